@@ -1,4 +1,4 @@
-//! Compiles the libraries that are loaded into processes.
+//! Compiles the C libraries that are loaded into processes.
 
 use std::env;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ const OFFLOAD: [&str; 3] = ["offload.c", "offload_mpi.c", "offload_card.c"];
 fn main() {
     println!("cargo::rerun-if-changed=../../shim");
     println!("cargo::rerun-if-changed=../../handlers/include/collectives.h");
-    // Programs that link libportals look for this name, and find the library that is already loaded.
+    // Programs that are linked with libportals ask for this name, and so find the library that is already loaded.
     compile("libnicety-fi.so", &["-Wl,-soname,libportals.so"], &SOURCES);
     compile("libnicety-offload.so", &["-I../../handlers/include"], &OFFLOAD);
 }
@@ -41,7 +41,7 @@ fn main() {
 fn compile(name: &str, options: &[&str], sources: &[&str]) {
     let into = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join(name);
     if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
-        // Only Linux processes are simulated.
+        // Processes can be simulated on Linux only.
         std::fs::write(into, []).expect("the output folder can be written");
         return;
     }
@@ -55,7 +55,7 @@ fn compile(name: &str, options: &[&str], sources: &[&str]) {
         .try_get_compiler()
         .expect("a C compiler, as Rust needs one to link")
         .to_command();
-    // Angle brackets in the headers mean this folder here, and the installed one for users.
+    // An include in angle brackets finds this folder here, and the installed headers for users.
     compiler.args(["-shared", "-I../../shim", "-o"]).arg(&into).args(options);
     compiler.args(sources.iter().map(|source| format!("../../shim/{source}")));
     compiler.args(["-ldl", "-lpthread"]);

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum Benchmark {
     /// Half a round trip.
     Latency,
-    /// A window of messages one way, in bytes per second.
+    /// A window of messages in one direction, in bytes per second.
     Bandwidth,
-    /// A window of messages one way, in messages per second.
+    /// A window of messages in one direction, in messages per second.
     MessageRate,
 }
 
@@ -26,7 +26,7 @@ impl Benchmark {
         }
     }
 
-    /// Returns the default number of iterations: fewer for larger messages.
+    /// Returns the default number of iterations. Large messages have fewer iterations.
     pub(super) const fn default_iterations(self, size: u64) -> u64 {
         match self {
             Benchmark::Latency => 10,

@@ -1,7 +1,8 @@
-//! Fairness of a card to many processes. All stream messages simultaneously, each to a process of another host.
+//! Fairness of a card to many processes. All processes send streams of messages at the same time. Each sends to its own process
+//! on the other host.
 //!
 //! A row has the throughput of each process and Jain's index, (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)). The index is 1 if all
-//! get the same, and 1/n if one gets everything.
+//! processes get the same throughput, and 1/n if one of n gets everything.
 
 use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
@@ -13,10 +14,10 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Messages of a process in flight.
+/// Maximum messages of a process in flight.
 const WINDOW: u64 = 4;
 
-/// Maximum messages of a process.
+/// Maximum number of messages of a process.
 const MOST_MESSAGES: u64 = 65_536;
 
 const fn default_size() -> u64 {
@@ -31,9 +32,10 @@ fn usual_cards() -> Vec<String> {
     vec!["qnix".to_owned()]
 }
 
-/// The bandwidth of each of many processes of a host that send simultaneously.
+/// The bandwidth of each of many processes on a host that send at the same time.
 ///
-/// Each sends to its own process on the other host. Jain's index is 1 if all get the same, and 1/n if one of n gets everything.
+/// Each sends to its own process on the other host. Jain's index is 1 if all processes get the same bandwidth, and 1/n if one of
+/// n gets everything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FairnessOptions")]
@@ -41,7 +43,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of processes on each host, each a row: 1:64 doubles, 1..8 steps by one.
+    /// Numbers of processes on each host, one row for each: 1:64 doubles, 1..8 steps by one.
     #[schemars(extend("usual" = "1:64"))]
     pub processes: Vec<u64>,
     /// Bytes of a message.
@@ -57,27 +59,27 @@ pub struct Request {
     pub overrides: Vec<String>,
 }
 
-/// A number of processes that send simultaneously, each to its own process on the other host.
+/// The result for a number of processes that send at the same time, each to its own process on the other host.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "FairnessRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
-    /// Sending processes, the same number as receiving ones.
+    /// Number of sending processes. The number of receiving processes is the same.
     pub processes: u64,
     /// Bytes of a message.
     pub size_bytes: u64,
-    /// Messages of each process.
+    /// Number of messages of each process.
     pub messages: u64,
-    /// Payload bytes per second of all processes, until the last process has received its last message.
+    /// Payload bytes per second of all processes together, until the last process has received its last message.
     pub bandwidth_bytes_per_s: f64,
-    /// Mean throughput of a process until it has received its last message.
+    /// Mean throughput over the processes. The throughput of a process is measured until it has received its last message.
     pub process_mean_bytes_per_s: f64,
     /// Minimum throughput of a process.
     pub process_min_bytes_per_s: f64,
     /// Maximum throughput of a process.
     pub process_max_bytes_per_s: f64,
-    /// Jain's index of the throughputs: 1 if all are equal, 1/n if one of n gets everything.
+    /// Jain's index of the processes' throughputs: 1 if all are equal, 1/n if one of n gets everything.
     pub jain_index: f64,
     /// Whether the receiving end checked every byte and found it correct.
     pub verified: bool,
@@ -92,7 +94,7 @@ pub enum Benchmark {
     Fairness,
 }
 
-/// The report of the benchmark of fairness: one row for each card and number of processes.
+/// The report of the benchmark `fairness`: one row for each card and number of processes.
 pub type Report = Sweep<Row, Benchmark>;
 
 impl Request {
@@ -135,7 +137,8 @@ impl Request {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, with its card and number of processes.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, with its card and number of
+/// processes.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.processes.len();
@@ -207,7 +210,7 @@ fn measure(
     Ok(row(nic, request, processes, *begun.borrow(), &ended.borrow()))
 }
 
-/// Opens the processes of a host. The host's own process is one of them.
+/// Opens the interfaces of a host's processes. Process 0 of the host already has one.
 async fn open(host: &Host, processes: u32) -> Result<(), Error> {
     let mut all = Vec::new();
     for number in 0..processes {
@@ -225,7 +228,7 @@ async fn open(host: &Host, processes: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the row of processes that received their last message at these times.
+/// Returns the row of a run. It began at `begun`, and each process received its last message at the time in `ended`.
 fn row(nic: &str, request: &Request, processes: u64, begun: Time, ended: &[Time]) -> Row {
     let &Request { size, messages, .. } = request;
     let bytes = (size * messages) as f64;

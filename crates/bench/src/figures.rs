@@ -14,7 +14,8 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Returns the statistics of measurements. Each measurement is `parts` times the figure: 2 for half of a round trip.
+    /// Returns the statistics of measurements, divided by `parts`. For example, `parts` is 2 if round trips were measured, and
+    /// the figure is half of one.
     ///
     /// # Panics
     /// When there are no measurements.
@@ -22,7 +23,7 @@ impl Spread {
         let mut sorted: Vec<Duration> = measured.into_iter().collect();
         assert!(!sorted.is_empty(), "nothing was measured");
         sorted.sort_unstable();
-        // One division of whole picoseconds, so that exact figures print exactly.
+        // Whole picoseconds are divided only once, so that exact figures print exactly.
         let ns = |d: Duration, of: u64| d.ps() as f64 / (1000 * parts * of) as f64;
         let total: Duration = sorted.iter().copied().sum();
         let percentile = |per_mille| ns(nearest_rank(&sorted, per_mille), 1);
@@ -37,7 +38,7 @@ impl Spread {
     }
 }
 
-/// Returns the nearest-rank percentile: the smallest of the sorted values that `per_mille` of 1000 values do not exceed.
+/// Returns the nearest-rank percentile. It is the smallest sorted value that at least `per_mille` of 1000 values do not exceed.
 pub fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
     sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
 }
@@ -50,7 +51,7 @@ mod tests {
 
     #[test]
     fn percentiles_by_hand() {
-        // The example of the nearest-rank method: the median of 15, 20, 35, 40, 50 is 35.
+        // An example of the nearest-rank method: the median of 15, 20, 35, 40, 50 is 35.
         assert_eq!(nearest_rank(&[15, 20, 35, 40, 50], 500), 35);
         assert_eq!(nearest_rank(&[15, 20, 35, 40, 50], 990), 50);
         let thousand: Vec<u32> = (1..=1000).collect();

@@ -1,5 +1,5 @@
-//! Latency and windows of `send` and `recv` with receives posted ahead, on a card of any design. On a card with virtual network
-//! interfaces, each transfer method between process and card is a mode.
+//! Latency and windows of `send` and `recv`, on a card of any design. Receives are posted before their messages are sent. On a
+//! card with virtual network interfaces, each transfer method between process and card is a mode of its own.
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
@@ -17,10 +17,10 @@ use std::rc::Rc;
 const PING: u64 = 1;
 const PONG: u64 = 2;
 const DATA: u64 = 3;
-/// Receives posted ahead of their pings.
+/// Number of receives that are posted ahead of their pings.
 const AHEAD: u64 = 2;
 
-/// The `send` and `recv` of a mode.
+/// `send` and `recv` in one mode.
 #[derive(Clone)]
 struct Messages {
     host: Host,
@@ -28,7 +28,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// Returns a buffer suitable for the mode's messages.
+    /// Returns a buffer in the memory that the mode's messages need.
     fn buffer(&self, size: u64) -> Result<Buffer, Error> {
         match self.mode {
             Mode::Pio | Mode::Dma => self.host.vni()?.pool_buffer(size),
@@ -36,7 +36,7 @@ impl Messages {
         }
     }
 
-    /// Returns the mode's transfer method, if it prescribes one.
+    /// Returns the transfer method of the mode; `None` if the mode does not prescribe one.
     fn how(&self) -> Option<TransferMethod> {
         self.mode.how()
     }
@@ -48,7 +48,7 @@ impl Messages {
         }
     }
 
-    /// Posts a send; none if the design's sends are complete when they return.
+    /// Posts a send. Returns `None` if the design's sends are complete when they return.
     async fn post_send(&self, buffer: &Buffer, to: u32, tag: u64) -> Result<Option<Operation>, Error> {
         let Ok(vni) = self.host.vni() else {
             self.send(buffer, to, tag).await?;
@@ -59,7 +59,7 @@ impl Messages {
     }
 
     async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u64) -> Result<PendingRecv, Error> {
-        // Receives do not use programmed I/O. The mode differs from dma only in the direction to the card.
+        // Receives never use programmed I/O. In this mode, only the direction to the card differs from mode dma.
         match self.how() {
             Some(TransferMethod::Pio) => {
                 self.host.vni()?.post_recv(buffer, Some(from), Some(tag), TransferMethod::Pool).await
@@ -148,7 +148,7 @@ impl Rounds {
                     self.meter.warm();
                 }
             }
-            // Receives for the next rounds are posted off the critical path.
+            // The receives of later rounds are posted here, where they are not on the critical path.
             for ponger in &mut pongers {
                 ponger.post(&messages, self.rounds.min(round + 1 + AHEAD)).await?;
             }
@@ -160,7 +160,7 @@ impl Rounds {
     }
 }
 
-/// A pinging rank.
+/// A rank that sends pings.
 struct Pinger {
     target: u32,
     out: Buffer,
@@ -204,17 +204,17 @@ impl Pinger {
     }
 }
 
-/// A rank that gets answers to its pings, and their receives.
+/// A rank to which this rank sends answers, with the receives of its pings.
 struct Ponger {
     rank: u32,
     memory: Buffer,
     posted: VecDeque<PendingRecv>,
-    /// Receives posted in all.
+    /// The number of receives posted so far.
     ahead: u64,
 }
 
 impl Ponger {
-    /// Posts receives up to this total.
+    /// Posts receives until `up_to` have been posted in total.
     async fn post(&mut self, messages: &Messages, up_to: u64) -> Result<(), Error> {
         while self.ahead < up_to {
             self.posted.push_back(messages.post_recv(&self.memory, self.rank, PING).await?);
@@ -295,7 +295,7 @@ async fn exchange(
             None => Ok(()),
         }
     };
-    // A host that sends and receives does both by turns, as its CPU and its card allow.
+    // If a host sends and receives, it alternates, as its CPU and its card allow.
     let threads: Vec<_> = receivers
         .iter()
         .zip(posted)
@@ -317,12 +317,12 @@ async fn exchange(
     Ok(())
 }
 
-/// Returns the maximum messages in flight of a sender or a receiver.
+/// Returns the maximum number of messages in flight from one sender or to one receiver.
 fn depth(point: &Point<'_>) -> u64 {
     let of_card = |card: &Card| {
         let spec = card.spec.of::<QnixSpec>().ok()?;
         let limit = u64::from(spec.limits.sends.min(spec.limits.receives));
-        // A copy takes a piece of the Buffer Pool, which a host may need for both directions.
+        // A copied message takes a piece of the Buffer Pool, and a host may need pieces for both directions.
         let pieces = (spec.limits.pool / (2 * point.size.max(64).next_multiple_of(64))).max(1);
         Some(match point.mode {
             Mode::Copy | Mode::Auto => limit.min(pieces),
@@ -340,7 +340,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Posts a window, with `depth` messages in flight.
+    /// Posts the messages of a window, at most `depth` in flight.
     async fn send(&mut self, messages: &Messages, window: u64, depth: u64) -> Result<(), Error> {
         let host = &messages.host;
         {
@@ -364,7 +364,8 @@ impl Sender {
     }
 }
 
-/// Receives a window; the number of posted receives stays the same.
+/// Receives the messages of a window. Each message's receive is replaced by a new one, until all receives of the window are
+/// posted.
 async fn receive(
     messages: &Messages,
     source: u32,

@@ -1,4 +1,4 @@
-//! Ping-pong: a rank sends, the answering side depends on the mode, and the rank checks every byte of the reply.
+//! Ping-pong. A rank sends a ping, the other side answers as the mode says, and the rank checks every byte of the reply.
 
 use super::figures::Spread;
 use super::pattern::Direction;
@@ -16,17 +16,17 @@ use std::rc::Rc;
 const PT: u32 = 1;
 const PING: u64 = 1;
 const PONG: u64 = 2;
-/// Replies prepared ahead of their pings, where the card sends them itself.
+/// Number of replies that are prepared ahead of their pings, if the card sends replies by triggered puts.
 const AHEAD: u64 = 64;
 
 /// The measurements of a pinging rank.
 #[derive(Default)]
 pub(super) struct Measured {
     round_trips: Vec<Duration>,
-    /// Sums over the round trips, by stage.
+    /// For each stage, the sum over all round trips.
     stages: BTreeMap<Stage, Duration>,
-    /// Time that belongs to no stage, and the round trips with such time. There the path to a reply begins with another message,
-    /// or a part of it is unknown.
+    /// The sum of time that belongs to no stage. `strays` is the number of round trips with such time. In these, the path to the
+    /// reply begins with another message, or a part of the path is unknown.
     unaccounted: Duration,
     strays: u64,
 }
@@ -52,7 +52,7 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
     row(point, &meter, &directions, &results)
 }
 
-/// Returns the row of the pinging ranks' measurements, by direction.
+/// Returns the row of a point from the measurements of all ranks that ping, one for each direction.
 pub(super) fn row(
     point: &Point<'_>,
     meter: &Meter,
@@ -98,7 +98,7 @@ pub(super) fn row(
     })
 }
 
-/// The inputs of every rank's program.
+/// The inputs of the program that every rank runs.
 #[derive(Clone)]
 pub(super) struct Plan {
     mode: Mode,
@@ -125,7 +125,7 @@ impl Plan {
         }
     }
 
-    /// Checks the bytes of a round's reply.
+    /// Checks the bytes of the reply in a round.
     pub(super) fn check_reply(&self, back: &Buffer, pattern: &[u8], round: u64) -> Result<(), Error> {
         let found = back.read(0, self.size);
         let Some(at) = found.iter().zip(pattern).position(|(a, b)| a != b) else { return Ok(()) };
@@ -137,7 +137,7 @@ impl Plan {
         )))
     }
 
-    /// Runs a rank's program: it pings, answers, or does both.
+    /// Runs the program of a rank. The rank pings, answers, or does both.
     async fn run(
         self,
         host: Host,
@@ -195,7 +195,7 @@ impl Measured {
     }
 }
 
-/// Returns options of a match entry with a counter of messages.
+/// Returns the options of a match entry that counts its messages.
 fn counted() -> MeOptions {
     MeOptions::OP_PUT
         | MeOptions::EVENT_COMM_DISABLE
@@ -208,7 +208,7 @@ fn bind(portals: &Portals, buffer: &Buffer) -> Result<MdHandle, Error> {
     portals.md_bind(Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() })
 }
 
-/// A pinging rank.
+/// A rank that sends pings.
 struct Pinger {
     host: Host,
     portals: Portals,
@@ -216,7 +216,7 @@ struct Pinger {
     out: Buffer,
     back: Buffer,
     ping: PutRequest,
-    /// Counts bytes of replies, since a reply may be one message or several; messages if there are no bytes.
+    /// Counts the bytes of replies, because a reply may consist of several messages. Counts messages if the size is 0.
     replies: CtHandle,
     rng: nicety_kernel::Rng,
     pattern: Vec<u8>,
@@ -263,7 +263,8 @@ impl Pinger {
         self.portals.put(&self.ping).await
     }
 
-    /// Waits for the reply, and checks it. Returns the time and the path of the round trip, unless it was for warm-up.
+    /// Waits for the reply of a round, and checks it. Returns the duration and the path of the round trip; `None` if it belongs
+    /// to the warm-up.
     async fn reply(&self, round: u64) -> Result<Option<(Duration, Path)>, Error> {
         self.portals.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
         let took = self.host.now().since(self.begun);
@@ -272,14 +273,14 @@ impl Pinger {
     }
 }
 
-/// A rank's answering side.
+/// The side of a rank that answers pings.
 struct Ponger {
     peers: Vec<Peer>,
-    /// The queue with the sources of pings, if it answers several ranks.
+    /// The event queue that tells the source of each ping, if the host answers several ranks.
     arrivals: Option<EqHandle>,
 }
 
-/// A rank that gets answers to its pings.
+/// A rank to which this rank sends answers.
 struct Peer {
     rank: u32,
     me: Me,
@@ -288,7 +289,7 @@ struct Peer {
 }
 
 impl Ponger {
-    /// Sets up host memory, descriptors and, if the mode has them, handlers; takes no time.
+    /// Allocates host memory and descriptors, and attaches handlers if the mode has them. This takes no virtual time.
     fn set_up(host: &Host, point: &Point<'_>, ranks: &[u32]) -> Result<Ponger, Error> {
         let portals = host.portals()?;
         let arrivals = match ranks.len() {
@@ -323,7 +324,7 @@ impl Ponger {
         Ok(Ponger { peers: ranks.iter().map(peer).collect::<Result<_, Error>>()?, arrivals })
     }
 
-    /// Appends the match entries, and prepares the first replies where the card sends them itself.
+    /// Appends the match entries. If the card sends replies by triggered puts, also posts the first of these.
     async fn append(&self, host: &Host, mode: Mode, rounds: u64) -> Result<(), Error> {
         let portals = host.portals()?;
         for peer in &self.peers {
@@ -338,7 +339,7 @@ impl Ponger {
         Ok(())
     }
 
-    /// Answers the pings of a round by the host, in the order of their arrival.
+    /// Answers the pings of a round on the host's CPU, in the order of their arrival.
     async fn answer(&self, host: &Host, round: u64) -> Result<(), Error> {
         let portals = host.portals()?;
         for peer in &self.peers {
@@ -359,7 +360,7 @@ impl Ponger {
         Ok(())
     }
 
-    /// Prepares the reply of a later round, once this round's pings have arrived.
+    /// When the pings of this round have arrived, posts the triggered put of a later round.
     async fn prepare(&self, host: &Host, round: u64, rounds: u64) -> Result<(), Error> {
         if round + AHEAD < rounds {
             let portals = host.portals()?;
@@ -372,7 +373,7 @@ impl Ponger {
     }
 }
 
-/// `pingpong_t` of pingpong.h.
+/// Returns the bytes of a `pingpong_t` of pingpong.h.
 fn initial_state(portals: &Portals, peer: u32) -> [u8; 24] {
     let mut state = [0; 24];
     state[..8].copy_from_slice(&PONG.to_le_bytes());

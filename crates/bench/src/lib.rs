@@ -1,21 +1,21 @@
-//! The benchmarks of nicety: node to node, with programs that use the public host API.
+//! The benchmarks of nicety. Their programs run on hosts and use the public API. The benchmarks between two or more hosts are:
 //!
 //! - `latency`: half a round trip of a ping and its reply, with its stages. Every byte of every reply is checked.
-//! - `bandwidth`: a window of messages one way, from the first post to the last completion.
+//! - `bandwidth`: a window of messages in one direction, from the first post to the last completion.
 //! - `message-rate`: the same, counted in messages.
 //!
-//! Each runs in one of the patterns of [`Pattern`]. If several ranks send, every repetition begins at a barrier, so that they
-//! send simultaneously.
+//! Each of these has a pattern of senders and receivers ([`Pattern`]). If several ranks send, every iteration begins with a
+//! barrier, so that they send at the same time.
 //!
 //! The other benchmarks:
 //!
 //! - [`channels`]: messages between a host and the processes of its card.
-//! - [`pcsa`]: the gain of a program from contexts.
-//! - [`registration`]: whether to copy or to register.
-//! - [`fairness`]: the throughput of each of many processes.
+//! - [`pcsa`]: the gain of a program from several contexts on each microengine.
+//! - [`registration`]: the cost of copying a message, compared with the cost of registering its memory.
+//! - [`fairness`]: the throughput of each of many processes that send at the same time.
 //! - [`grid`]: programs of ranks that communicate with their neighbours.
 //! - [`torus`]: a network of routers under random traffic.
-//! - [`sockets`]: connections through a kernel.
+//! - [`sockets`]: connections through the kernel's TCP.
 //!
 //! A [`Request`] names cards, modes and sizes. [`plan`] lists the handlers to compile for it, and [`run`] returns a [`Report`]
 //! with one row for each card, mode and size.
@@ -64,20 +64,20 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A part of a latency.
+/// A stage of a latency.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Stage")]
 pub struct StageRow {
     /// The stage's name.
     pub stage: &'static str,
-    /// Its share in nanoseconds.
+    /// The mean time in this stage, in nanoseconds.
     pub ns: f64,
 }
 
-/// Bytes that a node's card read from its host's memory, and wrote to it.
+/// Bytes that were read from and written to the memory of one host in the measured iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostMemory {
-    /// The rank.
+    /// The rank of the host.
     pub node: u32,
     /// Bytes read.
     pub read_bytes: u64,
@@ -85,20 +85,20 @@ pub struct HostMemory {
     pub written_bytes: u64,
 }
 
-/// One direction of a pattern with several directions.
+/// The figures of one direction of a pattern with several directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Flow {
     /// The sending rank.
     pub source: u32,
     /// The receiving rank.
     pub target: u32,
-    /// Mean of half a round trip over the iterations.
+    /// Mean of half a round trip over the measured iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-    /// The shortest iteration.
+    /// Minimum of the iterations. An iteration is half a round trip, or a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ns: Option<f64>,
-    /// The longest iteration.
+    /// Maximum of the iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<f64>,
     /// Payload bytes per second.
@@ -109,7 +109,7 @@ pub struct Flow {
     pub messages_per_s: Option<f64>,
 }
 
-/// One measurement: a card, a mode and a message size. The benchmark determines its figures.
+/// One measurement: a card, a mode and a message size. The benchmark determines which figures a row has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The card.
@@ -118,24 +118,25 @@ pub struct Row {
     pub mode: &'static str,
     /// Message size in bytes.
     pub size_bytes: u64,
-    /// Iterations measured.
+    /// Number of measured iterations.
     pub iterations: u64,
-    /// Messages in a window.
+    /// Number of messages in a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Mean of half a round trip, over the iterations of all pinging ranks.
+    /// Mean of half a round trip, over the iterations of all ranks that send pings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-    /// Payload bytes per second of all directions, from the first post of a window to the last completion.
+    /// Payload bytes per second of all directions together. A window lasts from its first post to its last completion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
-    /// Messages per second of all directions, from the first post of a window to the last completion.
+    /// Messages per second of all directions together. A window lasts from its first post to its last completion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
-    /// Mean duration of a window over the iterations.
+    /// Mean duration of a window over the measured iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<f64>,
-    /// The shortest iteration: half a round trip, or a window. The following fields have the same unit.
+    /// Minimum of the iterations, in nanoseconds. An iteration is half a round trip, or a window. The next four fields are of the
+    /// same quantity.
     pub min_ns: f64,
     /// Median of the iterations.
     pub p50_ns: f64,
@@ -143,25 +144,25 @@ pub struct Row {
     pub p99_ns: f64,
     /// 99.9th percentile of the iterations.
     pub p999_ns: f64,
-    /// The longest iteration.
+    /// Maximum of the iterations.
     pub max_ns: f64,
     /// Whether the receiving end checked every byte and found it correct, and nothing failed on a card.
     pub verified: bool,
-    /// The stages of the latency. They add up to it.
+    /// The stages of the latency. Their sum is the mean latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
-    /// Iterations with time that belongs to no stage, if any.
+    /// Number of iterations with time that belongs to no stage, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted_iterations: Option<u64>,
     /// Each direction, if the pattern has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<Flow>>,
-    /// Incast: the smallest of the senders' figures over the largest; 1 if all get the same.
+    /// Incast: the smallest figure of a sender divided by the largest; 1 if all senders get the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
-    /// Traffic of the measured iterations, by node.
+    /// Memory traffic of the measured iterations, for each node.
     pub host_memory: Vec<HostMemory>,
-    /// The ports of the network over the whole run, with a flow control without credits.
+    /// The ports of the network over the whole run, if the flow control does not use credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -172,10 +173,10 @@ pub struct Row {
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
-    /// The card of every host but rank 0, if it differs.
+    /// The card of every host except rank 0, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerManifest>,
-    /// `--set` overrides, as given. They do not change the peer's card.
+    /// `--set` overrides, as given. They do not apply to the card in `peer`.
     pub overrides: Vec<String>,
     /// The pattern of sources and targets.
     pub pattern: String,
@@ -192,27 +193,27 @@ pub struct Manifest {
     /// The options of mode put, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub puts: Option<Puts>,
-    /// The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
+    /// The programs that ran on cards, by card and mode. The caller compiles the programs and fills in this field.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, ProgramManifest>,
 }
 
-/// The card of the hosts that the measured card communicates with.
+/// The card of the hosts with which the host of the measured card communicates.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PeerManifest {
-    /// Its name.
+    /// The name of the card.
     pub nic: String,
-    /// Its identification.
+    /// The identification of the card.
     #[serde(flatten)]
     pub card: CardManifest,
 }
 
-/// A failure on a card during the measurement of a point.
+/// A failure on a card during the measurement of one point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PointFailure {
     /// The card.
     pub nic: String,
-    /// The point, such as mode and size.
+    /// The point, for example its mode and size.
     pub point: String,
     /// The failure.
     #[serde(flatten)]
@@ -230,20 +231,20 @@ pub struct Report<R = Row, M = Manifest, B = Benchmark> {
     pub seed: u64,
     /// The inputs.
     pub manifest: M,
-    /// One row for each point of the benchmark, such as card, mode and size.
+    /// One row for each point, which is for example a card, a mode and a size.
     pub rows: Vec<R>,
     /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
-    /// Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they were allowed, the
-    /// benchmark has failed.
+    /// Failures of handlers, and commands that cards refused to handlers, while the rows were measured. If their kinds are not
+    /// allowed, the benchmark has failed.
     pub failures: Vec<PointFailure>,
     /// Lines that handlers printed, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler_lines: Option<HandlerLines>,
 }
 
-/// The report of a benchmark without a seed: nothing in it is random.
+/// The report of a benchmark that has no seed, because nothing in it is random.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sweep<R, B> {
     /// The benchmark.
@@ -259,13 +260,13 @@ pub struct Sweep<R, B> {
     pub failed_points: Vec<FailedPoint>,
 }
 
-/// One point of a benchmark: the inputs of its programs.
+/// One point of a benchmark, with the inputs of its programs.
 struct Point<'p> {
     cluster: ClusterConfig,
     pattern: Pattern,
     mode: Mode,
     size: u64,
-    /// The handlers of the card that runs them: for rank 0 and for the others.
+    /// The handlers that run on the card of rank 0, and those that run on the other cards.
     handlers: [Option<&'p Handlers>; 2],
     users_handlers: bool,
     iterations: u64,
@@ -273,14 +274,14 @@ struct Point<'p> {
     window: u64,
     /// Receives the recording of the run.
     recorded: Option<&'p dyn Fn(Recording)>,
-    /// The failures of its run.
+    /// The failures of the point's run.
     failures: RefCell<Vec<Failure>>,
-    /// The ports of its network.
+    /// The ports of the point's network.
     ports: RefCell<Vec<NetworkPortReport>>,
 }
 
 impl Point<'_> {
-    /// Returns the handlers that a rank's card runs, if the mode has any.
+    /// Returns the handlers that run on the card of a rank, if the mode has any.
     fn handlers(&self, rank: u32) -> Option<&Handlers> {
         self.handlers[usize::from(rank > 0)]
     }
@@ -299,7 +300,7 @@ impl Point<'_> {
         Ok(())
     }
 
-    /// Returns a row with the figures of all benchmarks.
+    /// Returns a row with the fields that all benchmarks have.
     fn row(&self, spread: &Spread, meter: &Meter) -> Row {
         Row {
             mode: self.mode.name(),
@@ -317,11 +318,11 @@ impl Point<'_> {
     }
 }
 
-/// Measures the traffic of the hosts' memories in the measured iterations. It reads all nodes simultaneously, which only an
-/// observer may do.
+/// Measures the memory traffic of all hosts in the measured iterations. It reads the memories of all nodes at one instant, which
+/// a program of a host cannot do.
 struct Meter {
     memories: Vec<Rc<Memory>>,
-    /// The traffic up to the end of the warm-up.
+    /// The traffic until the end of the warm-up.
     before: RefCell<Vec<Traffic>>,
 }
 
@@ -332,7 +333,7 @@ impl Meter {
         Rc::new(Meter { memories, before })
     }
 
-    /// Marks the end of the warm-up. The last caller in its last iteration counts.
+    /// Records the traffic at the end of the warm-up. The last call before the measured iterations counts.
     fn warm(&self) {
         self.before.replace(self.memories.iter().map(|memory| memory.traffic()).collect());
     }
@@ -350,7 +351,7 @@ impl Meter {
     }
 }
 
-/// Returns the smallest figure over the largest.
+/// Returns the smallest figure divided by the largest.
 fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
     figures.clone().fold(f64::INFINITY, f64::min) / figures.fold(0.0, f64::max)
 }
@@ -358,13 +359,13 @@ fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
 /// Runs a benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, with its card, mode and size.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, with its card, mode and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     measure(request, environment, None)
 }
 
-/// Runs a benchmark, and passes on the recording of its first point, at
-/// [`Level::Everything`](nicety::record::Level::Everything). The report is the same as without a recording.
+/// Runs a benchmark, and passes on the recording of its first point. The level of the recording is
+/// [`Level::Everything`](nicety::record::Level::Everything). The recording does not change the report.
 ///
 /// # Errors
 /// As [`run`].

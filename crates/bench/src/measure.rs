@@ -1,4 +1,4 @@
-//! The points of a benchmark between hosts, from their inputs to the report.
+//! Measures the points of a benchmark between hosts.
 
 use super::printed::Printed;
 use super::request::{self, Chosen, Resolved, Side, answering};
@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::iter;
 
-/// Measures the points of a request, and passes on the recording of the first one if `recorded` requests it.
+/// Measures the points of a request. If `recorded` is given, it gets the recording of the first point.
 pub(super) fn measure(
     request: &Request,
     environment: &Environment<'_>,
@@ -68,7 +68,7 @@ pub(super) fn measure(
     })
 }
 
-/// Returns the requested sizes that a mode of a card and its peer support.
+/// Returns the requested sizes that a mode supports on a card and its peer.
 fn sizes<'r>(
     request: &'r Request,
     card: &'r Card,
@@ -82,7 +82,7 @@ fn sizes<'r>(
 /// Returns the number of points of a card.
 ///
 /// # Errors
-/// When it has none.
+/// When the card has no point.
 fn count(
     request: &Request,
     Chosen { nic, card, modes }: &Chosen,
@@ -102,7 +102,7 @@ fn count(
 }
 
 impl Point<'_> {
-    /// Measures the point.
+    /// Measures one point.
     fn measure(&self, benchmark: Benchmark, puts: &Puts) -> Result<Row, Error> {
         match benchmark {
             Benchmark::Latency if self.mode == Mode::Put => rdma::ping_pong(self, puts),
@@ -118,7 +118,7 @@ impl Point<'_> {
 }
 
 impl Resolved {
-    /// Returns a point with its inputs.
+    /// Returns a point with all its inputs.
     fn point<'p>(
         &self,
         request: &Request,
@@ -177,12 +177,12 @@ impl Resolved {
     }
 }
 
-/// Whether a mode of a card supports a size. Programmed I/O has its own limit, and cards have one for messages.
+/// Whether a mode of a card supports a size. Programmed I/O has a limit of its own, and some cards have a limit for messages.
 fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
     largest(card, mode).is_none_or(|largest| size <= largest)
 }
 
-/// Returns the maximum message of a mode of a card, where its spec has one.
+/// Returns the maximum size of a message in a mode of a card, if its specification has one.
 fn largest(card: &Card, mode: Mode) -> Option<u64> {
     match (card.spec.of::<QnixSpec>(), card.spec.of::<ApenetSpec>()) {
         (Ok(spec), _) if mode == Mode::Pio => Some(spec.pio),
@@ -192,7 +192,7 @@ fn largest(card: &Card, mode: Mode) -> Option<u64> {
     }
 }
 
-/// Returns a card's name, with its peer's if they differ.
+/// Returns the name of a card. If the peer's card differs, its name follows.
 fn with_peer(nic: &str, peer: Option<&Card>) -> String {
     match peer {
         Some(peer) => format!("{nic} with {}", peer.listing.name),
@@ -204,7 +204,7 @@ fn point_name(mode: Mode, size: u64) -> String {
     format!("mode {}, {size} B", mode.name())
 }
 
-/// Returns a cluster with this card for rank 0, and the peer's or the same card for the others.
+/// Returns the configuration of a cluster. Rank 0 has `card`; the other ranks have `peer`, or `card` if there is none.
 pub(super) fn cluster_of(card: &Card, peer: Option<&Card>, nodes: u32) -> ClusterConfig {
     match peer {
         None => ClusterConfig::new(nodes, card.clone()),
@@ -215,7 +215,7 @@ pub(super) fn cluster_of(card: &Card, peer: Option<&Card>, nodes: u32) -> Cluste
     }
 }
 
-/// The handlers of a mode, on the cards that run them.
+/// The handlers of a mode, each with the cards on which they run.
 #[derive(Default)]
 struct Loaded(Vec<(Side, Handlers)>);
 

@@ -1,7 +1,7 @@
 //! The benchmarks on cards with `send` and `recv` as their natural mode.
 //!
-//! As many threads as a window has messages, at most 64, send it: a send returns only when the card has the message. So this
-//! number of messages is in flight.
+//! A send returns only when the card has the message. So a window is sent by one thread for each of its messages, at most 64.
+//! This is also the maximum number of messages in flight.
 
 use super::latency::{self, Measured, Plan};
 use super::pattern::Direction;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 const PING: u64 = 1;
 const PONG: u64 = 2;
 const DATA: u64 = 3;
-/// Threads that send a window.
+/// Maximum number of threads that send a window.
 const SENDERS: u64 = 64;
 
 /// Measures a ping-pong.
@@ -42,7 +42,8 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     stream::row(point, benchmark, &meter, &flows)
 }
 
-/// Gives every rank its program of a ping-pong. The measurements of pinging ranks go to `results`, by sender.
+/// Adds the program of a ping-pong to every rank. The measurements of ranks that ping go to `results`, in the order of
+/// directions.
 fn program_pings(cluster: &mut Cluster, plan: &Plan, results: &[Rc<RefCell<Measured>>]) -> Result<(), Error> {
     let directions = plan.pattern.directions();
     for rank in 0..plan.pattern.nodes() {
@@ -64,7 +65,7 @@ fn program_pings(cluster: &mut Cluster, plan: &Plan, results: &[Rc<RefCell<Measu
                 if plan.pattern.is_concurrent() && round > 0 {
                     host.barrier().await;
                 }
-                // Each answers when its ping arrives, independently of the others.
+                // Each thread answers when its ping arrives, independently of the other threads.
                 let threads: Vec<_> = answers
                     .iter()
                     .cloned()
@@ -88,7 +89,7 @@ async fn answer(host: Host, source: u32, buffer: Buffer) -> Result<(), Error> {
     host.send(&buffer, source, PONG).await
 }
 
-/// A pinging rank.
+/// A rank that sends pings.
 struct Pinger {
     plan: Plan,
     target: u32,
@@ -137,7 +138,7 @@ impl Pinger {
     }
 }
 
-/// Gives every rank its program of windows one way.
+/// Adds a program to every rank that sends windows in one direction.
 fn program_windows(
     cluster: &mut Cluster,
     point: &Point<'_>,
@@ -168,11 +169,11 @@ fn program_windows(
     Ok(())
 }
 
-/// A rank's part in windows one way.
+/// The part of a rank in sending windows in one direction.
 struct WindowEnd {
     outgoing: Option<(Direction, Shared)>,
     out: Buffer,
-    /// The sources, with the memory of their messages.
+    /// The sources of windows. Each has the memory for its messages, and the times of its windows.
     incoming: Vec<(u32, Buffer, Shared)>,
     window: u64,
 }
@@ -197,7 +198,7 @@ impl WindowEnd {
                 windows.check(&memory, round)
             }));
         }
-        // All ranks have finished the previous window and posted their receives before the next one begins.
+        // All ranks have finished the previous window, and posted the receives of this one, before this window begins.
         host.barrier().await;
         if let Some((direction, windows)) = &self.outgoing {
             self.fill(rng, windows, host.now());
@@ -217,7 +218,7 @@ impl WindowEnd {
         Ok(())
     }
 
-    /// Fills the next window's bytes, and begins the window.
+    /// Fills the bytes of the next window, and records its begin.
     fn fill(&self, rng: &mut Rng, windows: &Shared, now: Time) {
         let mut windows = windows.borrow_mut();
         windows.sent = Payload::write(rng, &self.out);

@@ -1,29 +1,32 @@
-//! The modes of a card's benchmarks: the answering side, the destination, or the transfer method of messages.
+//! The modes of a card's benchmarks. Depending on the card, a mode says who answers, where messages go, or by which method they
+//! are transferred.
 
 use super::Benchmark;
 use nicety::{Design, Error};
 use nicety_nic_qnix::TransferMethod;
 
-/// A mode of the cards of one design.
+/// A mode of the cards of some design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The host's CPU answers: it notices the message and posts the reply.
     Rdma,
-    /// The card answers by a triggered put, once the message has been deposited and counted.
+    /// The card answers by a triggered put, when the message has been deposited and counted.
     Portals4,
-    /// Handlers answer: from the card if the message is one packet, otherwise from host memory once it is complete.
+    /// Handlers answer. If the message is a single packet, the answer comes from the card; otherwise from host memory, when the
+    /// message is complete.
     SpinStore,
-    /// Handlers answer packet by packet.
+    /// Handlers answer each packet by itself.
     SpinStream,
     /// The host's CPU answers, with `recv` and `send` over channels to the forwarding processes.
     Channels,
-    /// The card's natural mode: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by the fastest of the following.
+    /// The natural mode of the card: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by the fastest of the following
+    /// methods.
     Auto,
-    /// `send` by programmed I/O, and `recv` into a Buffer Pool, with the buffer in it.
+    /// `send` by programmed I/O, and `recv` into a buffer in a Buffer Pool.
     Pio,
-    /// `send` and `recv` by DMA from and to a Buffer Pool, with the buffers in it.
+    /// `send` and `recv` by DMA. Both buffers are in Buffer Pools.
     Dma,
-    /// `send` and `recv` by DMA, with a copy to and from a Buffer Pool.
+    /// `send` and `recv` by DMA, with copies into and from a Buffer Pool.
     Copy,
     /// Puts between registered memories, on a card with RDMA.
     Put,
@@ -47,19 +50,20 @@ impl Mode {
         Mode::Translate,
     ];
 
-    /// Returns the modes of a design's cards, beside [`Mode::Auto`], which all cards have.
+    /// Returns the modes of a design's cards, without [`Mode::Auto`], which all cards have.
     pub fn of(design: &Design) -> Vec<Mode> {
         let names = design.modes;
         Mode::ALL.into_iter().filter(|mode| names.contains(&mode.name())).collect()
     }
 
-    /// Returns the mode itself, or the natural mode of a design's cards.
+    /// Returns the mode itself; for [`Mode::Auto`], returns the natural mode of the design's cards.
     pub(super) fn on(self, design: &Design) -> Mode {
         let natural = || Mode::ALL.into_iter().find(|mode| design.natural_mode == Some(mode.name()));
         if self == Mode::Auto { natural().unwrap_or(self) } else { self }
     }
 
-    /// The transfer method of `send` and `recv` on a card with virtual network interfaces, if the mode prescribes one.
+    /// The transfer method of `send` and `recv` on a card with virtual network interfaces; `None` if the mode does not prescribe
+    /// one.
     pub(super) const fn how(self) -> Option<TransferMethod> {
         match self {
             Mode::Pio => Some(TransferMethod::Pio),
@@ -70,12 +74,12 @@ impl Mode {
         }
     }
 
-    /// Whether the mode is `send` and `recv` with receives posted ahead of their messages.
+    /// Whether the mode is `send` and `recv`, and receives are posted ahead of their messages.
     pub(super) const fn posts_ahead(self) -> bool {
         matches!(self, Mode::Auto | Mode::Pio | Mode::Dma | Mode::Copy | Mode::Translate)
     }
 
-    /// Whether the mode is `send` and `recv` of the host, without features of one design.
+    /// Whether the mode is `send` and `recv` of the host, which need no feature of a single design.
     pub(super) const fn is_of_the_library(self) -> bool {
         matches!(self, Mode::Channels)
     }
@@ -108,7 +112,7 @@ impl Mode {
         })
     }
 
-    /// Returns the file of the library's handlers that this mode runs, if any.
+    /// Returns the source file of the handlers that this mode runs, if any, in the library of handlers.
     pub(super) const fn handlers(self, benchmark: Benchmark) -> Option<&'static str> {
         match (self, benchmark) {
             (Mode::SpinStore, Benchmark::Latency) => Some("pingpong_store.c"),

@@ -1,22 +1,22 @@
-//! Traffic patterns: sources and targets of messages.
+//! Traffic patterns: the ranks that send, and the ranks that receive.
 
 use nicety::{Error, Topology};
 use std::fmt;
 use std::str::FromStr;
 
-/// The pattern of a benchmark's messages.
+/// The pattern of senders and receivers in a benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pattern {
     /// Rank 0 sends to rank 1.
     #[default]
     Pair,
-    /// Ranks 0 and 1 send to each other simultaneously.
+    /// Ranks 0 and 1 send to each other at the same time.
     Bidirectional,
-    /// This number of ranks, from 0 on, send to the next rank simultaneously.
+    /// The given number of ranks, from 0 on, send to the next rank at the same time.
     Incast(u32),
 }
 
-/// One direction of a pattern.
+/// One direction of a pattern: a sender and a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Direction {
     /// The sending rank.
@@ -34,7 +34,7 @@ impl Pattern {
         }
     }
 
-    /// Its default topology.
+    /// The default topology of the pattern.
     pub const fn topology(self) -> Topology {
         match self {
             Pattern::Pair | Pattern::Bidirectional => Topology::Pair,
@@ -42,7 +42,7 @@ impl Pattern {
         }
     }
 
-    /// Returns source and target of each direction, by source.
+    /// Returns the directions, in the order of their senders.
     pub(super) fn directions(self) -> Vec<Direction> {
         match self {
             Pattern::Pair => vec![Direction { source: 0, target: 1 }],
@@ -55,7 +55,7 @@ impl Pattern {
         }
     }
 
-    /// Whether several ranks send simultaneously, so that they must begin together.
+    /// Whether several ranks send at the same time, so that each iteration needs a barrier.
     pub(super) fn is_concurrent(self) -> bool {
         self != Pattern::Pair
     }

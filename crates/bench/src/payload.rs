@@ -1,16 +1,17 @@
-//! Random payloads of any length. Their check needs no copy of them.
+//! Random payloads of any length. A payload is checked without a copy of it, by generating its bytes again.
 
 use nicety::Buffer;
 use nicety_kernel::Rng;
 
-/// Bytes that are made at once. A multiple of the random stream's words, so that it does not depend on pieces.
+/// Number of bytes generated at once. It is a multiple of the random generator's word, so the bytes do not depend on the division
+/// into pieces.
 const PIECE: u64 = 64 << 10;
 
-/// A written payload: the state of the random stream before it.
+/// A payload that has been written. It is the state of the random stream before its first byte.
 #[derive(Debug, Default)]
 pub(super) struct Payload(Option<Rng>);
 
-/// A byte that differs from the payload's.
+/// A byte in memory that differs from the byte of the payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) at: u64,
@@ -19,7 +20,7 @@ pub(super) struct Difference {
 }
 
 impl Payload {
-    /// Fills `memory` with the next bytes of a random stream.
+    /// Fills `memory` with the next bytes of a random stream. Returns the payload for a later check.
     pub(super) fn write(rng: &mut Rng, memory: &Buffer) -> Payload {
         let payload = Payload(Some(rng.clone()));
         pieces(rng, memory.len(), |at, bytes| {
@@ -29,7 +30,7 @@ impl Payload {
         payload
     }
 
-    /// Returns the first byte of `memory` that is not the payload's. None if no payload was written.
+    /// Returns the first byte of `memory` that differs from the payload; `None` if all are equal, or no payload was written.
     pub(super) fn difference(&self, memory: &Buffer) -> Option<Difference> {
         pieces(&mut self.0.clone()?, memory.len(), |start, bytes| {
             let found = memory.read(start, bytes.len() as u64);
@@ -39,7 +40,7 @@ impl Payload {
     }
 }
 
-/// Calls `act` with the places and bytes of a payload, until it returns something.
+/// Calls `act` with the offset and the bytes of each piece of a payload, until it returns a value.
 fn pieces<T>(rng: &mut Rng, len: u64, mut act: impl FnMut(u64, &[u8]) -> Option<T>) -> Option<T> {
     let mut bytes = vec![0; PIECE.min(len) as usize];
     (0..len).step_by(PIECE as usize).find_map(|at| {

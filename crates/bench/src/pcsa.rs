@@ -1,8 +1,8 @@
-//! The cardinality estimate on a network flow processor: the gain from contexts.
+//! The cardinality estimate on a network flow processor, and its gain from several contexts.
 //!
-//! A row has the cycles in which the contexts of one microengine make a total of updates, including one start for all. It also
-//! has the updates per second of the whole card with this number of contexts on each microengine. Every update sets a new bit,
-//! and so makes two references, as in the NFComms paper.
+//! A row has the cycles that the contexts of one microengine need for a total number of updates, including one start. It also has
+//! the updates per second of the whole card, with this number of contexts on each microengine. Every update sets a new bit, and
+//! so makes two memory references, as in the NFComms paper.
 
 use super::{Plan, PlannedProgram, Points, Sweep, load_cards};
 use nicety::cards::Card;
@@ -12,9 +12,9 @@ use nicety_nic_nfp::NfpSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a 64-byte packet on an Ethernet: preamble, start delimiter and gap are 20.
+/// Bytes that a 64-byte packet takes on an Ethernet link. Preamble, start delimiter and gap are 20 bytes.
 const WIRE_BYTES: f64 = 84.0;
-/// Maximum updates of a row.
+/// Maximum number of updates in a row.
 const MOST_UPDATES: u64 = pcsa::SHARED as u64;
 
 fn usual_contexts() -> Vec<u64> {
@@ -31,8 +31,8 @@ fn usual_cards() -> Vec<String> {
 
 /// The cardinality estimate: how contexts hide the latency of memory.
 ///
-/// Each row has the cycles in which one microengine finishes a total of updates. It also has the updates per second of the whole
-/// card with this number of contexts on each microengine.
+/// Each row has the cycles that one microengine needs for a total number of updates. It also has the updates per second of the
+/// whole card, with this number of contexts on each microengine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ContextOptions")]
@@ -40,11 +40,11 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of contexts, each a row: 1..8 steps by one, 1:8 doubles.
+    /// Numbers of contexts, one row for each: 1..8 steps by one, 1:8 doubles.
     #[serde(default = "usual_contexts")]
     #[schemars(extend("usual" = "1..8"))]
     pub contexts: Vec<u64>,
-    /// Total updates on one microengine.
+    /// Total number of updates on one microengine.
     #[serde(default = "usual_updates")]
     #[schemars(range(min = 1, max = MOST_UPDATES))]
     pub updates: u64,
@@ -53,38 +53,38 @@ pub struct Request {
     pub overrides: Vec<String>,
 }
 
-/// A number of contexts on a card.
+/// The result for a number of contexts on a card.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ContextRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
-    /// Counting contexts.
+    /// Number of contexts that make updates.
     pub contexts: u64,
-    /// Their total updates, on one microengine.
+    /// Total number of updates of these contexts, on one microengine.
     pub updates: u64,
-    /// Cycles from the start of the first context, while the others wait for it, to the end of the last.
+    /// Cycles from the start of the first context to the end of the last one. The other contexts first wait for the first one.
     pub cycles_total: u64,
-    /// Cycles of `cycles_total` in which a context computed.
+    /// Cycles of `cycles_total` in which any context computed.
     pub cycles_computing: u64,
-    /// Cycles of `cycles_total` in which every context with work was asleep.
+    /// Cycles of `cycles_total` in which all contexts with work left waited for memory.
     pub cycles_asleep: u64,
     /// Cycles of `cycles_total` in which the microengine switched to another context.
     pub cycles_switching: u64,
-    /// Cycles for which contexts waited for memories, the sum over contexts.
+    /// Cycles in which contexts waited for memory, summed over the contexts.
     pub context_cycles_asleep: u64,
-    /// Cycles for which contexts were ready while another one ran, the sum over contexts.
+    /// Cycles in which contexts were ready while another one ran, summed over the contexts.
     pub context_cycles_ready: u64,
-    /// `cycles_total` as time.
+    /// `cycles_total` in nanoseconds.
     pub time_ns: f64,
-    /// Updates per second of the whole card, with two references each and this number of contexts on every microengine, in steady
-    /// state.
+    /// Updates per second of the whole card in steady state, with this number of contexts on every microengine. Each update makes
+    /// two memory references.
     pub updates_per_s: f64,
-    /// Updates per second if the bits are already set, so that an update makes one reference.
+    /// Updates per second if all bits are already set. Each update then makes one memory reference.
     pub updates_per_s_bits_set: f64,
-    /// 64-byte packets per second that `updates_per_s` sustains, with one update each.
+    /// Number of 64-byte packets per second for which the card can make one update each.
     pub line_rate_packets_per_s: f64,
-    /// Bit rate of the Ethernet that carries them, with 84 bytes for each.
+    /// Bit rate of an Ethernet link that carries these packets. Each takes 84 bytes.
     pub line_rate_bits_per_s: f64,
 }
 
@@ -97,7 +97,7 @@ pub enum Benchmark {
     Pcsa,
 }
 
-/// The report of the benchmark of contexts: one row for each card and number of contexts.
+/// The report of the benchmark `pcsa`: one row for each card and number of contexts.
 pub type Report = Sweep<Row, Benchmark>;
 
 impl Request {
@@ -144,10 +144,11 @@ pub fn plan(request: &Request) -> Result<Plan<PlannedProgram>, Error> {
     Ok(Plan { compile: cards.iter().map(planned).collect() })
 }
 
-/// Runs the benchmark. The keys of the [`plan`] are those of the compiled program.
+/// Runs the benchmark. The compiled programs have the keys of the [`plan`].
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, with its card and number of contexts.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, with its card and number of
+/// contexts.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.contexts.len();

@@ -1,35 +1,35 @@
-//! The points of a benchmark: their rows, and the errors of failed ones.
+//! Runs the points of a benchmark, and collects their rows and the errors of failed points.
 
 use nicety::Error;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A point of a benchmark with a failed run, so without a row.
+/// A point of a benchmark that has no row, because its run failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailedPoint {
     /// The card and the point.
     pub point: String,
-    /// The Python exception for the error, such as `RunError` or `Deadlock`. `KeyboardInterrupt`: the benchmark was interrupted
-    /// there.
+    /// The name of the Python exception for the error, such as `RunError` or `Deadlock`. `KeyboardInterrupt` means that the
+    /// benchmark was interrupted at this point.
     pub kind: &'static str,
     /// The error.
     pub text: String,
 }
 
-/// Measures one point after the other. A failure does not end the benchmark, but an interrupt does.
+/// Measures points one after another. A failed point does not end the benchmark, but an interrupt does.
 pub struct Points<'e, R> {
     progress: &'e dyn Fn(usize, usize),
     total: usize,
     done: usize,
     rows: Vec<R>,
     failed: Vec<FailedPoint>,
-    /// The first error, with its place.
+    /// The error of the first failed point, with its place.
     error: Option<Error>,
     interrupted: bool,
 }
 
 impl<'e, R> Points<'e, R> {
-    /// Returns `total` points, with reports of progress.
+    /// Returns an empty collection for `total` points, which reports progress.
     pub fn new(progress: &'e dyn Fn(usize, usize), total: usize) -> Points<'e, R> {
         progress(0, total);
         Points {
@@ -48,12 +48,12 @@ impl<'e, R> Points<'e, R> {
         &self.rows
     }
 
-    /// The number of points so far, including failed ones.
+    /// The number of points measured so far, including failed ones.
     pub fn done(&self) -> usize {
         self.done
     }
 
-    /// Measures the next point, unless an earlier one was interrupted.
+    /// Measures the next point. Does nothing if an earlier point was interrupted.
     pub fn measure(&mut self, place: impl FnOnce() -> String, run: impl FnOnce() -> Result<R, Error>) {
         if self.interrupted {
             return;
@@ -78,7 +78,7 @@ impl<'e, R> Points<'e, R> {
     /// Returns the rows, and the points without rows.
     ///
     /// # Errors
-    /// The first point's, if all failed.
+    /// When all points failed: the error of the first one.
     pub fn finish(self) -> Result<(Vec<R>, Vec<FailedPoint>), Error> {
         match self.error {
             Some(error) if self.rows.is_empty() => Err(error),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// Rows and failed points, and the reported progress.
+    /// The rows, the failed points, and the reported progress.
     struct Outcome {
         found: Result<(Vec<u32>, Vec<String>), Error>,
         told: Vec<usize>,
@@ -117,7 +117,7 @@ mod tests {
             measured(vec![stuck(), Ok(1), Err(Error::Program("wrong byte".into())), Ok(3)]);
         let failed = ["point 0: Deadlock: stuck", "point 2: RunError: wrong byte"].map(String::from).to_vec();
         assert_eq!((found, told), (Ok((vec![1, 3], failed)), vec![0, 1, 2, 3, 4]));
-        // Without any row, the first error is the benchmark's.
+        // If no point has a row, the first error is the error of the benchmark.
         let found = measured(vec![stuck(), Err(Error::Input("too long".into()))]).found;
         assert_eq!(found, Err(Error::Deadlock("point 0: stuck".into())));
     }

@@ -6,16 +6,16 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Lines that handlers printed in a benchmark, over all runs and cards.
+/// Number of lines that handlers printed in a benchmark, over all runs and cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HandlerLines {
-    /// Lines that the cards showed, at most 1000 per run and card.
+    /// Lines that were shown. At most 1000 lines of each card in a run are shown.
     pub printed: u64,
-    /// The other lines.
+    /// Lines that were not shown.
     pub suppressed: u64,
 }
 
-/// Counts the lines of a log.
+/// Counts the lines that are written to a log.
 #[derive(Debug, Default)]
 pub struct Printed {
     printed: AtomicU64,
@@ -37,7 +37,7 @@ impl Printed {
         (Environment { log: Arc::new(count), ..environment.clone() }, printed)
     }
 
-    /// The lines so far; none if handlers printed nothing.
+    /// Returns the number of lines so far; `None` if handlers printed nothing.
     pub fn lines(&self) -> Option<HandlerLines> {
         let (printed, suppressed) =
             (self.printed.load(Ordering::Relaxed), self.suppressed.load(Ordering::Relaxed));

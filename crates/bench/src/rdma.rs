@@ -1,11 +1,12 @@
-//! Latency and windows of puts between registered memories, as the papers on APEnet+ measure them.
+//! Latency and windows of puts between registered buffers, measured as in the papers on APEnet+.
 //!
-//! - A ping-pong answers each put with a put of its own size (`pong_size`), so that only one direction changes with the message.
-//!   The latency is half of the round trip.
-//! - All puts of a window go from one buffer to one other. Only the last is answered, and the window ends with the answer. Where
-//!   the receiver drops packets (`flush_receive`), it ends when the sender's card has read all bytes.
+//! - In a ping-pong, each put is answered by a put of constant size (`pong_size`). So only the time of one direction depends on
+//!   the message size. The latency is half of the round trip.
+//! - All puts of a window have the same source buffer and the same destination buffer. The receiver answers only the last put,
+//!   and the window ends with that answer. If the receiver drops packets (`flush_receive`), the window ends when the sender's
+//!   card has read all bytes.
 //!
-//! In loop-back a host puts into its own memory, through its card.
+//! In loop-back, a host puts data into its own memory, through its card.
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
@@ -20,10 +21,10 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of the answer to a window, and default bytes of a pong.
+/// Bytes of the answer to a window, and the default size of the answer to a ping.
 pub(super) const ANSWER: u64 = 8;
 
-/// The memory at one end of a message.
+/// The kind of memory at one end of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
@@ -34,7 +35,7 @@ pub enum Memory {
     Gpu,
 }
 
-/// The addresses of puts.
+/// The kind of addresses in puts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Addressing {
@@ -45,32 +46,32 @@ pub enum Addressing {
     Physical,
 }
 
-/// The notification of programs about events.
+/// The way in which programs learn of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Notification {
-    /// Polling.
+    /// Programs poll for events.
     Poll,
-    /// Interrupts.
+    /// Interrupts notify programs.
     Interrupt,
 }
 
-/// The options of puts, as used.
+/// The options of puts, with the values that were used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Puts {
-    /// Whether they stay within one host, through its card.
+    /// Whether puts stay within one host, through its card.
     pub loopback: bool,
-    /// The source memory of messages.
+    /// The kind of memory from which messages are put.
     pub source: Memory,
-    /// The destination memory of messages.
+    /// The kind of memory into which messages are put.
     pub sink: Memory,
     /// The kind of addresses.
     pub addressing: Addressing,
     /// Whether the receiver's card drops arriving packets.
     pub flush_receive: bool,
-    /// The notification of programs about events; None if the card's spec decides.
+    /// The way in which programs learn of events; None if the card's specification decides.
     pub notify: Option<Notification>,
-    /// Bytes of the reply of a ping-pong.
+    /// Bytes of the answer in a ping-pong.
     pub pong_size_bytes: u64,
 }
 
@@ -80,9 +81,11 @@ impl Puts {
         if self.loopback { 0 } else { 1 }
     }
 
-    /// Checks that the events of a window fit into the queues of its sender, which takes none of them during the posts.
+    /// Checks that the events of a window fit into the queues of its sender. The sender takes no events while it posts the
+    /// window.
     pub(super) fn check_window(&self, nic: &str, spec: &ApenetSpec, window: u64) -> Result<(), Error> {
-        // Events: the free buffer of each put; and each put at its target, or the answer to the last one.
+        // Each put causes an event when its buffer is free. In loop-back, each put also causes an event at the target, which is
+        // the same host. Otherwise the answer to the last put causes one.
         let (of_each, further) = match (self.flush_receive, self.loopback) {
             (true, _) => (1, 0),
             (false, true) => (2, 0),
@@ -110,7 +113,7 @@ impl Puts {
     }
 }
 
-/// Allocates memory of a host, at least a byte.
+/// Allocates memory of a host, at least one byte.
 fn memory(host: &Host, kind: Memory, bytes: u64) -> Result<Buffer, Error> {
     match kind {
         Memory::Host => host.alloc(bytes.max(1)),
@@ -118,12 +121,12 @@ fn memory(host: &Host, kind: Memory, bytes: u64) -> Result<Buffer, Error> {
     }
 }
 
-/// Buffers of both ends, which both know before a run begins.
+/// Buffers of both ends. Both ends know them before a run begins.
 #[derive(Clone)]
 struct Ends {
     out: Buffer,
     sink: Buffer,
-    /// The answer at its sender, and its destination.
+    /// The buffer from which the answer is put. `back` is its destination.
     answer: Buffer,
     back: Buffer,
 }
@@ -139,7 +142,7 @@ impl Ends {
     }
 }
 
-/// The two ends of a measurement, and its rounds.
+/// The two ends of a measurement, and the numbers of its rounds.
 #[derive(Clone)]
 struct Rounds {
     puts: Puts,
@@ -164,7 +167,7 @@ impl Rounds {
         })
     }
 
-    /// Sets up the host that the puts are for, with its buffers.
+    /// Sets up the target host of the puts: registers its buffers.
     async fn set_up_target(&self, rdma: &Rdma) -> Result<(), Error> {
         self.puts.set_up(rdma);
         rdma.register(&self.ends.sink).await?;
@@ -172,7 +175,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Sets up the host that puts, with its buffers.
+    /// Sets up the host that sends the puts: registers its buffers.
     async fn set_up_sender(&self, rdma: &Rdma) -> Result<(), Error> {
         self.puts.set_up(rdma);
         rdma.register(&self.ends.out).await?;
@@ -180,7 +183,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Puts the first bytes of the answer to the sender.
+    /// Puts the first `bytes` bytes of the answer to the sender.
     async fn put_answer(&self, rdma: &Rdma, bytes: u64) -> Result<Operation, Error> {
         rdma.put(&self.ends.answer.slice(0, bytes)?, 0, self.ends.back.address(), 0).await
     }
@@ -204,7 +207,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Sends the messages of a ping-pong, and measures.
+    /// Sends the messages of a ping-pong, and measures the round trips.
     async fn ping(self, host: Host, measured: Rc<RefCell<Measured>>) -> Result<(), Error> {
         let rdma = host.rdma()?;
         self.set_up_sender(&rdma).await?;
@@ -256,7 +259,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Sends windows, and measures.
+    /// Sends windows, and records their times.
     async fn source(self, host: Host, windows: Shared) -> Result<(), Error> {
         let rdma = host.rdma()?;
         let Puts { loopback, flush_receive, .. } = self.puts;
@@ -330,7 +333,7 @@ pub(super) fn windows(point: &Point<'_>, puts: &Puts, benchmark: Benchmark) -> R
     cluster.program(0, |host| own.source(host, windows));
     point.run(&mut cluster)?;
     let row = stream::row(point, benchmark, &rounds.meter, &[(direction(puts), flow)])?;
-    // Bytes that the receiver dropped were not checked.
+    // The receiver dropped the bytes, so they were not checked.
     Ok(Row { verified: row.verified && !puts.flush_receive, ..row })
 }
 
@@ -338,7 +341,7 @@ const fn direction(puts: &Puts) -> Direction {
     Direction { source: 0, target: puts.target() }
 }
 
-/// Checks the bytes of a round. Only an observer sees another host's memory.
+/// Checks the received bytes of a round. The programs of hosts cannot do this, because it reads the memory of the other host.
 fn check(sink: &Buffer, sent: &[u8], round: u64) -> Result<(), Error> {
     let found = sink.read(0, sent.len() as u64);
     match found.iter().zip(sent).position(|(a, b)| a != b) {

@@ -1,7 +1,8 @@
-//! The CPU cost of two methods: to copy a message into memory that the card may use, or to register the message's own memory.
+//! Compares the CPU costs of two methods. One copies a message into memory that the card may use. The other registers the memory
+//! of the message itself.
 //!
-//! A row has both for a size: the copy, and the lock and translation of the buffer's pages up to the card's fetch. The crossover
-//! is the smallest size from which on translation takes no longer.
+//! A row has both costs for one size. They are the cost of the copy, and the cost of locking and translating the pages, until the
+//! card may fetch the bytes. The crossover is the smallest size from which on translation takes no longer than the copy.
 
 use super::{FailedPoint, Points, load_cards};
 use nicety::cards::Card;
@@ -16,7 +17,7 @@ fn usual_cards() -> Vec<String> {
     vec!["qnix".to_owned()]
 }
 
-/// Copy a message into registered memory, or register its own memory.
+/// The cost of copying a message into registered memory, or of registering the memory of the message.
 ///
 /// Each row has the CPU time until the card may fetch a message of that size. The crossover below is the size from which on
 /// locking and translating takes no longer than copying.
@@ -35,29 +36,30 @@ pub struct Request {
     pub overrides: Vec<String>,
 }
 
-/// The CPU costs of a size.
+/// The CPU costs for one size.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "RegistrationRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
-    /// Bytes.
+    /// Size of the message in bytes.
     pub size_bytes: u64,
-    /// Pages of a buffer that begins at a page boundary.
+    /// Number of pages of a buffer that begins at a page boundary.
     pub pages: u64,
-    /// A copy into memory that the card may fetch from.
+    /// CPU time of a copy into memory from which the card may fetch.
     pub copy_ns: f64,
-    /// The system call that locks and translates the pages, and the transfer of their descriptors to the card, if it uses any.
+    /// CPU time of the system call that locks and translates the pages. It includes the transfer of page descriptors to the card,
+    /// if the card uses any.
     pub translate_ns: f64,
 }
 
-/// The crossover of a card: the size from which on translation pays.
+/// The crossover of a card: the size from which on translation takes no longer than a copy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Crossover {
     /// The card.
     pub nic: String,
-    /// The smallest size from which on translation takes no longer than a copy, between the smallest and largest measured one.
-    /// None if a copy is faster up to the end.
+    /// The smallest size from which on translation takes no longer than a copy, between the smallest and the largest measured
+    /// size. None if a copy is faster at the largest size.
     pub crossover_bytes: Option<u64>,
 }
 
@@ -70,7 +72,7 @@ pub enum Benchmark {
     Registration,
 }
 
-/// The report of the benchmark of registration.
+/// The report of the benchmark `registration`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// The benchmark.
@@ -84,7 +86,7 @@ pub struct Report {
     /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
-    /// One for each card.
+    /// One crossover for each card.
     pub crossovers: Vec<Crossover>,
 }
 
@@ -121,7 +123,7 @@ impl Request {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, with its card and size.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, with its card and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.sizes.len();
@@ -153,7 +155,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     Ok(Report { benchmark, version: VERSION, manifest, rows, failed_points, crossovers })
 }
 
-/// Returns the smallest size from which on a condition holds; none if it does not hold at the largest.
+/// Returns the smallest value from which on `holds` is true; `None` if it is false for `most`. `holds` must not become false
+/// again.
 fn crossover(
     mut least: u64,
     mut most: u64,
@@ -173,7 +176,7 @@ fn crossover(
     Ok(Some(most))
 }
 
-/// The costs of a size.
+/// The costs for one size.
 #[derive(Clone, Copy)]
 struct Costs {
     pages: u64,
@@ -193,7 +196,7 @@ fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Cost
         let start = host.now();
         match host.vni() {
             Ok(vni) => vni.copy_to_pool(&from).await?,
-            // Into memory that a driver has locked, or a process has registered, once.
+            // The destination stands for memory that a driver has locked, or that a process has registered, once before.
             Err(_) => host.copy(&from, &host.alloc(size)?).await?,
         }
         let copied = host.now();

@@ -27,7 +27,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// The card of every host but rank 0, if it differs; overrides do not change it.
+    /// The card of every host except rank 0, if it differs. Overrides do not apply to it.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
@@ -38,23 +38,23 @@ pub struct Request {
     /// Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
     #[schemars(extend("usual" = {"latency": "8:4Mi", "bandwidth": "8:4Mi", "message-rate": "8:4Ki"}))]
     pub sizes: Vec<u64>,
-    /// Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer than 64 KiB.
+    /// Number of measured round trips or windows for each size. Default: 10, but 2 windows if messages are longer than 64 KiB.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_ITERATIONS))]
     pub iterations: Option<u64>,
-    /// Round trips or windows before the measured ones.
+    /// Number of round trips or windows before the measured ones.
     #[serde(default)]
     #[schemars(range(max = MOST_ITERATIONS), extend("default" = DEFAULT_WARMUP))]
     pub warmup: Option<u64>,
-    /// Messages in flight; not for latency.
+    /// Number of messages in a window; not for latency.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_WINDOW), extend("default" = DEFAULT_WINDOW))]
     pub window: Option<u64>,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// `pair`: rank 0 sends to rank 1; `bidirectional`: both send simultaneously; or `incast:N`: N hosts send to one more
-    /// simultaneously.
+    /// `pair`: rank 0 sends to rank 1; `bidirectional`: both send at the same time; or `incast:N`: N hosts send to one more host
+    /// at the same time.
     #[serde(default = "default_pattern")]
     #[schemars(extend("metavar" = "PATTERN"))]
     pub pattern: String,
@@ -65,41 +65,41 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Mode put: within one host, through its card.
+    /// Mode put: puts stay within one host, and go through its card.
     #[serde(default)]
     pub loopback: bool,
-    /// Mode put: the source memory of messages.
+    /// Mode put: the kind of memory from which messages are put.
     #[serde(default)]
     #[schemars(extend("metavar" = "host|gpu", "default" = "host"))]
     pub source: Option<Memory>,
-    /// Mode put: the destination memory of messages.
+    /// Mode put: the kind of memory into which messages are put.
     #[serde(default)]
     #[schemars(extend("metavar" = "host|gpu", "default" = "host"))]
     pub sink: Option<Memory>,
-    /// Mode put: the kind of addresses; the card translates virtual ones.
+    /// Mode put: the kind of addresses. The card translates virtual addresses.
     #[serde(default)]
     #[schemars(extend("metavar" = "virtual|physical", "default" = "virtual"))]
     pub addressing: Option<Addressing>,
-    /// Mode put: the receiver's card drops arriving packets, and a window ends at the sender. Not for latency.
+    /// Mode put: the receiver's card drops arriving packets, and the sender determines the end of a window. Not for latency.
     #[serde(default)]
     pub flush_receive: bool,
-    /// Mode put: programs poll for events; the card's spec decides if left out.
+    /// Mode put: programs poll for events. If left out, the card's specification decides.
     #[serde(default)]
     pub poll: bool,
     /// Mode put: interrupts notify programs of events.
     #[serde(default)]
     pub interrupt: bool,
-    /// Mode put: bytes of the reply of a ping-pong, 8 if left out.
+    /// Mode put: bytes of the answer in a ping-pong; 8 if left out.
     #[serde(default)]
     #[schemars(range(max = LARGEST), extend("metavar" = "BYTES", "only" = "latency"))]
     pub pong_size: Option<u64>,
-    /// Whether the user's own handlers run instead of the library's.
+    /// Whether handlers of the user run in place of those of the library.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub handlers: bool,
 }
 
-/// Maximum iterations, measured or for warm-up: their figures are kept.
+/// Maximum number of iterations, measured or for warm-up. The time of each is kept.
 const MOST_ITERATIONS: u64 = 10_000_000;
 
 /// Maximum messages in a window.
@@ -111,10 +111,10 @@ pub(super) const DEFAULT_WARMUP: u64 = 1;
 /// Default number of messages in a window.
 pub(super) const DEFAULT_WINDOW: u64 = 64;
 
-/// Maximum bytes of a message: handlers count in 32 bits.
+/// Maximum bytes of a message. Handlers count bytes in 32 bits.
 const LARGEST: u64 = 1 << 31;
 
-/// A card, its name in results, and its modes.
+/// A card, its name in results, and the modes to measure.
 pub(super) struct Chosen {
     pub(super) nic: String,
     pub(super) card: Card,
@@ -124,7 +124,7 @@ pub(super) struct Chosen {
 /// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<Chosen>,
-    /// The card of every host but rank 0, if it differs.
+    /// The card of every host except rank 0, if it differs.
     pub(super) peer: Option<Card>,
     pub(super) pattern: Pattern,
     /// Number of hosts.
@@ -172,7 +172,7 @@ impl Request {
         nicety::from_json(text, "the benchmark's request")
     }
 
-    /// Reads the cards and modes, and checks the numbers.
+    /// Reads the cards and modes, and checks the numbers of the request.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let pattern: Pattern = self.pattern.parse()?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
@@ -214,7 +214,7 @@ impl Request {
         Ok(Resolved { cards, peer, pattern, nodes, puts, topology, flow_control, noise, faults })
     }
 
-    /// Checks the sizes, given the modes of the cards.
+    /// Checks that every size is possible in the modes of the cards.
     fn check_sizes(&self, cards: &[Chosen]) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Input(text));
         if self.sizes.is_empty() {
@@ -259,7 +259,7 @@ impl Request {
         Ok(())
     }
 
-    /// Checks that a topology has the nodes of a pattern.
+    /// Checks that a topology can have the number of nodes of a pattern.
     fn check_topology(
         &self,
         card: &Card,
@@ -284,7 +284,7 @@ impl Request {
         })
     }
 
-    /// Checks that an event queue of the receiver has room for the messages of all windows.
+    /// Checks that the receiver's event queue has room for the events of a window from every sender.
     fn check_events(
         &self,
         answering: &[(Side, &Card)],
@@ -294,7 +294,7 @@ impl Request {
     ) -> Result<(), Error> {
         let depth_of =
             |card: &Card| Some(u64::from(card.spec.of::<SpinSpec>().ok()?.limits.event_queue_depth));
-        // RDMA's receiver gets an event for every message of a window.
+        // In mode rdma, the receiver gets an event for every message of a window.
         let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
         let window = self.window.unwrap_or(DEFAULT_WINDOW);
         let depths = answering.iter().filter_map(|(_, card)| depth_of(card));
@@ -314,19 +314,19 @@ impl Request {
 }
 
 impl Request {
-    /// Returns the modes of a card: the named ones, or all. With cards of several designs, each uses its natural mode, for
-    /// comparison.
+    /// Returns the modes of a card: those in the request, or all. If the request names no modes and has cards of several designs,
+    /// each card uses its natural mode, for comparison.
     fn modes_of(&self, nic: &str, card: &Card, mixed: bool, pattern: Pattern) -> Result<Vec<Mode>, Error> {
         let design = card.spec.design();
         let wrong = |text: String| Err(Error::Input(text));
-        // The library's handlers are written for nicety.h.
+        // The handlers of the library need the interface of nicety.h.
         let runs = |mode: &Mode| card.spec.interface() == "nicety" || mode.handlers(self.benchmark).is_none();
         let Some(names) = &self.modes else {
             if self.handlers {
                 card.spec.of::<SpinSpec>()?;
                 return Ok(vec![Mode::SpinStream]);
             }
-            // A single RDMA card is measured as in its papers.
+            // If the only card is one with RDMA, it is measured as in the papers about it.
             if !mixed && pattern == Pattern::Pair && card.spec.of::<ApenetSpec>().is_ok() {
                 return Ok(vec![Mode::Put]);
             }
@@ -364,7 +364,7 @@ impl Request {
 }
 
 impl Request {
-    /// Returns the options of mode put. All cards must have the mode if an option is given.
+    /// Returns the options of mode put. If an option is given, all cards must have this mode.
     fn puts(&self, cards: &[Chosen], pattern: Pattern, peer: bool) -> Result<Puts, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         self.check_put_mode(cards, pattern)?;
@@ -404,7 +404,7 @@ impl Request {
         })
     }
 
-    /// Checks that all cards have mode put if one of its options is given.
+    /// If an option of mode put is given, checks that all cards have this mode.
     fn check_put_mode(&self, cards: &[Chosen], pattern: Pattern) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Input(text));
         let puts = cards.iter().all(|chosen| chosen.modes == [Mode::Put]);
@@ -449,13 +449,13 @@ pub struct PlannedHandlers {
     pub nic: String,
     /// The mode.
     pub mode: &'static str,
-    /// The library's file, unless the user's own replaces it.
+    /// The source file in the library of handlers. Handlers of the user replace it.
     pub source: &'static str,
-    /// The instruction set to compile for.
+    /// The instruction set of the card's processors.
     pub isa: String,
 }
 
-/// The preparations for a request.
+/// The programs to compile before a request can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan<P = PlannedHandlers> {
     /// The programs to compile.
@@ -465,16 +465,16 @@ pub struct Plan<P = PlannedHandlers> {
 /// A program to compile for a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedProgram {
-    /// The card's name, the key of the compiled program.
+    /// The card's name. It is the key of the compiled program.
     pub key: String,
-    /// The instruction set to compile for.
+    /// The instruction set of the card's processors.
     pub isa: String,
-    /// The interface of the program.
+    /// The name of the interface that the program uses.
     pub interface: &'static str,
 }
 
-/// Returns the key of the compiled handlers for a card with the name `nic` in results. It includes `side`, since the peer's card
-/// may be another one of the same name.
+/// Returns the key of compiled handlers. `nic` is the name of the card in results. The key also has the `side`, because the peer
+/// may have a different card with the same name.
 pub(super) fn compiled_key(nic: &str, mode: Mode, side: Side) -> String {
     match side {
         Side::Own => format!("{nic}/{}", mode.name()),
@@ -482,23 +482,23 @@ pub(super) fn compiled_key(nic: &str, mode: Mode, side: Side) -> String {
     }
 }
 
-/// The owner of a card.
+/// The hosts that have a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Rank 0, and all others if there is no peer.
+    /// Rank 0. If there is no peer card, also all other ranks.
     Own,
-    /// The other ranks.
+    /// All ranks except rank 0.
     Peer,
 }
 
 impl Side {
-    /// The side of a rank.
+    /// Returns the side to which a rank belongs.
     pub(super) const fn of(rank: u32, has_peer: bool) -> Side {
         if has_peer && rank > 0 { Side::Peer } else { Side::Own }
     }
 }
 
-/// Returns the cards that receive a pattern's messages.
+/// Returns the cards that receive the messages of a pattern.
 pub(super) fn answering<'c>(
     own: &'c Card,
     peer: Option<&'c Card>,

@@ -13,21 +13,21 @@ use std::rc::Rc;
 const PT: u32 = 1;
 const DATA: u64 = 1;
 
-/// One direction's windows.
+/// The windows of one direction.
 #[derive(Default)]
 pub(super) struct Windows {
-    /// The post of each window's first message.
+    /// For each window, the time at which its first message was posted.
     pub(super) begun: Vec<Time>,
-    /// The time at which the receiving host noticed the last message.
+    /// For each window, the time at which the receiving host noticed its last message.
     pub(super) ended: Vec<Time>,
-    /// The bytes of the last window.
+    /// The bytes that the messages of the last window had.
     pub(super) sent: Payload,
 }
 
 pub(super) type Shared = Rc<RefCell<Windows>>;
 
 impl Windows {
-    /// Checks the bytes of a window in its destination.
+    /// Checks the bytes of a window at their destination.
     pub(super) fn check(&self, memory: &Buffer, round: u64) -> Result<(), Error> {
         match self.sent.difference(memory) {
             None => Ok(()),
@@ -51,12 +51,12 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     row(point, benchmark, &meter, &flows)
 }
 
-/// Returns the directions of a point's pattern, without windows yet.
+/// Returns the directions of a point's pattern. None has windows yet.
 pub(super) fn flows(point: &Point<'_>) -> Vec<(Direction, Shared)> {
     point.pattern.directions().into_iter().map(|direction| (direction, Shared::default())).collect()
 }
 
-/// Returns the row of the windows of all directions.
+/// Returns the row of a point from the windows of all directions.
 pub(super) fn row(
     point: &Point<'_>,
     benchmark: Benchmark,
@@ -101,7 +101,7 @@ pub(super) fn row(
     })
 }
 
-/// Gives every rank its program of puts.
+/// Adds a program to every rank that sends windows of puts.
 fn puts(
     cluster: &mut Cluster,
     point: &Point<'_>,
@@ -124,7 +124,7 @@ fn puts(
             };
             receiver.append(&host).await?;
             for round in 0..rounds {
-                // All ranks have finished the previous window before the next one begins.
+                // All ranks have finished the previous window before this window begins.
                 host.barrier().await;
                 if let Some(sender) = &mut sender {
                     sender.send().await?;
@@ -140,7 +140,7 @@ fn puts(
     Ok(())
 }
 
-/// A rank's sending side.
+/// The side of a rank that sends.
 struct Sender {
     host: Host,
     portals: Portals,
@@ -175,15 +175,16 @@ impl Sender {
     }
 }
 
-/// A rank's receiving side.
+/// The side of a rank that receives.
 struct Receiver {
     flows: Vec<Incoming>,
-    /// The queue in which RDMA's host polls an event of every message. The other modes have a counter for each sender.
+    /// In mode rdma, the queue from which the host polls an event for every message. In the other modes, a counter for each
+    /// sender replaces it.
     events: Option<EqHandle>,
     window: u64,
 }
 
-/// The messages from one sender.
+/// The messages that arrive from one sender.
 struct Incoming {
     source: u32,
     me: Me,
@@ -241,7 +242,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Waits for a window from every sender, and checks the bytes of the last message.
+    /// Waits for a window from every sender, and checks the bytes of its last message.
     async fn receive(&self, host: &Host, round: u64) -> Result<(), Error> {
         let portals = host.portals()?;
         match self.events {
@@ -251,8 +252,9 @@ impl Receiver {
                     portals.ct_wait(flow.counter, (round + 1) * self.window).await?;
                 }
                 for flow in &self.flows {
-                    // A single sender's window ends when the host has noticed it. With several senders, the host waits for them
-                    // in turn. Then the time of the notice says nothing, and the time of the counter's change counts.
+                    // With one sender, a window ends when the host has noticed its last message. With several senders, the host
+                    // waits for one after another, so the time of the notice is not the end. Then the window ends when the
+                    // counter changed.
                     let seen = portals.ct_changed(flow.counter).filter(|_| self.flows.len() > 1);
                     flow.windows.borrow_mut().ended.push(seen.unwrap_or(host.now()));
                 }

@@ -1,4 +1,4 @@
-//! Fat trees of sPIN cards: the worked example of the documentation, to the picosecond, and all-to-all.
+//! Fat trees of sPIN cards: the worked example of the documentation, exact to the picosecond, and an all-to-all.
 
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Run, Topology, cards};
 use nicety_bench::{Report, Request, run};
@@ -57,7 +57,7 @@ fn a_tree_that_is_too_small_says_what_to_write() {
 
 const PT: u32 = 1;
 
-/// Every rank sends a message to every other simultaneously, and checks the received ones.
+/// Every rank sends a message to every other rank at the same time, and checks the received messages.
 async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;

@@ -1,4 +1,4 @@
-//! Benchmarks of programs on a grid of ranks: halo exchange and all-reduce, on every card and topology.
+//! Benchmarks of programs on a grid of ranks: halo exchange and all-reduce, on cards of every design and on several topologies.
 
 use nicety::options::{NetworkOptions, Threads};
 use nicety::{Environment, Error, Log, Peers};
@@ -9,7 +9,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
     measure_beside(request, None)
 }
 
-/// Measures in this process, and in others if any.
+/// Measures a request in this process and, if `peers` is given, in the others.
 fn measure_beside(request: &Request, peers: Option<Peers>) -> Result<Report, Error> {
     let (compiled, progress) = (nicety::Compiled::default(), |_, _| {});
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));

@@ -1,4 +1,4 @@
-//! The benchmarks of a card with virtual network interfaces: modes of latency and bandwidth, registration, fairness.
+//! Benchmarks of a card with virtual network interfaces: the modes of latency and bandwidth, registration, and fairness.
 
 use nicety::{Environment, Error, Log};
 use nicety_bench::{self as bench, Benchmark, Report, Request, fairness, registration};
@@ -21,7 +21,7 @@ fn request(benchmark: Benchmark, nics: &[&str], modes: &[&str], sizes: &[u64]) -
 
 const MODES: [&str; 5] = ["auto", "pio", "dma", "copy", "translate"];
 
-/// Returns the latencies of a mode, by size.
+/// Returns the latency of a mode for each size.
 fn latencies(report: &Report, mode: &str) -> Vec<(u64, f64)> {
     let of_mode = report.rows.iter().filter(|row| row.mode == mode);
     of_mode.map(|row| (row.size_bytes, row.latency_ns.unwrap())).collect()

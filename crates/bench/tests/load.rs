@@ -1,4 +1,4 @@
-//! Patterns of load, background noise, percentiles, and the host memory traffic of a benchmark.
+//! Traffic patterns, background noise, percentiles, and the host memory traffic of a benchmark.
 
 use nicety::options::NetworkOptions;
 use nicety::{Cluster, ClusterConfig, Duration, Environment, Error, Noise, Run, Time, Topology, cards};
@@ -198,7 +198,7 @@ fn noise_depends_on_the_seed_and_nothing_else() {
     assert_ne!(noisy("rdma", noise, 1).latency_ns, noisy("rdma", Some("10us,1us,fixed"), 1).latency_ns);
 }
 
-/// Runs four hosts that compute and send in a ring. Returns the run, and the end of each.
+/// Runs four hosts that compute and send in a ring. Returns the run, and the time at which each host finished.
 fn ring(noise: Option<&str>, shards: usize) -> (Run, Vec<Time>) {
     let config = ClusterConfig {
         topology: Topology::Star,

@@ -1,4 +1,4 @@
-//! All tests of the crate, in one binary, which links faster than several.
+//! All tests of the crate in one binary, which links faster than several.
 
 mod fat_tree;
 mod grid;

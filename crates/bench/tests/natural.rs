@@ -1,4 +1,4 @@
-//! The benchmarks on a card with `send` and `recv` as its natural mode, and programs that run on any card.
+//! Benchmarks on a card with `send` and `recv` as its natural mode, and programs that run on every card.
 
 use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Topology, cards};
 use nicety_bench::{Benchmark, Report, Request, plan, run};
@@ -75,7 +75,7 @@ fn a_card_without_a_mode_says_what_it_has() {
     assert!(plan(&handlers).unwrap_err().to_string().contains("no Portals interface"));
 }
 
-/// The same program on every shipped card: messages of several sizes and tags, received in another order than sent.
+/// The same program on every shipped card. It sends messages of several sizes and tags, and receives them in a different order.
 #[test]
 fn a_program_runs_unchanged_on_every_card() {
     for (name, _) in cards::shipped().unwrap() {

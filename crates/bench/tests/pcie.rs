@@ -1,4 +1,4 @@
-//! A card on PCI Express in place of its own bus: times by hand, and every byte checked on links of any width.
+//! A card on PCI Express in place of its own bus. Times are computed by hand, and every byte is checked on links of any width.
 
 use nicety::{Environment, Error};
 use nicety_bench::{Report, Request, run};

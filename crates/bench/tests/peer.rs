@@ -1,4 +1,4 @@
-//! Benchmarks of a card with peers that have another card.
+//! Benchmarks of a card with peers that have a different card.
 
 use nicety::{Compiled, Environment, Error};
 use nicety_bench::{Benchmark, Report, Request, plan, run};

@@ -1,5 +1,5 @@
-//! Python's types of requests, rows and reports of runs, generated from the Rust types: `types.py` and `reports.py` in
-//! `python/nicety/_generated`. Their heads have the command that rewrites them.
+//! Generates Python's types of requests, rows and reports from the Rust types. The files are `types.py` and `reports.py` in
+//! `python/nicety/_generated`. The head of each file has the command that rewrites it.
 
 use crate::schemas::{run_schemas, schemas};
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ fn pythons_types_are_those_of_rust() {
     }
 }
 
-/// Returns the schemas of benchmarks and applications, and those of schedules and programs that are not among them.
+/// Returns the schemas of benchmarks and applications, and the schemas of schedules and programs that these do not include.
 fn all_schemas() -> Vec<(String, Value)> {
     let mut schemas = schemas();
     for (name, schema) in nicety_goal::schemas().into_iter().chain(nicety_exec::schemas()) {
@@ -62,7 +62,7 @@ fn a_schema_becomes_a_type() {
     );
 }
 
-/// Returns the begin of a file.
+/// Returns the first lines of a file.
 fn head(title: &str, imports: &str) -> String {
     format!(
         "\"\"\"{title}\n\nGenerated from the types in Rust by\n`{COMMAND}`.\n\"\"\"\n\nfrom __future__ import \
@@ -70,7 +70,7 @@ fn head(title: &str, imports: &str) -> String {
     )
 }
 
-/// Returns the file of reports of runs, as classes with attributes.
+/// Returns the file with reports of runs, as classes with attributes.
 fn dataclasses(schemas: &[(String, Value)]) -> String {
     let head = head("Reports of nodes, cards and links after a run.", "from dataclasses import dataclass\n");
     let class = |(name, schema): &(String, Value)| {
@@ -80,7 +80,7 @@ fn dataclasses(schemas: &[(String, Value)]) -> String {
     head + &schemas.iter().map(class).collect::<String>()
 }
 
-/// Returns the file of requests and reports of benchmarks.
+/// Returns the file with requests and reports of benchmarks.
 fn python(schemas: &[(String, Value)]) -> String {
     let imports = "from typing import Annotated, Literal, NotRequired, Required, TypedDict\n\nfrom nicety.shared.checks import \
                    U32, Expressions, Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option, \
@@ -99,10 +99,10 @@ fn python(schemas: &[(String, Value)]) -> String {
     text
 }
 
-/// The base request of benchmarks between hosts.
+/// The name of the arguments that all requests of benchmarks between hosts have.
 const COMMON: &str = "NetworkOptions";
 
-/// Returns its schema: the arguments that all of these requests have.
+/// Returns the schema of the arguments that all of these requests have.
 fn common(schemas: &[(String, Value)]) -> Value {
     let (_, whole) = schemas.iter().find(|(name, _)| name == "MessagesOptions").expect("the first benchmark");
     let field = |name: &str| (name.to_owned(), whole["properties"][name].clone());
@@ -111,8 +111,8 @@ fn common(schemas: &[(String, Value)]) -> Value {
     json!({ "description": "The network of a run, and what is random in it.", "properties": fields })
 }
 
-/// Returns the keyword arguments of a Python function, and so the command line's options, from a request's schema. A request with
-/// all common arguments inherits them.
+/// Returns the keyword arguments of a Python function from the schema of a request. They also define the options of the command
+/// line. A request with all common arguments inherits these.
 fn options(name: &str, schema: &Value, common: Option<&Value>) -> String {
     let mut fields = schema["properties"].as_object().expect("a request is an object").clone();
     let common = common.and_then(|common| common["properties"].as_object());
@@ -144,7 +144,7 @@ fn options(name: &str, schema: &Value, common: Option<&Value>) -> String {
     text
 }
 
-/// Returns the type of an argument. It accepts more than JSON.
+/// Returns the Python type of an argument. Arguments may have more types than JSON has.
 fn argument(name: &str, schema: &Value) -> String {
     let json = annotation(schema);
     match (json.trim_end_matches(" | None"), schema["format"].as_str()) {
@@ -160,7 +160,7 @@ fn argument(name: &str, schema: &Value) -> String {
     .to_owned()
 }
 
-/// Returns the facts of an argument that its type does not have.
+/// Returns the properties of an argument that are not in its type.
 fn option(schema: &Value) -> String {
     let mut made = Vec::new();
     if schema["items"]["format"] == "uint8" {
@@ -219,7 +219,7 @@ fn definition(name: &str, schema: &Value) -> String {
     for field in order {
         let mut of = annotation(&fields[field]);
         if !required.contains(&field) {
-            // A field of a report is present or absent; an input may also be given as None.
+            // A field of a report is present or absent, but an input may also be given as None.
             if name != "HandlerNames" {
                 of = of.trim_end_matches(" | None").to_owned();
             }
@@ -230,7 +230,7 @@ fn definition(name: &str, schema: &Value) -> String {
     text
 }
 
-/// Returns the definition of a name for a type. Values that do not fit on a line have lines of their own.
+/// Returns the definition of a type alias. If the values do not fit on one line, each has its own line.
 fn alias(name: &str, schema: &Value) -> String {
     let line = format!("{name} = {}", annotation(schema));
     if line.len() <= WIDTH {
@@ -271,7 +271,7 @@ fn annotation(schema: &Value) -> String {
     }
 }
 
-/// Returns a description on one line, without rustdoc's links.
+/// Returns a description on one line, without the links of rustdoc.
 fn describe(schema: &Value) -> String {
     let mut text = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
     while let Some(begin) = text.find("[`") {
@@ -287,7 +287,7 @@ fn describe(schema: &Value) -> String {
     text
 }
 
-/// Returns the text of a request, with its paragraphs.
+/// Returns the description of a request, divided into paragraphs.
 fn paragraphs(schema: &Value) -> String {
     let text = schema["description"].as_str().unwrap_or_default();
     let lines = |paragraph: &str| wrapped(&paragraph.replace('\n', " "), "    ", "    ");
@@ -295,7 +295,7 @@ fn paragraphs(schema: &Value) -> String {
     format!("    \"\"\"{}", text.trim())
 }
 
-/// Returns a docstring. The first sentence is on its own line.
+/// Returns a docstring. Its first sentence has a line of its own.
 fn docstring(text: &str, indent: &str) -> String {
     let (first, rest) = match text.split_once(". ") {
         Some((first, rest)) => (format!("{first}."), rest),
@@ -321,7 +321,7 @@ fn with_attributes(text: &str, fields: &Map<String, Value>, order: &[&str]) -> S
     format!("{text}\n\n    Attributes:\n{lines}    \"\"\"\n\n")
 }
 
-/// Wraps a text, with these indents of the first line and the others.
+/// Wraps a text. `first` is the indent of the first line, and `others` that of all other lines.
 fn wrapped(text: &str, first: &str, others: &str) -> String {
     let (mut made, mut line) = (String::new(), first.to_owned());
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! JSON schemas of the requests and reports of benchmarks and applications. The types of other languages are generated from them.
+//! JSON schemas of the requests and reports of benchmarks and applications. The types in other languages are generated from them.
 
 use nicety::TrafficReport;
 use nicety::report::{LinkReport, NetworkPortReport, NodeCounts};
@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// Returns the schemas of all reports and requests by name, each after the schemas of its parts.
+/// Returns the schemas of all reports and requests, with their names. A schema follows the schemas of its parts.
 pub fn schemas() -> Vec<(String, Value)> {
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let whole = [
@@ -41,7 +41,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     made
 }
 
-/// Returns the schemas of a run's results on nodes and links, by name.
+/// Returns the schemas of the results of a run for nodes and links, with their names.
 pub fn run_schemas() -> Vec<(String, Value)> {
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
     add::<(NodeCounts, LinkReport, NetworkPortReport, TrafficReport)>(&mut reports);

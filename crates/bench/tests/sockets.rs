@@ -1,4 +1,4 @@
-//! The benchmarks of sockets: throughput below the wire's limit, costs that add up, sweeps, and refusals.
+//! Benchmarks of sockets: throughput below the limit of the wire, costs that add up, sweeps, and invalid requests.
 
 use nicety::options::NetworkOptions;
 use nicety::{Environment, Error, Log};

@@ -1,4 +1,4 @@
-//! A star of sPIN cards: the worked example of the documentation, to the picosecond, and invalid topologies.
+//! A star of sPIN cards: the worked example of the documentation, exact to the picosecond, and invalid topologies.
 
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Run, Topology, cards};
 use nicety_bench::{Benchmark, Report, Request, run};
@@ -94,7 +94,8 @@ fn star(nodes: u32, shards: usize, overrides: &[&str]) -> Result<Cluster, Error>
 
 const PT: u32 = 1;
 
-/// Every rank sends a message to every other simultaneously, and checks the received ones. Returns the end.
+/// Every rank sends a message to every other rank at the same time, and checks the received messages. Returns the time at the
+/// end.
 async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;

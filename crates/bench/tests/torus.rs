@@ -1,5 +1,5 @@
-//! Cards with one port on a torus: the worked example of the documentation, to the picosecond, messages between all hosts,
-//! failures, recordings.
+//! Cards with one port on a torus: the worked example of the documentation, exact to the picosecond; messages between all hosts;
+//! failures; recordings.
 
 use nicety::{
     Cluster, ClusterConfig, Environment, Error, Faults, Host, NodeFailure, Place, Rates, Run, cards,
@@ -39,7 +39,7 @@ fn a_neighbour_is_two_routers_further_than_on_a_pair() {
     assert_eq!(latency_ns("spin-discrete", "rdma", "torus:2"), 793.687);
 }
 
-/// Each rank sends to every other, and checks the received messages.
+/// Each rank sends to every other rank, and checks the received messages.
 async fn exchange(host: Host, size: u64) -> Result<(), Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;

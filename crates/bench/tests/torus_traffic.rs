@@ -1,4 +1,4 @@
-//! The benchmark of a torus: a packet's time by hand, the saturation of patterns, and refusals.
+//! The benchmark of a torus: the time of a packet computed by hand, the saturation of patterns, and invalid requests.
 
 use nicety::{Environment, Error, Log};
 use nicety_bench::torus::{self, Report, Request};

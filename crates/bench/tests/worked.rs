@@ -1,4 +1,4 @@
-//! The worked examples of the timing contract (ARCHITECTURE.md), to the picosecond, and the paper's order of modes.
+//! The worked examples of the timing contract (ARCHITECTURE.md), exact to the picosecond, and the order of modes in the paper.
 
 use nicety::{Environment, Error};
 use nicety_bench::{Benchmark, Report, Request, run};
@@ -19,7 +19,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
     )
 }
 
-/// Returns twice the latency, in picoseconds: a round trip.
+/// Returns the time of a round trip in picoseconds, which is twice the latency.
 fn round_trip_ps(report: &Report) -> f64 {
     report.rows[0].latency_ns.unwrap() * 2_000.0
 }

@@ -1,4 +1,4 @@
-//! Completions that a process has not taken, and the values of its counters.
+//! The completions that a process has not yet read, and the values of its counters.
 
 use crate::protocol::{Completion, Counts, Kind, MOST_COMPLETIONS};
 use crate::schedule::Log;
@@ -11,14 +11,15 @@ use std::rc::Rc;
 pub(crate) struct Completions {
     rank: u32,
     turns: Rc<Turns>,
-    /// The log of the processes' operations, if requested.
+    /// The log of the operations of all processes, if requested.
     log: Option<Rc<Log>>,
-    /// Completions that the process has not taken, with their times.
+    /// Completions that the process has not yet read, each with its virtual time.
     done: RefCell<VecDeque<(Time, Completion)>>,
-    /// The counts, and the time of their last change with the counts before it.
+    /// The counts. `before` is the time of their last change, with the counts before that change.
     counts: Cell<Counts>,
     before: Cell<Option<(Time, Counts)>>,
-    /// The time at which its counters or memory first changed since its last reply: a look may be for either.
+    /// The time of the first change of the counters or the memory since the last reply to the process. A look of the process may
+    /// be for either.
     news: Cell<Option<Time>>,
     failed: RefCell<Option<Error>>,
 }
@@ -37,24 +38,24 @@ impl Completions {
         })
     }
 
-    /// Writes to the log, if there is one.
+    /// Writes to the log, if there is a log.
     pub(crate) fn logged<T>(&self, tell: impl FnOnce(&Log) -> T) -> Option<T> {
         self.log.as_deref().map(tell)
     }
 
-    /// Returns the error of an inaccessible range of the process's memory.
+    /// Returns the error for a range of the process's memory that cannot be accessed.
     pub(crate) fn unreachable(&self, what: &str, place: (u64, u64), error: &std::io::Error) -> Error {
         self.turns.unreachable(self.rank, what, place, error)
     }
 
-    /// Adds a completion for the process, with its operation in the log, if any.
+    /// Adds a completion for the process. `op` is the operation in the log, if any.
     pub(crate) fn complete(&self, completion: Completion, op: Option<u32>) {
         self.logged(|log| log.completes(self.rank, op));
         self.done.borrow_mut().push_back((self.now(), completion));
         self.turns.notify(self.rank);
     }
 
-    /// Adds the completion of a look that found no message; it does not notify anybody.
+    /// Adds the completion of a probe that found no message. This notifies nobody.
     pub(crate) fn found_none(&self, completion: Completion) {
         self.logged(|log| log.completes(self.rank, None));
         self.done.borrow_mut().push_back((self.now(), completion));
@@ -70,9 +71,9 @@ impl Completions {
         of_kind[kind as usize] += 1;
         self.counts.set(counts);
         match kind {
-            // A process waits for one of these by its completion or a counter.
+            // A process waits for an operation of these kinds by its completion or by a counter.
             Kind::Send | Kind::Recv => self.turns.notify(self.rank),
-            // These may end without a completion, and a process may look for them by other means.
+            // Operations of these kinds may end without a completion, and a process may detect their end by other means.
             _ => self.change(),
         }
     }
@@ -82,11 +83,11 @@ impl Completions {
         if self.news.get().is_none() {
             self.news.set(Some(self.now()));
         }
-        // A wait for a count continues until the count is reached.
+        // This also wakes a wait for a count, which continues if the count is not reached.
         self.turns.notify(self.rank);
     }
 
-    /// Records a failure beside the process, which ends its program.
+    /// Records a failure of a task that runs beside the process. It ends the process's program.
     pub(crate) fn fail(&self, error: Error) {
         self.failed.borrow_mut().get_or_insert(error);
         self.turns.notify(self.rank);
@@ -100,13 +101,13 @@ impl Completions {
         self.turns.now(self.rank)
     }
 
-    /// Returns whether there is news for the process.
+    /// Returns whether the process has news: a completion, a change, or a failure.
     pub(crate) fn is_woken(&self) -> bool {
         !self.done.borrow().is_empty() || self.news.get().is_some() || self.failed.borrow().is_some()
     }
 
-    /// Returns whether a look that ends now finds something, which must be older than this instant. So a look does not depend on the order
-    /// of events at one instant, and a look that ends early finds the same.
+    /// Returns whether a look that ends now finds something. It must be older than this instant, so that a look does not depend
+    /// on the order of events at one instant. Otherwise a look that ends early could find something else.
     pub(crate) fn is_found(&self) -> bool {
         let (first, now) = (self.done.borrow().front().map(|(came, _)| *came), self.now());
         [first, self.news.get()].into_iter().flatten().any(|came| came < now)
@@ -118,7 +119,7 @@ impl Completions {
         self.before.get().is_some_and(|(changed, _)| changed == self.now())
     }
 
-    /// Returns the counts before this instant.
+    /// Returns the counts as they were before this instant.
     fn counts_before(&self) -> Counts {
         match self.before.get() {
             Some((changed, before)) if changed == self.now() => before,
@@ -126,12 +127,12 @@ impl Completions {
         }
     }
 
-    /// Returns whether a look at counters that ends now finds a sum reached, or a limit of failures passed.
+    /// Returns whether a look at counters that ends now finds that a sum is reached, or that a limit of failures is exceeded.
     pub(crate) fn has_counted_before(&self, sum: (u64, u64, u64)) -> bool {
         self.have_counted(&self.counts_before(), sum)
     }
 
-    /// Returns whether counters have reached a sum, or passed a limit of failures.
+    /// Returns whether counters have reached a sum, or have exceeded a limit of failures.
     pub(crate) fn has_counted(&self, sum: (u64, u64, u64)) -> bool {
         self.have_counted(&self.counts.get(), sum)
     }
@@ -148,12 +149,12 @@ impl Completions {
         sum(&counts.done) >= done || sum(&counts.failed) > failed || self.failed.borrow().is_some()
     }
 
-    /// Takes completions for the process.
+    /// Removes and returns completions for the process.
     pub(crate) fn take(&self, most: u64) -> Vec<Completion> {
         self.take_while(most, |_| true)
     }
 
-    /// Takes completions for a look of the process that ends now.
+    /// Removes and returns completions for a look of the process that ends now.
     pub(crate) fn take_found(&self, most: u64) -> Vec<Completion> {
         let now = self.now();
         self.take_while(most, |came| came < now)
@@ -167,7 +168,7 @@ impl Completions {
         done.drain(..count).map(|(_, completion)| completion).collect()
     }
 
-    /// Writes the counts for a reply; after a look, those before this instant.
+    /// Writes the counts for a reply. The reply to a look has the counts before this instant.
     pub(crate) fn tell(&self, is_look: bool) {
         let counts = if is_look { self.counts_before() } else { self.counts.get() };
         self.turns.pages.set_counts(self.rank, &counts);

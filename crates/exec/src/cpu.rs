@@ -1,27 +1,29 @@
 //! The CPU on which the simulator and the processes of a run take turns.
 //!
-//! Only one of them runs at a time, so a second CPU does not help. A wake-up on another CPU takes several times as long as a switch on the
-//! same one. So they are kept on one CPU while turns are short; a process that computes for long may move.
+//! Only one of them runs at a time, so a second CPU does not help. A wake-up on another CPU takes several times as long as a
+//! switch on the same CPU. Therefore the simulator and the processes are bound to one CPU while turns are short. A process that
+//! computes for long may move.
 //!
-//! With as many CPUs as processes it is faster still if the simulator and the running process spin, each on a CPU of its own. If
-//! other work takes those CPUs, spinning fails, and they are kept on one CPU as well.
+//! If there are enough CPUs, it is faster that the simulator and the running process spin, each on its own CPU. If other work
+//! takes these CPUs, spinning fails. Then the simulator and the processes are bound to one CPU again.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// After `STAYS` the kernel may move the simulator to another CPU for `MOVES`; processes follow it.
+/// After `STAYS` on one CPU, the kernel may move the simulator to another CPU during `MOVES`. The processes follow the simulator.
 const STAYS: Duration = Duration::from_millis(500);
 const MOVES: Duration = Duration::from_millis(5);
 
-/// Each failed wait adds `IN_VAIN`, and each successful one subtracts 1. Above `MOST_IN_VAIN`, with more than a sixteenth failed, spinning
-/// stops for `GIVEN_UP`; the next trial starts at `TRIAL`, where a few failures are enough.
+/// A failed wait adds `IN_VAIN` to a sum, and a successful wait subtracts 1. So the sum grows if more than one in seventeen waits
+/// fails. When it is above `MOST_IN_VAIN`, waits do not spin for `GIVEN_UP`. Then the sum restarts at `TRIAL`, from which a few
+/// failures are enough.
 const IN_VAIN: u32 = 16;
 const MOST_IN_VAIN: u32 = 32 * IN_VAIN;
 const TRIAL: u32 = MOST_IN_VAIN - 8 * IN_VAIN;
 const GIVEN_UP: Duration = Duration::from_secs(2);
 
-/// Whether waits for a turn spin.
+/// Decides whether waits for a turn spin or sleep.
 pub(crate) struct Looking {
     is_possible: bool,
     failed_looks: Cell<u32>,
@@ -33,7 +35,8 @@ impl Looking {
         Looking { is_possible, failed_looks: Cell::new(0), given_up: Cell::new(None) }
     }
 
-    /// Records the end of a wait for a turn, and whether the waiter fell asleep. Returns whether waits spin from now on, if that changes.
+    /// Records the end of a wait for a turn. `slept` is whether the waiter fell asleep. If the decision changes, returns whether
+    /// waits spin from now on.
     pub(crate) fn waited(&self, slept: bool) -> Option<bool> {
         if !self.is_possible {
             return None;
@@ -60,7 +63,7 @@ type Set = libc::cpu_set_t;
 
 fn of_thread(pid: libc::pid_t) -> Option<Set> {
     let mut set = MaybeUninit::<Set>::zeroed();
-    // SAFETY: the kernel writes no more than the size that it is given; zeros are a set.
+    // SAFETY: the kernel writes at most the given size; a set of zeros is valid.
     unsafe {
         (libc::sched_getaffinity(pid, size_of::<Set>(), set.as_mut_ptr()) == 0).then(|| set.assume_init())
     }
@@ -80,9 +83,9 @@ fn only(cpu: usize) -> Set {
     }
 }
 
-/// The CPU of a run, for the simulator's thread.
+/// The CPU to which the simulator's thread and the processes are bound.
 pub(crate) struct SharedCpu {
-    /// The CPUs of that thread after the run.
+    /// The CPUs that the simulator's thread may use before and after the run.
     all: Option<Set>,
     is_wanted: Cell<bool>,
     cpu: Cell<Option<usize>>,
@@ -102,7 +105,7 @@ impl SharedCpu {
         }
     }
 
-    /// Binds a process to the CPU before it runs on.
+    /// Binds a process to the simulator's CPU before the process runs.
     pub(crate) fn bring(&self, rank: u32, pid: u32) {
         let Some(all) = &self.all else { return };
         if !self.is_wanted.get() {
@@ -123,7 +126,7 @@ impl SharedCpu {
         }
     }
 
-    /// Sets whether they are kept on one CPU from now on.
+    /// Sets whether the simulator and the processes are bound to one CPU from now on.
     pub(crate) fn want(&self, is_wanted: bool) {
         self.is_wanted.set(is_wanted);
         if let (Some(all), false) = (&self.all, is_wanted) {
@@ -132,7 +135,7 @@ impl SharedCpu {
         }
     }
 
-    /// Releases a process that computes for long.
+    /// Lets a process that computes for long run on any CPU.
     pub(crate) fn release(&self, rank: u32, pid: u32) {
         if let (Some(all), Some(_)) = (&self.all, self.ranks[rank as usize].take()) {
             set_thread(pid as libc::pid_t, all);

@@ -1,4 +1,4 @@
-//! The reason why a run ended: the process and its failure.
+//! The reason for the end of a run: the process that failed, and its failure.
 
 use crate::launcher::Launcher;
 use crate::pages::End;
@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 impl Turns {
-    /// Returns the error after a process or its MPI asked to end all processes.
+    /// Returns the error if a process or its MPI has requested the end of all processes.
     pub(crate) fn aborted(&self) -> Option<Error> {
         let why = |rank| match self.pages.end_of(rank) {
             Some(End::Abort(code)) => Some(format!(
@@ -23,7 +23,7 @@ impl Turns {
         (0..self.pages.ranks()).find_map(why).map(Error::Program)
     }
 
-    /// Returns whether a process failed and exited without closing the network.
+    /// Returns whether a process exited with a status other than 0 before it closed the network.
     fn failed(&self, rank: u32) -> bool {
         matches!(self.pages.end_of(rank), Some(End::Exit(1..)))
     }
@@ -36,22 +36,23 @@ impl Turns {
         }
     }
 
-    /// Returns the signal that ended a process, if any is known.
+    /// Returns the signal that ended a process, if it is known.
     pub(crate) fn signal_of(&self, rank: u32) -> Option<i32> {
         self.status_of(rank).and_then(|status| status.signal())
     }
 
-    /// Returns whether a process ended by exit, and not by a signal.
+    /// Returns whether a process ended by exit, not by a signal.
     pub(crate) fn has_exited(&self, rank: u32) -> bool {
         self.status_of(rank).is_some_and(|status| status.code().is_some())
     }
 
-    /// Returns whether a signal ended a process, other than the signals that launchers use.
+    /// Returns whether a signal ended a process. Signals that launchers send do not count.
     fn has_crashed(&self, rank: u32) -> bool {
         self.signal_of(rank).is_some_and(|signal| !matches!(signal, libc::SIGKILL | libc::SIGTERM))
     }
 
-    /// Returns the process that caused the end, if `found` is dead: a launcher ends the others by SIGKILL or SIGTERM.
+    /// Returns the process that caused the end, given the dead process `found`. A launcher ends the other processes by SIGKILL or
+    /// SIGTERM.
     fn first(&self, found: u32) -> u32 {
         let is_gone = |rank| {
             self.processes.is_gone(rank, &self.pages) || self.processes.has_ended_early(rank, &self.pages)
@@ -62,12 +63,12 @@ impl Turns {
         failed.or_else(|| ranks.find(has_crashed)).unwrap_or(found)
     }
 
-    /// Returns a forked process of a rank that has asked for the network.
+    /// Returns a forked process that has requested the network, with the rank of its parent.
     fn fork(&self) -> Option<(u32, u32)> {
         (0..self.pages.ranks()).find_map(|rank| self.pages.fork_of(rank).map(|pid| (rank, pid)))
     }
 
-    /// Returns the error of an inaccessible range of a process's memory.
+    /// Returns the error for a range of a process's memory that cannot be accessed.
     pub(crate) fn unreachable(
         &self,
         rank: u32,
@@ -105,7 +106,7 @@ impl Turns {
         ))
     }
 
-    /// Returns the error if processes have started another MPI than their launcher's.
+    /// Returns the error if processes use another MPI than their launcher.
     fn mixed(&self) -> Option<Error> {
         let (rank, (own, library)) =
             (0..self.pages.ranks()).find_map(|rank| Some((rank, self.pages.other_mpi(rank)?)))?;
@@ -121,7 +122,8 @@ impl Turns {
         )))
     }
 
-    /// Returns a text in which the waits of polling processes begin with their first look. The kernel has recorded the last one.
+    /// Corrects the text of a deadlock: the wait of a polling process begins with its first look. The kernel has recorded the
+    /// start of the last look.
     fn with_begins(&self, text: &str) -> String {
         let begin = |line: &str| {
             let (head, wait) = line.split_once("program 'rank ")?;
@@ -135,7 +137,7 @@ impl Turns {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the error of a run, or a better one if processes never took part.
+    /// Returns the error of a run. If a process or its start caused the error, returns an error that names this cause.
     pub(crate) fn explain(&self, error: Error) -> Error {
         if error == Error::Interrupted {
             return error;
@@ -180,7 +182,7 @@ impl Turns {
             1 => format!("not rank {first}"),
             several => format!("not {several} ranks, the first of them rank {first},"),
         };
-        // A program that fails earlier, or a launcher that refuses to start anything, prints its own error.
+        // A program that failed before, or a launcher that starts nothing, has already printed an error.
         if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
             return Error::Input(format!(
                 "the program ended with {status}; its output, or the launcher's, may say why; {who} has opened an endpoint of \

@@ -1,4 +1,5 @@
-//! Checks the file of a program: it is of this machine and whole, and it can load a library or is in Go.
+//! Checks the file of a program. The file must be complete and for this machine. It must be linked dynamically, so that it can
+//! load a library, or be a Go program.
 
 use nicety::Error;
 use object::elf::{self, FileHeader64};
@@ -8,15 +9,16 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Bytes of a header up to the machine.
+/// The length of the header up to the field of the machine, in bytes.
 const SHORT_HEAD: u64 = 20;
-/// Maximum read bytes of a note.
+/// Maximum bytes read of a note.
 const LONGEST_NOTE: u64 = 4096;
 
-/// Checks a program's file. A file that is not in ELF is a script.
+/// Checks the file of a program. A file without an ELF header counts as a script.
 ///
 /// # Errors
-/// [`Error::Input`]: it cannot be read, is damaged, of another machine, or linked statically and not in Go.
+/// [`Error::Input`] when the file cannot be read, is damaged, or is for another machine. Also when it is linked statically and is
+/// not a Go program.
 pub fn check_executable(path: &Path) -> Result<(), Error> {
     let wrong = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
     let unreadable = |error: io::Error| {
@@ -50,7 +52,7 @@ fn check<'f>(file: impl ReadRef<'f>, length: u64) -> Result<(), String> {
     if of(elf::PT_LOAD).chain(of(elf::PT_NOTE)).any(|segment| ends(segment).is_none()) {
         return Err(CUT.to_owned());
     }
-    // The Go linker leaves a note in every program.
+    // The Go linker writes a note into every program.
     let is_go = of(elf::PT_NOTE).any(|note| {
         let size = note.p_filesz(endian).min(LONGEST_NOTE);
         let bytes = file.read_bytes_at(note.p_offset(endian), size).unwrap_or_default();
@@ -63,14 +65,14 @@ fn check<'f>(file: impl ReadRef<'f>, length: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the first bytes of the running program.
+/// Returns the first bytes of the file of this process.
 fn own_head() -> io::Result<Vec<u8>> {
     let file = ReadCache::new(File::open(std::env::current_exe()?)?);
     let head = (&file).read_bytes_at(0, SHORT_HEAD).map(<[u8]>::to_vec);
     head.map_err(|()| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Returns the machine of a program, from its header.
+/// Returns the name of the machine for which a program is built, from the program's header.
 fn machine(head: &[u8]) -> String {
     let big = head[5] == elf::ELFDATA2MSB.0;
     let number = [head[18], head[19]];

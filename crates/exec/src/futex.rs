@@ -4,7 +4,8 @@ use std::io;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Waits until the word is woken, or for a limited time, unless it has another value. Returns whether the time is over.
+/// Waits while the word has `value`, until another thread wakes the word or `limit` has passed. Returns whether the limit has
+/// passed.
 pub(crate) fn wait(word: &AtomicU32, value: u32, limit: Option<Duration>) -> bool {
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs() as libc::time_t,
@@ -16,7 +17,7 @@ pub(crate) fn wait(word: &AtomicU32, value: u32, limit: Option<Duration>) -> boo
     outcome != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT)
 }
 
-/// Wakes all that wait for the word.
+/// Wakes all waiters of the word.
 pub(crate) fn wake(word: &AtomicU32) {
     // SAFETY: the word is alive; waking reads nothing of it.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };

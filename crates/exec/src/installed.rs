@@ -1,5 +1,5 @@
-//! Headers and the library for C programs with Portals. The library is the one that is loaded into processes, under the name that the
-//! linker expects.
+//! Installs the headers and the library for C programs with Portals. The library is the one that is loaded into processes. It has
+//! the name that the linker expects.
 
 use crate::launch::install;
 use nicety::Error;
@@ -15,10 +15,10 @@ const HEADERS: [(&str, &str); 3] = [
 ];
 const NAME: &str = "libportals.so";
 
-/// Installs the headers in the subfolder `include`, and the library in `lib`, unless they exist already.
+/// Installs the headers in subfolder `include`, and the library in subfolder `lib`. Existing files stay.
 ///
 /// # Errors
-/// The folder cannot be written.
+/// When the folder cannot be written.
 pub fn install_for_programs(folder: &Path) -> Result<(), Error> {
     put(folder).map_err(|error| Error::Input(format!("{}: {error}", folder.display())))
 }

@@ -1,4 +1,4 @@
-//! Programs as processes: their start, their state, and their end.
+//! Starts programs as processes, observes their state, and ends them.
 
 use crate::launcher::Launcher;
 use crate::offload::Offload;
@@ -21,29 +21,29 @@ use std::time::{Duration, Instant};
 
 /// The library that is loaded into processes.
 const LIBRARY: (&str, &[u8]) = ("libnicety-fi", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-fi.so")));
-/// The library loaded before it if collective operations are offloaded.
+/// The library that is loaded before it, if cards execute collective operations.
 const OFFLOAD: (&str, &[u8]) =
     ("libnicety-offload", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-offload.so")));
-/// The time that processes have to end after a request to end.
+/// Real time in which a process must end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// The time that a process may take from one program to the next.
+/// Real time that a process may take for an exec from one program to the next.
 const BEGINS: Duration = Duration::from_millis(10);
-/// Returns the time that a launcher has to end by itself after a process has died. Open MPI's forwards the output of processes in that
-/// time.
+/// Returns the real time that a launcher has to end by itself after a process has died. In this time, Open MPI's launcher
+/// forwards the output of processes.
 const fn ends_itself(launcher: Launcher) -> Duration {
     Duration::from_secs(if matches!(launcher, Launcher::Openmpi) { 4 } else { 1 })
 }
-/// The most searches for leftover processes. Each may find processes that were started since.
+/// Maximum number of searches for leftover processes. Each search may find processes that were started after the previous one.
 const SWEEPS: u32 = 20;
 
-/// The processes of a run. They end with it.
+/// The processes of a run. They end when this value is dropped.
 pub(crate) struct Processes {
     launcher: Launcher,
-    /// The launcher, or without one the processes by rank.
+    /// The launcher; without a launcher, the processes by rank.
     children: RefCell<Vec<Started>>,
-    /// The watched processes, by number.
+    /// The watched processes, by process id.
     known: RefCell<BTreeMap<u32, OwnedFd>>,
-    /// Their output, if their launcher does not forward it.
+    /// The output of the processes, if their launcher does not forward it.
     words: RefCell<Option<Words>>,
     /// The launcher's program.
     pub(crate) mpiexec: String,
@@ -55,29 +55,29 @@ struct Started {
 }
 
 impl Started {
-    /// Returns its exit status, once. The system forgets it then.
+    /// Returns the exit status once the process has ended. Later calls return `None`, because the system forgets the status.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.status = self.status.or_else(|| self.child.try_wait().unwrap_or(None));
         self.status
     }
 }
 
-/// The program to start.
+/// The program to start, and the way to start it.
 pub(crate) struct Program<'p> {
     pub(crate) launcher: Launcher,
     /// The launcher's program.
     pub(crate) mpiexec: &'p str,
     pub(crate) command: &'p [String],
-    /// The library's folder, which is kept for further runs.
+    /// The folder of the library. It is kept for later runs.
     pub(crate) folder: &'p Path,
-    /// Whether the output of processes goes to the standard error stream.
+    /// Whether the output of processes goes to standard error.
     pub(crate) to_stderr: bool,
-    /// The offloaded operations, if any.
+    /// The collective operations that cards execute, if any.
     pub(crate) offload: Option<&'p Offload>,
 }
 
-/// Returns a hash of the libraries that this build loads into processes, in hexadecimal. It is part of folder names, so that builds of one
-/// version do not overwrite each other's libraries.
+/// Returns a hash of the libraries that this build loads into processes, in hexadecimal. It is a part of folder names. So builds
+/// of one version do not overwrite each other's libraries.
 pub fn build() -> String {
     let mut hasher = DefaultHasher::new();
     [LIBRARY, OFFLOAD].hash(&mut hasher);
@@ -90,7 +90,7 @@ pub(crate) fn install(folder: &Path) -> io::Result<PathBuf> {
 }
 
 fn put(folder: &Path, (name, bytes): (&str, &[u8])) -> io::Result<PathBuf> {
-    // Two threads of a process would write the same file.
+    // The name is unique, because two threads of this process may install at the same time.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
     let path = folder.join(format!("{name}.so"));
@@ -104,7 +104,7 @@ fn put(folder: &Path, (name, bytes): (&str, &[u8])) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Returns the variables of ranks, which launchers do not get.
+/// Returns the environment variables for the processes of ranks. Launchers do not get these variables.
 fn variables(
     pages: &Pages,
     libraries: &[PathBuf],
@@ -139,11 +139,11 @@ fn variables(
     all
 }
 
-/// Returns a command with a process group of its own.
+/// Returns a command that starts in a new process group.
 fn command(program: &Program<'_>, words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).process_group(0);
-    // A group in the background may not read from a terminal.
+    // A background process group may not read from a terminal.
     if io::stdin().is_terminal() {
         command.stdin(Stdio::null());
     }
@@ -187,10 +187,10 @@ fn commands(
     }
 }
 
-/// Returns the status of an ended process that its parent has not reaped.
+/// Returns the exit status of a process that has ended and that its parent has not reaped.
 fn zombie(pid: u32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name: the state is the third field, and the status the 52nd.
+    // Fields after the name: the state is the third field of the line, and the exit status the 52nd.
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
     if fields[0] != "Z" {
         return None;
@@ -198,9 +198,9 @@ fn zombie(pid: u32) -> Option<i32> {
     fields.get(52 - 3)?.parse().ok()
 }
 
-/// Returns the status of a reaped process, if the kernel keeps it.
+/// Returns the exit status of a reaped process, if the kernel still has it.
 fn reaped(process: &OwnedFd) -> Option<i32> {
-    /// As in linux/pidfd.h: the first version of `struct pidfd_info`.
+    /// The first version of `struct pidfd_info` in linux/pidfd.h.
     #[repr(C)]
     #[derive(Default)]
     struct Info {
@@ -213,13 +213,13 @@ fn reaped(process: &OwnedFd) -> Option<i32> {
     const GET_INFO: u64 = 3 << 30 | (size_of::<Info>() as u64) << 16 | 0xff << 8 | 11;
     const EXIT: u64 = 1 << 3;
     let mut info = Info { mask: EXIT, ..Info::default() };
-    // SAFETY: the descriptor is open, and the structure has the length that the request says.
+    // SAFETY: the descriptor is open, and the structure has the length in the request number.
     let error = unsafe { libc::ioctl(process.as_raw_fd(), GET_INFO as _, &raw mut info) };
     (error == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
 }
 
-/// Removes the folder that an `mpiexec` of Open MPI with this number has left, `ompi.HOST.USER/pid.NUMBER`, and the folder above it if that
-/// is empty.
+/// Removes the session folder of an Open MPI `mpiexec` with this process id: `ompi.HOST.USER/pid.NUMBER`. Also removes the folder
+/// above it, if that is empty.
 fn remove_session(mpiexec: u32) {
     let places = ["TMPDIR", "TEMP", "TMP"].into_iter().find_map(std::env::var_os);
     let places = places.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
@@ -237,12 +237,12 @@ fn remove_session(mpiexec: u32) {
     }
 }
 
-/// Returns the variable that all processes of a run and their children have.
+/// Returns the environment variable that identifies the processes of a run and their children.
 fn of_run(pages: &Pages) -> String {
     format!("NICETY_EXEC={}", pages.path())
 }
 
-/// Returns whether a process was started with these variables.
+/// Returns whether a process was started with all of these environment variables.
 fn has_variables(pid: u32, variables: &[String]) -> bool {
     let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     variables.iter().all(|variable| all.split(|byte| *byte == 0).any(|each| each == variable.as_bytes()))
@@ -254,13 +254,13 @@ fn kill(process: &OwnedFd) {
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, none, 0) };
 }
 
-/// Returns the processes of this machine, by number.
+/// Returns the process ids of this machine.
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Opens a process by its number; `None` if it has ended.
+/// Opens a process by its process id; `None` if it has ended.
 fn open(pid: u32) -> Option<OwnedFd> {
     // SAFETY: the call takes numbers alone.
     let file = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -268,7 +268,7 @@ fn open(pid: u32) -> Option<OwnedFd> {
     (file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file as i32) })
 }
 
-/// Ends all leftover processes of a run, with any parent and session. The environment of the run identifies them.
+/// Ends all leftover processes of a run, whatever their parent and session. The environment variable of the run identifies them.
 fn sweep(pages: &Pages, except: &[u32]) {
     let (run, own) = ([of_run(pages)], std::process::id());
     for _ in 0..SWEEPS {
@@ -280,7 +280,7 @@ fn sweep(pages: &Pages, except: &[u32]) {
             return;
         }
         left.iter().for_each(kill);
-        // Waits until they are gone, with their memory and files.
+        // Waits until the processes are gone, so that their memory and files are free.
         let end = |process: &OwnedFd| {
             let mut look = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one entry, which lives as long as the call.
@@ -304,7 +304,7 @@ impl Processes {
             |error| Error::Program(format!("pipes for what processes print cannot be made: {error}"));
         let mut words = match program.launcher {
             Launcher::Mpich => Some(Words::new(program.to_stderr).map_err(no_pipes)?),
-            // The processes use this process's streams; Open MPI's have terminals of its own.
+            // The processes use the standard streams of this process. Processes of Open MPI have terminals of its own.
             Launcher::Openmpi | Launcher::None => None,
         };
         let mut commands = commands(program, pages, &libraries, words.as_ref());
@@ -328,7 +328,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Returns whether the process of a rank has taken part and is gone.
+    /// Returns whether the process of a rank has taken part in the run and has ended.
     pub(crate) fn is_gone(&self, rank: u32, pages: &Pages) -> bool {
         pages.process(rank).is_some_and(|pid| self.has_ended(pid))
     }
@@ -344,7 +344,7 @@ impl Processes {
         unsafe { libc::poll(&raw mut look, 1, 0) == 1 }
     }
 
-    /// Returns whether the process of a rank, or the one that was to start it, ended before it took part.
+    /// Returns whether the process of a rank, or a process that had to start it, has ended before it took part.
     pub(crate) fn has_ended_early(&self, rank: u32, pages: &Pages) -> bool {
         if pages.process(rank).is_some() {
             return false;
@@ -360,8 +360,8 @@ impl Processes {
         }
     }
 
-    /// Returns whether a process of a rank exists, by its initial environment. An ended one may have been a helper without the library, or
-    /// may have started the process that takes part.
+    /// Returns whether a process with the initial environment of a rank exists. The process that has ended may have been a helper
+    /// without the library. Or it may have started the process that will take part.
     pub(crate) fn has_others(&self, rank: u32, pages: &Pages) -> bool {
         let own = match self.launcher {
             Launcher::Mpich => "PMI_RANK",
@@ -377,16 +377,16 @@ impl Processes {
         }
     }
 
-    /// Returns whether the process of a rank is stopped, as by SIGSTOP. A process held by a debugger is not.
+    /// Returns whether the process of a rank is stopped, for example by SIGSTOP. A process that a debugger holds is not stopped.
     pub(crate) fn is_stopped(&self, rank: u32, pages: &Pages) -> bool {
         let Some(pid) = pages.process(rank) else { return false };
         let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // After the program's name, which may contain brackets.
+        // The state follows the program's name, which may contain brackets.
         status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
-    /// Returns the exit status of the process of a rank, if the system has it. That is until the launcher has reaped it, and from Linux
-    /// 6.15 on also after that.
+    /// Returns the exit status of the process of a rank, if the system has it. The system has it until the launcher has reaped
+    /// the process. Linux 6.15 and later also have it after that.
     pub(crate) fn status_of(&self, rank: u32, pages: &Pages) -> Option<ExitStatus> {
         let started = |children: &[Started]| match self.launcher {
             Launcher::None => children.get(rank as usize).map(|started| started.child.id()),
@@ -405,7 +405,8 @@ impl Processes {
         })
     }
 
-    /// Returns the exit status of the program, once all started processes have ended: the first failure, if any.
+    /// Returns the exit status of the program, once all started processes have ended. This is the first status that is not 0, if
+    /// any.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         let mut first = ExitStatus::from_raw(0);
         for started in self.children.borrow_mut().iter_mut() {
@@ -417,7 +418,7 @@ impl Processes {
         Some(first)
     }
 
-    /// Waits for the end of all, for a limited time.
+    /// Waits until all processes have ended, at most for `limit`.
     fn wait(&self, limit: Duration) {
         let until = Instant::now() + limit;
         while self.ended().is_none() && Instant::now() < until {
@@ -425,20 +426,20 @@ impl Processes {
         }
     }
 
-    /// Ends all running processes. Returns whether the launcher was asked to end, so that its message about that is of no use.
+    /// Ends all running processes. Returns whether the launcher was asked to end. If so, its message about the end is of no use.
     pub(crate) fn stop(&self, pages: &Pages) -> bool {
-        // A launcher that has to end waits for stopped processes.
+        // If a launcher has to end, it waits for stopped processes.
         for rank in (0..pages.ranks()).filter(|&rank| self.is_stopped(rank, pages)) {
             self.kill(rank, pages);
         }
-        // After a process has died a launcher ends the others by itself. Open MPI's must not get a signal in that time.
+        // After a process has died, a launcher ends the others by itself. Open MPI's launcher must not get a signal in that time.
         let has_died = |rank| self.is_gone(rank, pages) || self.has_ended_early(rank, pages);
         if self.launcher != Launcher::None && (0..pages.ranks()).any(has_died) {
             self.wait(ends_itself(self.launcher));
         }
         let is_asked = self.ended().is_none();
         if is_asked {
-            // A launcher's helpers have groups of their own, and outlive it if it has no time to end them.
+            // Helpers of a launcher have process groups of their own. They outlive the launcher if it has no time to end them.
             let helpers = self.descendants();
             self.signal(libc::SIGTERM);
             self.wait(GRACE);
@@ -455,12 +456,12 @@ impl Processes {
         is_asked
     }
 
-    /// Reads the remaining output of processes, after all have ended. Returns the launcher's output about their end.
+    /// Reads the remaining output of processes after all have ended. Returns the launcher's output about the end of processes.
     pub(crate) fn finish(&self) -> String {
         self.words.take().map(Words::finish).unwrap_or_default()
     }
 
-    /// Kills the process of a rank, if it exists.
+    /// Kills the process of a rank, if there is one.
     fn kill(&self, rank: u32, pages: &Pages) {
         if let Some(pid) =
             pages.process(rank).or_else(|| pages.loaded(rank)).filter(|&pid| !self.has_ended(pid))
@@ -470,8 +471,8 @@ impl Processes {
         }
     }
 
-    /// Removes leftovers of processes that failed. MPICH leaves shared memory of each process, and a file of its launcher; Open MPI a
-    /// folder with the number of its launcher.
+    /// Removes leftovers of failed processes. MPICH leaves shared memory of each process and a file of its launcher. Open MPI
+    /// leaves a folder with the launcher's process id.
     pub(crate) fn clean(&self, pages: &Pages, launcher: Launcher) {
         if launcher == Launcher::Openmpi {
             self.children.borrow().iter().for_each(|started| remove_session(started.child.id()));
@@ -490,8 +491,8 @@ impl Processes {
         }
     }
 
-    /// Ends leftover children of ended ranks, if a launcher waits for them because they hold its files open. Processes of the launcher's
-    /// own tree, such as a shell around the program, continue.
+    /// Ends leftover children of ended ranks, if a launcher waits for them because they hold its files open. Processes between
+    /// the launcher and a rank, such as a shell around the program, continue.
     pub(crate) fn end_left(&self, pages: &Pages) {
         if (0..pages.ranks()).all(|rank| self.is_gone(rank, pages)) {
             sweep(pages, &self.tree());
@@ -504,12 +505,12 @@ impl Processes {
         self.tree()[own..].iter().filter_map(|&pid| open(pid)).collect()
     }
 
-    /// Returns the running processes, followed by their descendants.
+    /// Returns the running processes, and then their descendants.
     fn tree(&self) -> Vec<u32> {
         let parents: Vec<(u32, u32)> = all()
             .filter_map(|pid| {
                 let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-                // After the name: state, parent.
+                // Fields after the name: state, parent.
                 Some((pid, status.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?))
             })
             .collect();

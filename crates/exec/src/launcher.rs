@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Launcher {
-    /// By the mpiexec of MPICH.
+    /// MPICH's mpiexec.
     Mpich,
-    /// By the mpiexec of Open MPI.
+    /// Open MPI's mpiexec.
     Openmpi,
-    /// One by one, without MPI.
+    /// No launcher: each process is started by itself, without MPI.
     None,
 }

@@ -1,31 +1,32 @@
-//! Real programs on modelled cards: each process of a program is the program of a host. Its messages go through the host's card, in virtual
-//! time.
+//! Runs real programs on simulated cards. Each process is the program of a host. Its messages go through the host's card, in
+//! virtual time.
 //!
-//! A library is loaded into each process (`shim/`, in C). It has a libfabric provider, through which MPI and others communicate, and
-//! clocks and waits in virtual time. It makes its calls over shared memory.
+//! A C library (`shim/`) is loaded into each process. It has a libfabric provider, through which MPI and other libraries
+//! communicate. It also replaces clocks and waits by those in virtual time. The library makes its calls to the simulator over
+//! shared memory.
 //!
 //! - `requests.rs`, `run.rs`: input and output of a run, and the run;
-//! - `protocol.rs`, `pages.rs`, `futex.rs`: the memory that processes and the simulator share, and waits for its words;
+//! - `protocol.rs`, `pages.rs`, `futex.rs`: the memory that processes and the simulator share, and waits on words of this memory;
 //! - `memory.rs`: the memory of a process, which holds the bytes of messages;
 //! - `places.rs`: the host of each process, and the tags that separate messages of several processes of a host;
 //! - `launcher.rs`: kinds of launchers;
 //! - `launch.rs`: start and end of processes;
-//! - `words.rs`: their output;
+//! - `words.rs`: output of processes;
 //! - `installed.rs`: headers and library for programs with Portals;
 //! - `cpu.rs`: the CPUs of processes;
-//! - `spent.rs`: the shares of a process's time;
-//! - `states.rs`: the states of processes, with their numbers;
-//! - `turns.rs`: the process with the turn, and the progress of time;
-//! - `looks.rs`: looks that find nothing, and deadlocks of processes;
+//! - `spent.rs`: the parts into which a process's virtual time is divided;
+//! - `states.rs`: the states of processes, and the number of processes in each state;
+//! - `turns.rs`: the process that may run now, and the progress of virtual time;
+//! - `looks.rs`: polls that find nothing, and deadlocks of processes;
 //! - `ends.rs`: the reason why a run ended;
-//! - `rank`: the calls of a process, carried out by a host and its card;
-//! - `notes.rs`: messages in the cards' notes, in terms of the program;
+//! - `rank`: the calls of a process, executed by a host and its card;
+//! - `notes.rs`: replaces the tags and ranks of cards in texts by those of the program;
 //! - `completions.rs`: completions of a process;
-//! - `rma`: its registered memory, and its accesses to that of others;
+//! - `rma`: the registered memory of a process, and its accesses to registered memory of other processes;
 //! - `portals`: calls of Portals 4;
 //! - `channels`: calls of goroutines with channels to the card;
 //! - `offload.rs`: collective operations of MPI that cards execute;
-//! - `trial.rs`: the length up to which cards reduce faster than MPI;
+//! - `trial.rs`: the maximum length at which cards reduce a vector faster than MPI;
 //! - `schedule.rs`: a schedule of the processes' operations.
 
 #[cfg(target_os = "linux")]
@@ -77,7 +78,7 @@ mod words;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod trial;
 
-// Every system has the schema of its reports; only Linux can fill them in.
+// Every operating system has the schemas of the reports, but only Linux can make reports.
 mod launcher;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod offload;
@@ -94,26 +95,27 @@ pub use requests::{Fallback, Offloaded, Rank, RankOffload, Report, Request, sche
 #[cfg(target_os = "linux")]
 pub use run::run;
 
-/// Installs headers and library for programs with Portals in a folder.
+/// Installs the headers and the library for programs with Portals in a folder.
 ///
 /// # Errors
-/// This is not Linux.
+/// Always: only Linux can run such programs.
 #[cfg(not(target_os = "linux"))]
 pub fn install_for_programs(_: &std::path::Path) -> Result<(), nicety::Error> {
     Err(nicety::Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
 }
 
-/// Builds without libraries for processes need no hash.
+/// Returns an empty hash, because builds for other systems have no libraries for processes.
 #[cfg(not(target_os = "linux"))]
 pub fn build() -> String {
     String::new()
 }
 
-/// Runs a program. `recorded` gets the activities of hosts and network, with their times. `said` gets the launcher's output about the end
-/// of processes, and is called at most once.
+/// Runs a program. `recorded` gets the recording of the run: the activities of hosts and network, with their virtual times.
+/// `said` gets the launcher's output about the end of processes. It is called at most once.
 ///
 /// # Errors
-/// An option is invalid; the program cannot be started, never uses the network, or ends early; its processes wait for each other.
+/// When an option is invalid. When the program cannot be started, never uses the network, or ends early. When its processes wait
+/// for each other.
 #[cfg(not(target_os = "linux"))]
 pub fn run(
     _: &Request,

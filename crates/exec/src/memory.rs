@@ -1,11 +1,11 @@
-//! The simulator's reads and writes of a process's memory.
+//! Reads and writes of the simulator in the memory of a process.
 
 use std::io;
 
-/// The most bytes for which memory is allocated without a look at the last one.
+/// Up to this length, memory is allocated before the address of the last byte is checked.
 const UNCHECKED: u64 = 1 << 16;
 
-/// The most bytes of one system call.
+/// Maximum bytes in one system call.
 const AT_ONCE: usize = 1 << 30;
 
 fn parts(own: *mut u8, remote: u64, bytes: usize) -> (libc::iovec, libc::iovec) {
@@ -13,7 +13,7 @@ fn parts(own: *mut u8, remote: u64, bytes: usize) -> (libc::iovec, libc::iovec) 
     (own, libc::iovec { iov_base: remote as usize as *mut libc::c_void, iov_len: bytes })
 }
 
-/// Repeats a system call until all bytes are done, or one fails.
+/// Repeats a system call until all bytes are transferred, or a call fails.
 fn all(bytes: usize, mut some: impl FnMut(usize, usize) -> isize) -> io::Result<()> {
     let mut done = 0;
     while done < bytes {
@@ -27,7 +27,7 @@ fn all(bytes: usize, mut some: impl FnMut(usize, usize) -> isize) -> io::Result<
     Ok(())
 }
 
-/// Reads the bytes of a process from an address on.
+/// Reads from the memory of a process, from an address on.
 pub(crate) fn read(pid: u32, address: u64, into: &mut [u8]) -> io::Result<()> {
     all(into.len(), |done, bytes| {
         let (own, remote) = parts(into[done..].as_mut_ptr(), address.wrapping_add(done as u64), bytes);
@@ -36,9 +36,9 @@ pub(crate) fn read(pid: u32, address: u64, into: &mut [u8]) -> io::Result<()> {
     })
 }
 
-/// Returns the bytes of a process from an address on, after `zeros` zero bytes.
+/// Returns bytes from the memory of a process, from an address on, after `zeros` zero bytes.
 pub(crate) fn bytes(pid: u32, zeros: usize, address: u64, bytes: u64) -> io::Result<Vec<u8>> {
-    // An invalid length must not allocate much memory.
+    // A wrong length must not allocate much memory.
     if bytes > UNCHECKED {
         read(pid, address.saturating_add(bytes - 1), &mut [0])?;
     }
@@ -54,7 +54,7 @@ pub(crate) fn bytes(pid: u32, zeros: usize, address: u64, bytes: u64) -> io::Res
     Ok(all)
 }
 
-/// Writes bytes into a process from an address on.
+/// Writes into the memory of a process, from an address on.
 pub(crate) fn write(pid: u32, address: u64, from: &[u8]) -> io::Result<()> {
     all(from.len(), |done, bytes| {
         let own = from[done..].as_ptr().cast_mut();

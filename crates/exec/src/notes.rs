@@ -1,4 +1,5 @@
-//! Messages in the notes of cards, in terms of the program: a card's tags have more bits than a program's, and its messages more bytes.
+//! Replaces messages of cards by messages of the program in texts. A card's tag has additional bits, and a card's message
+//! additional bytes.
 
 use crate::places::{DATA_BYTES, HAS_DATA, MOST_ON_HOST, Places, UNTAGGED, tags};
 use nicety::Error;
@@ -8,7 +9,7 @@ const TAG: &str = ", tag ";
 const PAIR: &str = ", pair ";
 const NOTE: &str = "  note: ";
 
-/// Returns an error of a run in terms of its processes.
+/// Returns the error of a run, with ranks and tags of the program in its text.
 pub(crate) fn explained(error: Error, places: Places) -> Error {
     match error {
         Error::Deadlock(text) => Error::Deadlock(readable(&text, places)),
@@ -18,7 +19,8 @@ pub(crate) fn explained(error: Error, places: Places) -> Error {
     }
 }
 
-/// Replaces a card's messages in a text by the program's. The card's form is `104 bytes from rank 0, tag 2305843009213694012`.
+/// Replaces the card's messages in a text by the program's messages. A card's message has the form `104 bytes from rank 0, tag
+/// 2305843009213694012`.
 pub(crate) fn readable(text: &str, places: Places) -> String {
     text.split('\n').map(|line| readable_line(line, places)).collect::<Vec<_>>().join("\n")
 }
@@ -48,7 +50,7 @@ fn readable_line(line: &str, places: Places) -> String {
     format!("{before}{bytes}{BYTES}{rank}{tag_text}{}", &line[end..])
 }
 
-/// Replaces a line about waiting sends of a pair of processes: `at rank 0, 2 sends to rank 1, pair 3, wait`.
+/// Replaces a line about blocked sends of a pair of processes, such as `at rank 0, 2 sends to rank 1, pair 3, wait`.
 fn blocked_line(line: &str, places: Places) -> Option<String> {
     let (from, rest) = number(line.strip_prefix(NOTE)?.strip_prefix("at rank ")?)?;
     let (sends, to) = rest.split_once(" to rank ")?;
@@ -61,12 +63,12 @@ fn blocked_line(line: &str, places: Places) -> Option<String> {
     Some(format!("{NOTE}at rank {from}{sends} to rank {to}{rest}"))
 }
 
-/// Finds a message in a line: the start of its bytes, its host, its tag, and the end.
+/// Finds a message in a line. Returns the position of its length, its host, its tag, and the position of its end.
 fn message(line: &str) -> Option<(usize, u32, u64, usize)> {
     let at = line.find(BYTES)?;
     let (host, rest) = number(&line[at + BYTES.len()..])?;
     let (tag, after) = number(rest.strip_prefix(TAG)?)?;
-    // A rank of the program; a host has a few ranks.
+    // Here 'rank' means a rank of the program. A host has several of these.
     let host = u32::try_from(host).ok().filter(|host| host.checked_mul(MOST_ON_HOST).is_some())?;
     Some((at, host, tag, line.len() - after.len()))
 }
@@ -84,12 +86,12 @@ mod tests {
     fn messages_are_named_as_their_program_does() {
         let one = Places::new(4, 1).unwrap();
         for (card, program) in [
-            // Tag 60, with four bytes of data.
+            // Tag 60. The message has four additional bytes of data.
             (
                 "  note: at rank 1, 1 message is there: one of 104 bytes from rank 0, tag 2305843009213694012",
                 "  note: at rank 1, 1 message is there: one of 100 bytes from rank 0, tag 60",
             ),
-            // Communicator 1, of MPICH.
+            // Communicator 1 of MPICH.
             (
                 "  note: one of 8 bytes from rank 2, tag 68719476741, and more",
                 "  note: one of 8 bytes from rank 2, tag 5 with the bits 0x1000000000 (for MPI, a communicator or its protocol), and more",
@@ -125,11 +127,11 @@ mod tests {
     #[test]
     fn processes_of_a_host_are_named_by_their_ranks() {
         let places = Places::new(4, 2).unwrap();
-        // From rank 3, the second of host 1, to rank 0.
+        // From rank 3, which is the second process of host 1, to rank 0.
         let tag = places.between(3, 0, 9);
         let text = format!("  note: at rank 0, one of 8 bytes from rank 1, tag {tag}");
         assert_eq!(readable(&text, places), "  note: at host 0, one of 8 bytes from rank 3, tag 9");
-        // The second of host 0, to the first of host 1.
+        // From the second process of host 0 to the first process of host 1.
         let text = "  note: at rank 0, 2 sends to rank 1, pair 1, wait: there";
         assert_eq!(readable(text, places), "  note: at rank 1, 2 sends to rank 2 wait: there");
         for odd in

@@ -1,7 +1,8 @@
-//! Collective operations of MPI that cards execute: the operations, the cards, and the disposition of each call.
+//! Collective operations of MPI that cards execute. This file selects the operations, checks the cards, and reports the
+//! disposition of calls.
 //!
-//! A library in front of MPI (`shim/offload*.c`) decides for each call, and counts in the page that its process shares with the
-//! simulator.
+//! A library in front of MPI (`shim/offload*.c`) decides for each call whether the card executes it. It counts its decisions in
+//! the page that its process shares with the simulator.
 
 use crate::launcher::Launcher;
 use crate::requests::{Fallback, Offloaded, RankOffload, Request};
@@ -11,22 +12,22 @@ use nicety::{Environment, Error};
 use nicety_goal::requests::Ns;
 use serde::Serialize;
 
-/// Names of operations, in the order of `shim/offload_base.h`.
+/// Names of the operations, in the order of their numbers in `shim/offload_base.h`.
 pub(crate) const COLLECTIVES: [&str; 3] = ["bcast", "barrier", "allreduce"];
-/// Reasons for leaving a call to MPI, in the same way.
+/// Reasons for leaving a call to MPI, in the order of their numbers in `shim/offload_base.h`.
 pub(crate) const REASONS: [&str; 9] =
     ["communicator", "datatype", "operator", "length", "empty", "arguments", "alone", "set-up", "cost"];
-/// The only operation that MPI may execute faster. The name to offload it in any case has a suffix.
+/// The only operation that MPI may execute faster. With the suffix `=always`, the card executes every call.
 const REDUCTION: &str = "allreduce";
 const ALWAYS: &str = "allreduce=always";
-/// Their handlers, in the library.
+/// The source file of the operations' handlers, in the library of handlers.
 const SOURCE: &str = "collectives.c";
-/// The offset of a rank's counts in its page.
+/// The offset of a rank's counts in its page, in bytes.
 pub(crate) const AT: usize = 3008;
-/// The shortest items of packets: items of reductions are not cut.
+/// The payload of a packet must be a multiple of this number of bytes, so that no item of a reduction is cut.
 const ITEM_BYTES: u64 = 16;
 
-/// The counts of a process.
+/// The counts of one process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -47,20 +48,20 @@ impl Counts {
     }
 }
 
-/// The offloaded operations of a run.
+/// The operations of a run that cards execute.
 pub(crate) struct Offload {
     names: String,
     program: String,
     packet_bytes: u64,
-    /// The largest vector in bytes that the card reduces, by operator and type; `None` if it reduces all.
+    /// The longest vector in bytes that the card reduces, by operator and type; `None` if it reduces all vectors.
     limits: Option<crate::trial::Limits>,
 }
 
 impl Offload {
-    /// Returns the offloaded operations, if any.
+    /// Returns the operations that cards execute, if any are requested.
     ///
     /// # Errors
-    /// As [`plan`]; the handlers are not compiled.
+    /// As [`plan`], and when the compiled handlers are missing.
     pub(crate) fn of(
         request: &Request,
         (name, card): (&str, &Card),
@@ -80,7 +81,7 @@ impl Offload {
         Ok(Some(Offload { names: names.join(","), program, packet_bytes, limits }))
     }
 
-    /// Returns the environment variables for its library.
+    /// Returns the environment variables for the library in front of MPI.
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let mut all = vec![
             ("NICETY_OFFLOAD", self.names.clone()),
@@ -94,7 +95,7 @@ impl Offload {
         all
     }
 
-    /// Returns the dispositions of the calls of all processes.
+    /// Returns the dispositions of the calls, summed over all processes.
     pub(crate) fn report(&self, ranks: &[Counts]) -> Vec<Offloaded> {
         let sum = |of: &dyn Fn(&Counts) -> u64| ranks.iter().map(of).sum();
         let all =
@@ -115,12 +116,12 @@ impl Offload {
     }
 }
 
-/// Returns whether reductions are offloaded at any cost.
+/// Returns whether the card executes every reduction, even if MPI is faster.
 fn is_always(request: &Request) -> bool {
     request.offload.iter().flatten().any(|name| name == ALWAYS)
 }
 
-/// Tries reductions on the hosts of the run, or some of them, without its noise and faults.
+/// Tries reductions on the hosts of the run, or on the first of them, without the noise and faults of the run.
 fn limits(
     request: &Request,
     card: (&str, &Card),
@@ -132,7 +133,7 @@ fn limits(
         .map_err(|error| Error::Input(format!("offload: {}: {error}", request.offload_program)))?;
     let quiet = Environment { interrupt: environment.interrupt.clone(), ..Environment::default() };
     let config = request.cards.config(&request.network, request.ranks, card, &quiet)?;
-    // A network for all ranks may be too large for a trial: a star has the same links.
+    // The network for all ranks may be too large for a trial. A star has the same links.
     let topology = if hosts < request.ranks { nicety::Topology::Star } else { config.topology };
     let mut config = nicety::ClusterConfig { nodes: hosts, topology, noise: None, ..config };
     config.faults = nicety::Faults::default();
@@ -143,23 +144,23 @@ fn limits(
 /// The handlers to compile for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The programs: one, or none without offloading.
+    /// The programs to compile: one, or none without offloading.
     pub compile: Vec<Planned>,
 }
 
 /// A program to compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// The library's file.
+    /// The source file in the library of handlers.
     pub source: &'static str,
-    /// The instruction set to compile for.
+    /// The instruction set of the card's processors.
     pub isa: String,
 }
 
 /// Returns the handlers to compile for a run.
 ///
 /// # Errors
-/// An operation is not a collective that can be offloaded; the card cannot be read, or has no handlers for it.
+/// When an operation cannot be offloaded. When the card cannot be read, or cannot run the handlers.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     if names(request)?.is_empty() {
         return Ok(Plan { compile: Vec::new() });
@@ -169,7 +170,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { compile: vec![Planned { source: SOURCE, isa: spec.hpu.isa.clone() }] })
 }
 
-/// Returns the operations to offload, each once and in the order of all.
+/// Returns the operations to offload, without repetition, in the order of `COLLECTIVES`.
 fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
     let Some(asked) = &request.offload else { return Ok(Vec::new()) };
     let list = format!("name one or several of {}, with commas between them", COLLECTIVES.join(", "));
@@ -197,7 +198,7 @@ fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
     Ok(COLLECTIVES.into_iter().filter(is_asked).collect())
 }
 
-/// Returns whether a card runs the handlers of collective operations.
+/// Returns whether a card can run the handlers of collective operations.
 fn runs_handlers(card: &Card) -> bool {
     card.spec.of::<SpinSpec>().is_ok_and(|spec| spec.hpu.pspin.is_none())
 }
@@ -229,7 +230,8 @@ mod tests {
     const HEADER: &str = include_str!("../../../shim/offload_base.h");
     const PLACE: &str = include_str!("../../../shim/offload_base.c");
 
-    /// Returns the names of the header with this prefix, in their order, without the last, which is their number.
+    /// Returns the names of the header with this prefix, in the order of their numbers. The last name, which is the count, is
+    /// left out.
     fn names_of(prefix: &str) -> Vec<String> {
         let block = HEADER.split("enum {").find(|block| block.trim_start().starts_with(prefix)).unwrap();
         let words = block.split('}').next().unwrap().lines().flat_map(|line| {

@@ -1,4 +1,4 @@
-//! The pages that processes and the simulator share.
+//! The memory pages that processes and the simulator share.
 
 use crate::futex;
 use crate::launcher::Launcher;
@@ -17,14 +17,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The timing of processes, and their resources.
+/// Parameters of a run that processes need: costs in virtual time, tags, and the launcher.
 pub(crate) struct Timing {
-    /// The factor of CPU time, if that counts.
+    /// The factor from measured CPU time to virtual time; `None` if CPU time costs nothing.
     pub(crate) measured: Option<f64>,
     pub(crate) clock_cost_ps: u64,
-    /// The cost of a look at an empty queue.
+    /// The cost of a look at an empty queue, in picoseconds.
     pub(crate) look_cost_ps: u64,
-    /// Bits of tags for the program.
+    /// The number of tag bits that the program may use.
     pub(crate) tag_bits: u32,
     /// The launcher of the processes.
     pub(crate) launcher: Launcher,
@@ -33,11 +33,11 @@ pub(crate) struct Timing {
 /// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By MPI_Abort, with this code.
+    /// The process called MPI_Abort with this code.
     Abort(i32),
-    /// With this status.
+    /// The process exited with this status.
     Exit(i32),
-    /// By MPI, after an error.
+    /// MPI ended the process after an error.
     Error,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Reply<'r> {
     pub(crate) quiet: Quiet,
 }
 
-/// The end of a wait for the bell.
+/// The end of a wait for a process to ring the bell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The bell rang before the waiter fell asleep.
@@ -59,53 +59,53 @@ pub(crate) enum Waited {
     TimedOut,
 }
 
-/// A time before which nothing can arrive for a process, and the looks that it may count by itself until then.
+/// The time before which nothing can arrive for a process. Until then, the process may count `looks` looks by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quiet {
     pub(crate) until_ps: u64,
     pub(crate) looks: u32,
 }
 
-/// The operations of the hosts' card on registered memory of programs.
+/// The operations on registered memory that the hosts' card can execute for programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Abilities {
-    /// Bits of [`card`](crate::protocol::card).
+    /// Bits of the constants in [`card`](crate::protocol::card).
     pub(crate) card: u32,
-    /// The most bytes of an atomic operation, and of one with a result.
+    /// Maximum bytes of an atomic operation. `fetch_bytes` is the maximum of an atomic operation with a result.
     pub(crate) atomic_bytes: u32,
     pub(crate) fetch_bytes: u32,
 }
 
-/// The date at time zero of a run, 2026-01-01: always the same, so that runs are equal.
+/// The date and time at the start of every run: 2026-01-01. It is constant, so that runs are equal.
 const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
-/// Spins at a turn before sleeping, if there is a CPU for that: some microseconds.
+/// Number of spins at a turn before the waiter sleeps, if it has a CPU of its own. They take some microseconds.
 const SPINS: u32 = 4000;
 
-/// Returns the bytes of the mapping.
+/// Returns the length of the mapping in bytes.
 const fn size(ranks: u32) -> usize {
     SLOTS + SLOT_BYTES * ranks as usize
 }
 
-/// The simulator's copy of a rank's state, to detect that the process has overwritten its pages.
+/// The simulator's copy of a rank's state. It shows whether the process has overwritten its pages.
 #[derive(Default)]
 struct Known {
-    /// The process that takes part, once it does.
+    /// The id of the process that takes part in the run, once it does.
     pid: Cell<u32>,
     now_ps: Cell<u64>,
     taken: Cell<u32>,
-    /// Names of shared memory, and their version.
+    /// Names of shared memory that the process has created. `names_version` is their version.
     shared: RefCell<Vec<CString>>,
     names: Cell<u32>,
 }
 
-/// The mapping. It has no name in any file system, and ends with the last process that has it.
+/// The shared mapping. Its file has no name in a file system, so it ends with the last process that maps it.
 pub(crate) struct Pages {
     file: File,
     start: NonNull<u8>,
     ranks: u32,
     spins: Cell<u32>,
     known: Vec<Known>,
-    /// The first rank found to have overwritten its pages.
+    /// The first rank that was found to have overwritten its pages.
     damaged: Cell<Option<u32>>,
 }
 
@@ -125,7 +125,7 @@ impl Pages {
         // SAFETY: the descriptor is new, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(file) };
         file.set_len(bytes as u64).map_err(|error| Error::Program(format!("shared memory: {error}")))?;
-        // SAFETY: a mapping of a whole file at a place of the kernel's choice touches no other memory.
+        // SAFETY: the kernel chooses the place of the mapping of a whole file, so it touches no other memory.
         let start = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
@@ -135,7 +135,7 @@ impl Pages {
         }
         let start = NonNull::new(start.cast::<u8>()).expect("the kernel maps nothing at address zero");
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        // The simulator spins on a CPU of its own; the process with the current call spins on another.
+        // The simulator spins on one CPU, and the process with the current call spins on another.
         let spins = if cpus > 1 && ranks as usize <= cpus { SPINS } else { 0 };
         let header = Header {
             magic: MAGIC,
@@ -161,7 +161,8 @@ impl Pages {
             begun: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
         };
-        // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are valid.
+        // SAFETY: the first page has room for a header and is aligned, and no process has the mapping yet. The slots are zeros,
+        // which are valid.
         unsafe { start.cast::<Header>().write(header) };
         let known = (0..ranks).map(|_| Known::default()).collect();
         let pages = Pages { file, start, ranks, spins: Cell::new(spins), known, damaged: Cell::new(None) };
@@ -169,7 +170,7 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Returns the path under which processes of this user find it while the simulator runs.
+    /// Returns the path at which processes of this user find the mapping while the simulator runs.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -179,19 +180,19 @@ impl Pages {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: the first page has held a header since its creation; others write only to its atomics.
+        // SAFETY: the first page has contained a header since its creation; others write only to its atomics.
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
-    /// Returns the start of a rank's pages.
+    /// Returns the address of a rank's pages.
     fn start_of(&self, rank: u32) -> NonNull<u8> {
         assert!(rank < self.ranks);
-        // SAFETY: the pages of all ranks are behind the first two.
+        // SAFETY: the pages of all ranks follow the first two pages.
         unsafe { self.start.add(SLOTS + SLOT_BYTES * rank as usize) }
     }
 
     fn slot(&self, rank: u32) -> &Slot {
-        // SAFETY: a rank's first page is there, and any bytes are a slot; others write only to atomics and cells.
+        // SAFETY: the first page of a rank exists, and any bytes are a valid slot; others write only to atomics and cells.
         unsafe { self.start_of(rank).cast::<Slot>().as_ref() }
     }
 
@@ -200,11 +201,11 @@ impl Pages {
     }
 
     fn bell(&self) -> &AtomicU32 {
-        // SAFETY: the second page is there, and aligned.
+        // SAFETY: the second page exists and is aligned.
         unsafe { self.start.add(BELL).cast().as_ref() }
     }
 
-    /// Returns whether a process has visibly overwritten its pages: the simulator's values have changed, or a turn is invalid.
+    /// Returns whether a process has visibly overwritten its pages: values of the simulator have changed, or a turn is invalid.
     pub(crate) fn is_damaged(&self, rank: u32) -> bool {
         let (header, slot, known) = (self.header(), self.slot(rank), self.known(rank));
         let pid = known.pid.get();
@@ -221,12 +222,12 @@ impl Pages {
         is_damaged
     }
 
-    /// Returns the first rank found to have overwritten its pages.
+    /// Returns the first rank that was found to have overwritten its pages.
     pub(crate) fn damaged(&self) -> Option<u32> {
         self.damaged.get()
     }
 
-    /// Shows that processes communicate.
+    /// Shows processes that communication has started.
     pub(crate) fn begin(&self) {
         self.header().begun.store(1, Ordering::Release);
     }
@@ -236,7 +237,7 @@ impl Pages {
         self.header().ended.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns the MPI that a process has started if it is not its launcher's, and its library.
+    /// If a process has started another MPI than its launcher's, returns that MPI and its library.
     pub(crate) fn other_mpi(&self, rank: u32) -> Option<(Launcher, String)> {
         let slot = self.slot(rank);
         let launcher = match slot.library.load(Ordering::Acquire) {
@@ -248,7 +249,7 @@ impl Pages {
     }
 
     fn ring(&self, rank: u32) -> &[Post; POSTS as usize] {
-        // SAFETY: a rank's other pages are there, and any bytes are posts; others write only to atomics and cells.
+        // SAFETY: the other pages of a rank exist, and any bytes are valid posts; others write only to atomics and cells.
         unsafe { self.start_of(rank).add(PAGE).cast().as_ref() }
     }
 
@@ -259,7 +260,7 @@ impl Pages {
         }
     }
 
-    /// Returns the process of a rank, once it takes part.
+    /// Returns the id of a rank's process, once it takes part in the run.
     pub(crate) fn process(&self, rank: u32) -> Option<u32> {
         let known = &self.known(rank).pid;
         if known.get() == 0 {
@@ -268,12 +269,12 @@ impl Pages {
         Some(known.get()).filter(|&pid| pid != 0)
     }
 
-    /// Returns the first process of a rank with the library, if any, whether it takes part or not.
+    /// Returns the id of the first process of a rank that has loaded the library, if any. It may not take part in the run.
     pub(crate) fn loaded(&self, rank: u32) -> Option<u32> {
         Some(self.slot(rank).loaded.load(Ordering::Acquire)).filter(|&pid| pid != 0)
     }
 
-    /// Returns whether waits for turns spin, given enough CPUs.
+    /// Returns whether waits for turns may spin. This needs enough CPUs.
     pub(crate) fn spins(&self) -> bool {
         self.spins.get() > 0
     }
@@ -284,7 +285,7 @@ impl Pages {
         self.header().spins.store(self.spins.get(), Ordering::Relaxed);
     }
 
-    /// Records that a process is watched.
+    /// Records the process of a rank that is watched from now on.
     pub(crate) fn watch(&self, rank: u32, pid: u32) {
         let watched = &self.slot(rank).watched;
         if watched.swap(pid, Ordering::Release) != pid {
@@ -292,22 +293,22 @@ impl Pages {
         }
     }
 
-    /// Returns whether any rank has a process that takes part.
+    /// Returns whether any rank has a process that takes part in the run.
     pub(crate) fn has_processes(&self) -> bool {
         (0..self.ranks).any(|rank| self.process(rank).is_some())
     }
 
-    /// Returns whether all ranks have processes that take part.
+    /// Returns whether all ranks have processes that take part in the run.
     pub(crate) fn have_all_processes(&self) -> bool {
         (0..self.ranks).all(|rank| self.process(rank).is_some())
     }
 
-    /// Returns the number of clock reads of a process.
+    /// Returns the number of times that a process has read a clock.
     pub(crate) fn clock_reads(&self, rank: u32) -> u64 {
         self.slot(rank).clock_reads.load(Ordering::Relaxed)
     }
 
-    /// Returns the current call of a process, and the time that it has spent on its own before it.
+    /// Returns the current call of a process, and the time that the process has taken by itself since its last reply.
     pub(crate) fn call(&self, rank: u32) -> (Call, u64) {
         let slot = self.slot(rank);
         self.note_names(rank);
@@ -317,10 +318,11 @@ impl Pages {
         (call, slot.spent_ps.load(Ordering::Relaxed))
     }
 
-    /// Returns the oldest posted call that was not taken, and the process's own time before it since its last reply.
+    /// Returns the oldest posted call that the simulator has not taken. Also returns the time that the process took by itself
+    /// between its last reply and this call.
     ///
     /// # Errors
-    /// There are more posted calls than the ring has places.
+    /// When the ring claims to have more posted calls than it has places.
     pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
         let slot = self.slot(rank);
         let taken = slot.taken.load(Ordering::Relaxed);
@@ -341,7 +343,7 @@ impl Pages {
         Ok(Some((call, post.spent_ps.load(Ordering::Relaxed))))
     }
 
-    /// Returns the bytes in the place of the oldest posted call, behind `zeros` zero bytes; `None` if there is no room for them.
+    /// Returns the bytes in the place of the oldest posted call, after `zeros` zero bytes. `None` if they do not fit the place.
     pub(crate) fn posted_bytes(&self, rank: u32, zeros: usize, bytes: u64) -> Option<Vec<u8>> {
         let taken = self.slot(rank).taken.load(Ordering::Relaxed);
         let there = self.ring(rank)[(taken % POSTS) as usize].bytes.get(..usize::try_from(bytes).ok()?)?;
@@ -349,14 +351,14 @@ impl Pages {
         Some(std::iter::repeat_n(0, zeros).chain(bytes).collect())
     }
 
-    /// Marks the oldest posted call as carried out.
+    /// Marks the oldest posted call as executed.
     pub(crate) fn take(&self, rank: u32) {
         let known = &self.known(rank).taken;
         known.set(known.get().wrapping_add(1));
         self.slot(rank).taken.store(known.get(), Ordering::Release);
     }
 
-    /// Writes the counts for a process that does not have the turn.
+    /// Writes the counts of operations for a process. The process does not have the turn.
     pub(crate) fn set_counts(&self, rank: u32, counts: &Counts) {
         let [done, failed] = &self.slot(rank).counts;
         let set = |to: &[AtomicU64], from: &[u64]| {
@@ -366,18 +368,18 @@ impl Pages {
         set(failed, &counts.failed);
     }
 
-    /// Returns the looks that a process has counted since its last reply.
+    /// Returns the number of looks that a process has counted by itself since its last reply.
     pub(crate) fn looks(&self, rank: u32) -> u32 {
         self.slot(rank).looks.load(Ordering::Relaxed)
     }
 
-    /// Returns names of shared memory that a process has made and not removed, and of its launcher's file.
+    /// Returns names of shared memory that a process has created and not removed, and the name of its launcher's file.
     pub(crate) fn shared(&self, rank: u32) -> Vec<CString> {
         self.note_names(rank);
         self.known(rank).shared.borrow().clone()
     }
 
-    /// Keeps a copy of the names that a process has noted, since it may overwrite them.
+    /// Copies the names that a process has written into its pages, since it may overwrite them.
     fn note_names(&self, rank: u32) {
         let (slot, known) = (self.slot(rank), self.known(rank));
         let version = slot.names.load(Ordering::Acquire);
@@ -390,7 +392,7 @@ impl Pages {
         known.names.set(version);
     }
 
-    /// Returns the end of a process, if it has reported that itself.
+    /// Returns the end that a process has reported, if any.
     pub(crate) fn end_of(&self, rank: u32) -> Option<End> {
         let slot = self.slot(rank);
         let how = slot.end.load(Ordering::Acquire);
@@ -403,24 +405,24 @@ impl Pages {
         }
     }
 
-    /// Returns the number of a forked process that has asked for the network, and was refused.
+    /// Returns the id of a forked process that requested the network and was refused.
     pub(crate) fn fork_of(&self, rank: u32) -> Option<u32> {
         Some(self.slot(rank).fork.load(Ordering::Acquire)).filter(|&pid| pid != 0)
     }
 
-    /// Writes the number of operations of a process that have not ended.
+    /// Writes the numbers of a process's operations that have not ended.
     pub(crate) fn set_under_way(&self, rank: u32, counts: [u32; 2]) {
         let under_way = &self.slot(rank).under_way;
         under_way.iter().zip(counts).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
     }
 
-    /// Makes a process with a waiting call sleep instead of spin for its reply.
+    /// Makes a process that spins for a reply sleep until the reply.
     pub(crate) fn send_to_sleep(&self, rank: u32) {
         let turn = &self.slot(rank).turn;
         let _ = turn.compare_exchange(turn::CALL, turn::SLEEP, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Replies to a call: the process runs on.
+    /// Writes the reply to a call, and lets the process run.
     pub(crate) fn reply(&self, rank: u32, reply: &Reply<'_>) {
         let slot = self.slot(rank);
         let Reply { now_ps, result, completions, quiet } = *reply;
@@ -442,7 +444,7 @@ impl Pages {
         }
     }
 
-    /// Returns the words at the end of a rank's page, for calls of Portals and channels.
+    /// Returns the words at the end of a rank's first page, which calls of Portals and channels use.
     fn end(&self, rank: u32) -> NonNull<[AtomicU64; WORDS]> {
         // SAFETY: within the rank's first page.
         unsafe { self.start_of(rank).add(PAGE - 8 * WORDS).cast() }
@@ -460,14 +462,14 @@ impl Pages {
         words.iter().zip(values).for_each(|(word, value)| word.store(*value, Ordering::Relaxed));
     }
 
-    /// Returns the counts of a process for its offloaded collective operations.
+    /// Returns the counts of a process's calls of collective operations that cards may execute.
     pub(crate) fn offload(&self, rank: u32) -> offload::Counts {
         const { assert!(offload::AT + size_of::<offload::Counts>() + REASON + 8 * WORDS <= PAGE) };
         // SAFETY: within the rank's first page, aligned, and any bytes are counts; the process has ended, or waits for its turn.
         unsafe { self.start_of(rank).add(offload::AT).cast().read_volatile() }
     }
 
-    /// Writes the reason for refusing a call.
+    /// Writes the reason for which a call was refused.
     pub(crate) fn set_reason(&self, rank: u32, why: &str) {
         let why = &why.as_bytes()[..why.len().min(REASON - 1)];
         // SAFETY: the text lies before the words, in the rank's page, and the process waits for its turn.
@@ -483,7 +485,7 @@ impl Pages {
         self.bell().load(Ordering::Acquire)
     }
 
-    /// Waits until a process rings again, or for a limited time.
+    /// Waits until a process rings the bell after the count `rung`, at most for `limit`.
     pub(crate) fn wait(&self, rung: u32, limit: Duration) -> Waited {
         for _ in 0..self.spins.get() {
             if self.rung() != rung {
@@ -491,7 +493,7 @@ impl Pages {
             }
             std::hint::spin_loop();
         }
-        // Who rings later sees that the simulator sleeps.
+        // A process that rings later sees that the simulator sleeps, and wakes it.
         let asleep = &self.header().asleep;
         asleep.store(1, Ordering::SeqCst);
         let is_over = futex::wait(self.bell(), rung, Some(limit));
@@ -502,17 +504,17 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: nothing of the mapping is borrowed any more.
+        // SAFETY: nothing borrows from the mapping any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), size(self.ranks)) };
     }
 }
 
-/// Returns the bytes of a text that ends with a zero, or fills its place.
+/// Returns the bytes of a text. The text ends with a zero byte, or fills its place.
 fn text(bytes: &[AtomicU8]) -> Vec<u8> {
     bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0).collect()
 }
 
-/// Returns a rank, or `None` for any.
+/// Returns the rank with this number; `None` if the number means any rank.
 pub(crate) fn rank_or_any(number: u64) -> Option<u32> {
     (number != ANY).then_some(number as u32)
 }

@@ -1,26 +1,26 @@
-//! The placement of ranks, one or several on each host, and the tags that separate their messages.
+//! The placement of one or several ranks on each host, and the tags that separate the messages of a host's ranks.
 //!
-//! Processes of a host share its card's message library, which knows only hosts. So tags contain the number of the sender on its host and
-//! that of the receiver on its own, above the program's bits.
+//! The processes of a host share the message library of its card, which knows only hosts. So each tag has two more numbers, in
+//! bits above those of the program. They are the numbers of the sender and the receiver on their hosts.
 
 use nicety::{Error, Pairs, Tags};
 
 /// Bits of a message's tag, without the bits for the kind of message.
 pub(crate) const TAG_BITS: u32 = 61;
-/// The most processes of a host: MPICH's tags have 55 bits, which leaves three for each of the two numbers.
+/// Maximum processes of a host. MPICH's tags have 55 bits, so three bits remain for each of the two numbers.
 pub(crate) const MOST_ON_HOST: u32 = 8;
 
-/// The number of ranks on each host; consecutive ranks fill one host after another.
+/// The number of ranks on each host. Ranks are placed in order: the first ranks fill host 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     on_host: u32,
-    /// Bits of a process's number on its host.
+    /// The number of bits for a process's number on its host.
     bits: u32,
 }
 
 impl Places {
     /// # Errors
-    /// A host cannot have as many.
+    /// When a host cannot have `on_host` ranks.
     pub(crate) fn new(ranks: u32, on_host: u32) -> Result<Places, Error> {
         if !(1..=MOST_ON_HOST).contains(&on_host) {
             return Err(Error::Input(format!(
@@ -35,7 +35,7 @@ impl Places {
         Ok(Places { on_host, bits: on_host.next_power_of_two().ilog2() })
     }
 
-    /// Returns whether hosts have several ranks.
+    /// Returns whether hosts have more than one rank.
     pub(crate) const fn are_shared(self) -> bool {
         self.on_host > 1
     }
@@ -55,7 +55,7 @@ impl Places {
         rank / self.on_host
     }
 
-    /// Returns its number there.
+    /// Returns the number of a rank on its host.
     const fn number(self, rank: u32) -> u64 {
         (rank % self.on_host) as u64
     }
@@ -65,7 +65,7 @@ impl Places {
         TAG_BITS - 2 * self.bits
     }
 
-    /// Returns the program's bits of a tag.
+    /// Returns the bits of a tag that belong to the program.
     pub(crate) const fn own(self, tag: u64) -> u64 {
         tag & ((1 << self.tag_bits()) - 1)
     }
@@ -78,12 +78,12 @@ impl Places {
         self.number(rank) << (self.tag_bits() + self.bits)
     }
 
-    /// Returns the tag of a message from one rank to another, given the program's bits.
+    /// Returns the card's tag of a message from one rank to another. `tag` has the program's bits.
     pub(crate) const fn between(self, from: u32, to: u32, tag: u64) -> u64 {
         self.own(tag) | self.sender(from) | self.receiver(to)
     }
 
-    /// Returns the tags of messages from one rank, or any, to another, given the program's tags.
+    /// Returns the card's tags of messages from one rank, or any rank, to another. `tags` are the program's tags.
     pub(crate) fn wanted(self, from: Option<u32>, to: u32, tags: Tags) -> Tags {
         let senders = ((1 << self.bits) - 1) << self.tag_bits();
         Tags {
@@ -92,33 +92,34 @@ impl Places {
         }
     }
 
-    /// Returns the pairs of processes of two hosts; in a pair's number the sender's is below the receiver's.
+    /// Returns the pairs of processes on two hosts. In the number of a pair, the sender's number takes the low bits.
     pub(crate) const fn pairs(self) -> Pairs {
         Pairs { first: self.tag_bits(), bits: 2 * self.bits }
     }
 
-    /// Returns the ranks of a pair of processes of two hosts: the sender's and the receiver's.
+    /// Returns the sender's and the receiver's rank of a pair of processes on two hosts.
     pub(crate) const fn ranks(self, hosts: [u32; 2], pair: u32) -> (u32, u32) {
         let [from, to] = hosts;
         let number = pair & ((1 << self.bits) - 1);
         (from * self.on_host + number, to * self.on_host + (pair >> self.bits))
     }
 
-    /// Returns the rank that sent a message with this tag, from a host.
+    /// Returns the rank that sent a message with this tag from a host.
     pub(crate) const fn source(self, host: u32, tag: u64) -> u32 {
         let number = (tag >> self.tag_bits()) & ((1 << self.bits) - 1);
         host * self.on_host + number as u32
     }
 }
 
-/// Bits of a message's tag, apart from those of its program and its processes. The first bytes are data for the receiver's completion.
+/// A bit of a message's tag, above those of the program and its processes. It means that the message begins with data for the
+/// receiver's completion.
 pub(crate) const HAS_DATA: u64 = 1 << TAG_BITS;
 pub(crate) const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
-/// Bytes of that data.
+/// Bytes of the data for the receiver's completion.
 pub(crate) const DATA_BYTES: u64 = 4;
 
-/// Returns tags in words. In the tags of both MPIs the low 31 bits are the program's. The higher bits have the communicator, and ignored
-/// bits of the protocol.
+/// Describes tags. In the tags of both MPIs, the low 31 bits are the program's tag. Higher bits have the communicator, and
+/// protocol bits that are ignored.
 pub(crate) fn tags(tag: u64, ignore: u64) -> String {
     const LOW: u64 = (1 << 31) - 1;
     let high = tag & !ignore & !LOW;
@@ -150,19 +151,20 @@ mod tests {
 
     #[test]
     fn tags_name_sender_and_receiver() {
-        // Three on a host take two bits each; rank 7 is the second of host 2, and rank 5 the third of host 1.
+        // With three processes on a host, a number takes two bits. Rank 7 is the second of host 2, and rank 5 the third of host
+        // 1.
         let places = Places::new(8, 3).unwrap();
         assert_eq!((places.hosts(8), places.host(7), places.host(5), places.tag_bits()), (3, 2, 1, 57));
         let tag = places.between(7, 5, 0x2a);
         assert_eq!(tag, 0x2a | 1 << 57 | 2 << 59);
         assert_eq!((places.source(2, tag), places.own(tag)), (7, 0x2a));
-        // The pair of 1 and 2 of four and four.
+        // The pair of process 1 and process 2, with four processes on each host.
         assert_eq!((places.pairs().count(), places.pairs().of(tag)), (16, 1 + 2 * 4));
         assert_eq!(places.ranks([2, 1], 1 + 2 * 4), (7, 5));
         let exactly = Tags::exactly(0x2a);
         assert!(places.wanted(Some(7), 5, exactly).has(tag));
         assert!(places.wanted(None, 5, exactly).has(tag));
-        // Rank 6 is the first of that host, rank 4 the second of the other one.
+        // Rank 6 is the first process of its host, and rank 4 the second of the other host.
         assert!(!places.wanted(Some(6), 5, exactly).has(tag));
         assert!(!places.wanted(None, 4, exactly).has(tag));
     }

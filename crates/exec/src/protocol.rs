@@ -1,33 +1,33 @@
-//! The memory that a process and the simulator share: the layout of `shim/protocol.h`, which explains it.
+//! The layout of the memory that a process and the simulator share. It follows `shim/protocol.h`, which explains it.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
 pub(crate) const VERSION: u32 = 7;
-/// Words of arguments and results.
+/// Maximum words of a call's arguments and results.
 pub(crate) const WORDS: usize = 32;
-/// Bytes of the reason of a refusal.
+/// Bytes of the text that says why a call was refused.
 pub(crate) const REASON: usize = 512;
 pub(crate) const PAGE: usize = 4096;
-/// Offsets of the bell and of the first rank's pages.
+/// Offsets of the bell and of the first rank's pages in the mapping.
 pub(crate) const BELL: usize = PAGE;
 pub(crate) const SLOTS: usize = 2 * PAGE;
-/// Bytes of a rank.
+/// Bytes of the pages of one rank.
 pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
-/// Places of its ring.
+/// Places in the ring of posted calls of one rank.
 pub(crate) const POSTS: u32 = 64;
 const POST_BYTES: usize = 64;
 pub(crate) const MOST_COMPLETIONS: usize = 24;
 pub(crate) const ANY: u64 = u64::MAX;
-/// Names of shared memory, and their bytes.
+/// Maximum names of shared memory for a rank, and bytes of a name.
 const SHARED: usize = 8;
 const SHARED_BYTES: usize = 96;
 const LIBRARY_BYTES: usize = 192;
-/// More bytes than a process has addresses for.
+/// A number of bytes above the number of a process's addresses.
 const MOST_BYTES: u64 = 1 << 48;
-/// Prefix of a file that MPICH's launcher makes.
+/// Prefix of a file that the launcher of MPICH creates.
 pub(crate) const LAUNCHER_FILE: &str = "/tmp/hydra_hwloc_xmlfile_";
-/// The most arguments of a posted call.
+/// Maximum arguments of a posted call.
 pub(crate) const ARGS: usize = 14;
 
 pub(crate) mod turn {
@@ -73,7 +73,7 @@ pub(crate) mod card {
     pub(crate) const EVENTS: u32 = 8;
 }
 
-/// Rights of others to a region.
+/// Rights of other processes to a region.
 pub(crate) mod right {
     pub(crate) const READ: u64 = 1;
     pub(crate) const WRITE: u64 = 2;
@@ -87,7 +87,7 @@ pub(crate) enum Reason {
     Other,
 }
 
-/// The operations that counters count.
+/// Kinds of operations that counters count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Send,
@@ -98,17 +98,17 @@ pub(crate) enum Kind {
     RemoteWrite,
 }
 
-/// Number of kinds.
+/// The number of kinds.
 pub(crate) const KINDS: usize = 6;
 
-/// Numbers of ended operations, by kind.
+/// The numbers of operations that have ended, by kind: successful and failed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) done: [u64; KINDS],
     pub(crate) failed: [u64; KINDS],
 }
 
-/// A completion, as a process reads it.
+/// A completion in the form that the process reads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Completion {
@@ -145,14 +145,14 @@ pub(crate) struct Header {
     pub(crate) asleep: AtomicU32,
 }
 
-/// MPIs.
+/// The MPI libraries.
 pub(crate) mod mpi {
     pub(crate) const UNKNOWN: u32 = 0;
     pub(crate) const MPICH: u32 = 1;
     pub(crate) const OPENMPI: u32 = 2;
 }
 
-/// A call in the ring.
+/// A posted call in the ring.
 #[repr(C)]
 pub(crate) struct Post {
     pub(crate) call: AtomicU32,
@@ -188,7 +188,7 @@ pub(crate) struct Slot {
     pub(crate) loaded: AtomicU32,
     pub(crate) watched: AtomicU32,
     pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
-    /// For the process's own use.
+    /// Only the process uses this field.
     _service: AtomicU32,
     pub(crate) names: AtomicU32,
     pub(crate) library: AtomicU32,
@@ -197,14 +197,14 @@ pub(crate) struct Slot {
     pub(crate) under_way: [AtomicU32; 2],
 }
 
-/// The end of a process, as it reports it.
+/// The end of a process, as the process reports it.
 pub(crate) mod end {
     pub(crate) const ABORT: u32 = 1;
     pub(crate) const EXIT: u32 = 2;
     pub(crate) const ERROR: u32 = 3;
 }
 
-/// Declares the arguments of a call, in the order of their words, and its flags.
+/// Declares the arguments of a call in the order of their words, and its flags.
 macro_rules! arguments {
     ($($(#[$doc:meta])* $call:ident { $($(#[$note:meta])* $word:ident),* $(,)? })*) => {
         $($(#[$doc])*
@@ -235,18 +235,19 @@ arguments! {
         tag,
         ignore,
         context,
-        /// A buffer for many messages is full when less room than this is left.
+        /// For a buffer for many messages: it is full when fewer bytes than this are left.
         least,
     }
 
-    /// An access to registered memory of a rank.
+    /// An access to registered memory of a rank: a read, a write or an atomic operation.
     Access { address, bytes, rank, key, remote, data, context }
 
     /// Memory that a process registers.
     Registration { address, bytes, rights, key, number }
 }
 
-/// An atomic operation, beside its access: libfabric's numbers of its kind, type and operator, and addresses.
+/// The operation of an atomic access: libfabric's numbers for the kind, the type and the operator, and the addresses of the
+/// operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) kind: u8,
@@ -256,25 +257,25 @@ pub(crate) struct Operation {
     pub(crate) compared: u64,
 }
 
-/// A look at counters, or a wait for them.
+/// A look at counters, or a wait for them. It ends when a sum is reached or the time has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) kinds: u64,
-    /// The sum to reach.
+    /// The sum of successful operations to reach.
     pub(crate) done: u64,
-    /// The sum of failures to exceed.
+    /// The sum of failed operations that ends the wait if it is exceeded.
     pub(crate) failed: u64,
     pub(crate) ps: u64,
 }
 
-/// The looks that certainly follow a look that finds nothing.
+/// The looks that certainly follow if this look finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
-    /// The process decides.
+    /// The process decides whether looks follow.
     Unknown,
-    /// Those of a call that waits.
+    /// The looks of a call that waits.
     Wait,
-    /// Those of the start or the end of MPI.
+    /// The looks at the start or the end of MPI.
     Start,
 }
 
@@ -295,7 +296,7 @@ pub(crate) enum Call {
     Receive(Receive),
     Poll {
         most: u64,
-        /// The looks that follow: the process does nothing else until it finds something.
+        /// The looks that certainly follow. The process does nothing else until a look finds something.
         follows: Follows,
     },
     Wait {
@@ -311,7 +312,7 @@ pub(crate) enum Call {
     },
     Back,
     End,
-    /// Posted calls have been carried out.
+    /// No operation: the process waits until its posted calls have been executed.
     Posted,
     Write(Access),
     Read(Access),
@@ -321,16 +322,16 @@ pub(crate) enum Call {
         number: u64,
     },
     Count(Count),
-    /// Of Portals: its operation.
+    /// A call of Portals, with the number of its operation.
     Portals(u32),
-    /// Of channels: its operation.
+    /// A call on channels, with the number of its operation.
     Channels(u32),
-    /// Unknown: the process has another version of the library, or has overwritten the number.
+    /// An unknown call. The process has another version of the library, or has overwritten the number.
     Unknown(u32),
 }
 
 impl Call {
-    /// Returns whether it has no reply, so that it may be posted.
+    /// Returns whether the call has no reply, so that the process may post it.
     pub(crate) const fn is_post(&self) -> bool {
         matches!(
             self,
@@ -344,8 +345,8 @@ impl Call {
         )
     }
 
-    /// Returns whether the ranks, in a run of `ranks`, and the bytes are possible. Others come from a process that has overwritten the
-    /// call.
+    /// Returns whether the ranks and lengths of the call are possible in a run of `ranks` ranks. If not, the process has
+    /// overwritten the call.
     pub(crate) fn is_plausible(&self, ranks: u32) -> bool {
         let is_rank = |rank: u64| rank < u64::from(ranks);
         match self {
@@ -361,7 +362,7 @@ impl Call {
         }
     }
 
-    /// Returns the call of this number.
+    /// Returns the call with this number.
     pub(crate) fn of(number: u32, flags: u32, args: [u64; ARGS]) -> Call {
         match number {
             1 => Call::Send(Send::of(flags, &args)),

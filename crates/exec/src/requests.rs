@@ -1,4 +1,4 @@
-//! Requests and reports, as JSON.
+//! The request for a run of a program and the report of the run, as JSON.
 
 use crate::launcher::Launcher;
 use nicety::Error;
@@ -12,67 +12,68 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExecOptions")]
 pub struct Request {
-    /// The program, and its arguments.
+    /// The program, followed by its arguments.
     #[schemars(extend("format" = "derived"))]
     pub program: Vec<String>,
-    /// Processes of the program.
+    /// The number of processes of the program.
     #[serde(default = "one")]
     #[schemars(extend("format" = "derived"))]
     pub ranks: u32,
-    /// Processes on each host: they share its card, its bus and its CPUs.
+    /// The number of processes on each host. The processes of a host share its card, its bus and its CPUs.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 8), extend("metavar" = "K"))]
     pub ranks_per_node: u32,
-    /// The card of all hosts, by name or spec file.
+    /// The card of all hosts: a name, or the path of a specification file.
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub nic: String,
-    /// The hosts' network.
+    /// The network between the hosts.
     #[serde(flatten)]
     pub network: NetworkOptions,
-    /// The cards' options.
+    /// Options of the cards.
     #[serde(flatten)]
     pub cards: OnCards,
     /// The launcher of the processes.
     #[schemars(extend("format" = "derived"))]
     pub launcher: Launcher,
-    /// The launcher's program.
+    /// The program of the launcher.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub mpiexec: String,
-    /// The cost of a process's CPU time: none; measured, as it is; or a factor of that.
+    /// The virtual time that CPU time of a process costs: none, measured (as long as the CPU time), or a factor of the CPU time.
     #[serde(default = "none")]
     #[schemars(extend("metavar" = "none|measured|SCALE"))]
     pub compute: String,
-    /// The cost of reading a clock.
+    /// The virtual time of a read of a clock.
     #[serde(default = "clock_cost")]
     #[schemars(extend("metavar" = "TIME"))]
     pub clock_cost: String,
-    /// The cost of a look at an empty completion queue.
+    /// The virtual time of a look at an empty completion queue.
     #[serde(default = "clock_cost")]
     #[schemars(extend("metavar" = "TIME"))]
     pub poll_cost: String,
-    /// Looks at empty queues by all processes, with no other event between, after which the processes count as waiting for each other.
+    /// Number of looks at empty queues, summed over all processes, without another event. After more looks, the processes count
+    /// as waiting for each other.
     #[serde(default = "patience")]
     #[schemars(range(min = 1))]
     pub patience: u64,
-    /// A file for a schedule of what the program did, `.bin` for the binary format.
+    /// A file for the schedule of the program's operations; with `.bin`, in the binary format.
     #[serde(default)]
     #[schemars(extend("metavar" = "FILE", "format" = "path"))]
     pub goal: Option<String>,
-    /// Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (where MPI is not faster), or
+    /// Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (unless MPI is faster), or
     /// allreduce=always.
     #[serde(default)]
     #[schemars(extend("metavar" = "NAMES", "example" = "bcast,barrier"))]
     pub offload: Option<Vec<String>>,
-    /// The compiled handlers for these operations.
+    /// The file of the compiled handlers for these operations.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub offload_program: String,
-    /// Whether the output of processes goes to the standard error stream.
+    /// Whether the output of the processes goes to standard error.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub to_stderr: bool,
-    /// A folder for the libraries that are loaded into processes.
+    /// The folder for the libraries that are loaded into processes.
     #[schemars(extend("format" = "derived"))]
     pub folder: String,
 }
@@ -85,7 +86,7 @@ fn none() -> String {
     "none".to_owned()
 }
 
-/// Some seconds.
+/// These looks take some seconds of real time.
 const fn patience() -> u64 {
     100_000
 }
@@ -100,28 +101,28 @@ fn clock_cost() -> String {
 pub struct Report {
     /// The version of nicety.
     pub version: &'static str,
-    /// The program, and its arguments.
+    /// The program, followed by its arguments.
     pub program: Vec<String>,
     /// The card of all hosts.
     pub nic: String,
     /// The inputs that reproduce the run.
     pub manifest: Manifest,
-    /// The cost of a process's CPU time.
+    /// The virtual time that CPU time of a process costs.
     pub compute: String,
     /// The launcher of the processes.
     pub launcher: Launcher,
-    /// Processes on each host.
+    /// The number of processes on each host.
     pub ranks_per_node: u32,
-    /// The exit status of the program or its launcher: among several, the first that is not 0.
+    /// The exit status of the program or its launcher. If there are several, it is the first status that is not 0.
     pub status: i32,
     /// The processes, by rank.
     pub ranks: Vec<Rank>,
-    /// The time at which the last process closed the network.
+    /// The virtual time at which the last process closed the network.
     pub max_finish_ns: Ns,
-    /// The dispositions of the calls of offloaded collective operations, if any.
+    /// The dispositions of calls of collective operations, if cards execute some operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<Vec<Offloaded>>,
-    /// The schedule that was written of the program, if requested.
+    /// The schedule of the program's operations, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
 }
@@ -132,11 +133,11 @@ pub struct Report {
 pub struct Goal {
     /// The file.
     pub file: String,
-    /// Operations of all ranks.
+    /// The number of operations of all ranks.
     pub operations: u64,
-    /// Messages without a receive at the end, which are omitted.
+    /// Messages that were never received. The schedule does not have them.
     pub unmatched_messages: u64,
-    /// Accesses to registered memory, which a schedule cannot have.
+    /// Accesses to registered memory. A schedule cannot have them.
     pub accesses: u64,
 }
 
@@ -146,49 +147,51 @@ pub struct Goal {
 pub struct Rank {
     /// Its rank.
     pub rank: u32,
-    /// The time at which it closed the network.
+    /// The virtual time at which the process closed the network.
     pub finish_ns: Ns,
-    /// Messages that it sent, and its accesses to registered memory.
+    /// Messages that the process sent, and its accesses to registered memory.
     pub sends: u64,
-    /// Bytes of these.
+    /// Bytes of these messages and accesses.
     pub sent_bytes: u64,
-    /// Messages that it received.
+    /// Messages that the process received.
     pub receives: u64,
-    /// Its network calls, including polls.
+    /// Network calls of the process, including polls.
     pub calls: u64,
-    /// Its time between calls, until it closed the network: measured CPU time, and the cost of clocks.
+    /// Virtual time between the calls of the process, until it closed the network. It consists of measured CPU time and the cost
+    /// of clocks.
     pub computing_ns: Ns,
-    /// Its time asleep.
+    /// Virtual time in which the process slept.
     pub sleeping_ns: Ns,
-    /// Its time in calls, except looks at queues and waits.
+    /// Virtual time in calls, except looks at queues and waits.
     pub calling_ns: Ns,
-    /// Its time in looks at queues.
+    /// Virtual time in looks at queues.
     pub polling_ns: Ns,
-    /// Its time in waits for the network.
+    /// Virtual time in waits for the network.
     pub waiting_ns: Ns,
-    /// Its time in waits outside the simulation.
+    /// Virtual time in waits outside the simulation.
     pub external_wait_ns: Ns,
-    /// The signal that ended its process after it had closed the network, if any is known.
+    /// The signal that ended the process after it had closed the network, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Its offload counts, if operations were offloaded.
+    /// The counts of the process's calls of collective operations, if cards execute some operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<RankOffload>,
 }
 
-/// The offload counts of one process.
+/// The counts of one process's calls of collective operations.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecRankOffload")]
 pub struct RankOffload {
-    /// The part of MPI_Init that put handlers and match entries on the card, and agreed with all ranks.
+    /// The virtual time in MPI_Init for putting handlers and match entries on the card, and for the agreement of all ranks about
+    /// that.
     pub set_up_ns: Ns,
-    /// Collective calls that the cards executed.
+    /// Calls that the cards executed.
     pub offloaded_calls: u64,
-    /// Collective calls that were left to MPI.
+    /// Calls that MPI executed.
     pub fallback_calls: u64,
 }
 
-/// The disposition of the calls of a collective operation, over all processes.
+/// The dispositions of the calls of one collective operation, summed over all processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecOffloaded")]
 pub struct Offloaded {
@@ -196,23 +199,23 @@ pub struct Offloaded {
     pub name: &'static str,
     /// Calls that the cards executed.
     pub offloaded_calls: u64,
-    /// Bytes of their buffers.
+    /// Bytes of the buffers of these calls.
     pub offloaded_bytes: u64,
-    /// Calls that were left to MPI.
+    /// Calls that MPI executed.
     pub fallback_calls: u64,
-    /// The reasons.
+    /// Calls that MPI executed, by reason.
     pub fallbacks: Vec<Fallback>,
 }
 
-/// Calls that were left to MPI for one reason.
+/// Calls that MPI executed for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecFallback")]
 pub struct Fallback {
-    /// communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length: longer than the card's
-    /// memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the card had no room, or MPI was not started by
-    /// MPI_Init. cost: MPI is faster, by a trial before the run.
+    /// communicator: it does not have all ranks in their order. datatype, operator: handlers cannot reduce it. length: the vector
+    /// is longer than the card's memory for it. empty: no bytes. arguments: invalid. alone: the program has one process. set-up:
+    /// the card had no room, or MPI was not started by MPI_Init. cost: MPI was faster in a trial before the run.
     pub reason: &'static str,
-    /// The calls.
+    /// The number of calls.
     pub calls: u64,
 }
 
@@ -220,13 +223,13 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is no request.
+    /// When the text is not a valid request.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the request of a program")
     }
 }
 
-/// Returns the JSON schemas of the report and of the request by name, each after the schemas that it uses.
+/// Returns the JSON schemas of the report and of the request, each with its name. A schema follows the schemas that it uses.
 pub fn schemas() -> Vec<(String, serde_json::Value)> {
     use schemars::generate::SchemaSettings;
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();

@@ -1,4 +1,4 @@
-//! A run of a program: its processes, their hosts, and the report.
+//! Runs a program: starts its processes and their hosts, and makes the report.
 
 use crate::launch::{self, Processes};
 use crate::offload::Offload;
@@ -16,14 +16,15 @@ use nicety_goal::requests::Ns;
 use std::path::Path;
 use std::rc::Rc;
 
-/// The most processes of a program.
+/// Maximum processes of a program.
 const MOST_RANKS: u32 = 1024;
 
-/// Runs a program. `recorded` gets the activities of hosts and network, with their times. `said` gets the launcher's output about the end
-/// of processes, and is called at most once.
+/// Runs a program. `recorded` gets the recording of the run: the activities of hosts and network, with their virtual times.
+/// `said` gets the launcher's output about the end of processes. It is called at most once.
 ///
 /// # Errors
-/// An option is invalid; the program cannot be started, never uses the network, or ends early; its processes wait for each other.
+/// When an option is invalid. When the program cannot be started, never uses the network, or ends early. When its processes wait
+/// for each other.
 pub fn run(
     request: &Request,
     environment: &Environment<'_>,
@@ -58,7 +59,7 @@ pub fn run(
     let turns = Rc::new(Turns::new(pages, processes, request.patience, environment.interrupt.clone()));
     let programs = programs(&mut cluster, request.ranks, (&turns, places), poll, log.as_ref());
     let outcome = cluster.run_with(&mut || turns.idle());
-    // Memory that a card could not reach explains the later wait of its process.
+    // If the card could not access memory of a process, that explains why the process waits later.
     let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
     let outcome = reached.into_iter().collect::<Result<(), Error>>().and(outcome);
     let (run, status, signals) = end(&turns, (request, places), outcome, said)?;
@@ -95,7 +96,7 @@ pub fn run(
     })
 }
 
-/// Returns the places of a program's processes.
+/// Returns the placement of a program's processes on hosts.
 fn places(request: &Request) -> Result<Places, Error> {
     if !(1..=MOST_RANKS).contains(&request.ranks) {
         return Err(Error::Input(format!(
@@ -126,7 +127,7 @@ fn programs(
     (0..ranks).map(start).collect()
 }
 
-/// Returns the cost of a look, and the times of a program.
+/// Returns the cost of a look, and the parameters that processes need.
 fn timing(request: &Request, places: Places) -> Result<(Duration, Timing), Error> {
     let poll = time("poll_cost", &request.poll_cost)?;
     if poll.is_zero() {
@@ -144,7 +145,7 @@ fn timing(request: &Request, places: Places) -> Result<(Duration, Timing), Error
     Ok((poll, timing))
 }
 
-/// Ends the processes of a run. Returns its outcome, the exit status, and the signals that ended processes.
+/// Ends the processes of a run. Returns the run's outcome, the exit status, and the signals that ended processes.
 fn end<R>(
     turns: &Turns,
     (request, places): (&Request, Places),
@@ -176,7 +177,7 @@ const fn ns(ps: u64) -> Ns {
 }
 
 impl Rank {
-    /// Returns the report of a rank's counts.
+    /// Returns the report of a rank, from the rank's counts.
     fn of(rank: u32, own: &rank::Counts) -> Rank {
         let part = |part| ns(own.spent.of(part).ps());
         Rank {
@@ -224,7 +225,7 @@ fn write(file: &str, log: &Log, environment: &Environment<'_>) -> Result<Goal, E
 }
 
 impl Request {
-    /// Returns the factor of CPU time; `None` if it costs nothing.
+    /// Returns the factor from CPU time to virtual time; `None` if CPU time costs nothing.
     fn scale(&self) -> Result<Option<f64>, Error> {
         match self.compute.as_str() {
             "none" => Ok(None),

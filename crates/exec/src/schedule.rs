@@ -1,7 +1,8 @@
-//! A schedule of processes' operations: their messages, their computations, and the dependencies.
+//! Records the operations of processes as a schedule: messages, computations, and the dependencies between them.
 //!
-//! A process continues after a call as soon as the operation has started. After a look at its completions it depends on the ends of the
-//! completed operations. The message of each receive is known, so each pair of send and receive has a tag of its own.
+//! After a call, the next operation of the process depends on the start of the call's operation. After a look that found
+//! completions, it also depends on the ends of the completed operations. The message that each receive took is known, so each
+//! pair of send and receive has its own tag.
 
 use nicety_goal::{Builder, Kind, MOST_OPERATIONS, Op, Schedule};
 use std::cell::RefCell;
@@ -12,30 +13,31 @@ pub(crate) struct Log(RefCell<Made>);
 
 struct Made {
     ranks: Vec<Own>,
-    /// Messages without a receive, by sender, receiver and the program's tag.
+    /// Messages that are not yet received, by sender, receiver and the program's tag.
     sent: BTreeMap<(u32, u32, u64), VecDeque<Sent>>,
-    /// The next tag between a sender and a receiver.
+    /// The next tag of the schedule for each pair of sender and receiver.
     tags: BTreeMap<(u32, u32), u32>,
-    /// Accesses to registered memory, which a schedule cannot have.
+    /// The number of accesses to registered memory. A schedule cannot have them.
     accesses: u64,
 }
 
 #[derive(Default)]
 struct Own {
     ops: Vec<Logged>,
-    /// An operation, its dependent, and whether that waits for the start.
+    /// Dependencies: the number of an operation, the number of an operation that depends on it, and whether it depends only on
+    /// the start.
     waits: Vec<(u32, u32, bool)>,
-    /// The position of the process: after this operation, or after its start.
+    /// The position of the process: after the end of this operation, or after its start.
     place: Option<(u32, bool)>,
-    /// Operations with completions that the process has taken since.
+    /// Operations with completions that the process has taken since then.
     ended: Vec<u32>,
-    /// Operations with completions that the process has not taken, in order.
+    /// Operations that have completed, in order. The process has not taken their completions.
     complete: VecDeque<Option<u32>>,
-    /// The rest below a whole nanosecond, in picoseconds.
+    /// The part of computations below one nanosecond, in picoseconds. It is added to the next computation.
     rest: u64,
 }
 
-/// An operation; without a match it is omitted.
+/// An operation. A send or receive without a match is left out.
 #[derive(Clone, Copy)]
 struct Logged {
     op: Op,
@@ -51,9 +53,9 @@ struct Sent {
 /// A complete schedule of processes' operations.
 pub(crate) struct Written {
     pub(crate) schedule: Schedule,
-    /// Messages without a receive.
+    /// The number of messages that were never received.
     pub(crate) unreceived: u64,
-    /// Accesses to registered memory, which it omits.
+    /// The number of accesses to registered memory. The schedule does not have them.
     pub(crate) accesses: u64,
 }
 
@@ -74,7 +76,7 @@ impl Log {
         }
     }
 
-    /// Records a send, with the program's tag.
+    /// Records a send with the program's tag. Returns the number of the operation.
     pub(crate) fn sends(&self, (rank, to): (u32, u32), program_tag: u64, bytes: u64) -> u32 {
         let made = &mut *self.0.borrow_mut();
         let next = made.tags.entry((rank, to)).or_default();
@@ -85,17 +87,17 @@ impl Log {
         op
     }
 
-    /// Records an access to registered memory of another process.
+    /// Counts an access to registered memory of another process.
     pub(crate) fn accesses(&self) {
         self.0.borrow_mut().accesses += 1;
     }
 
-    /// Records a posted receive.
+    /// Records a posted receive. Returns the number of the operation.
     pub(crate) fn posts(&self, rank: u32) -> u32 {
         self.0.borrow_mut().ranks[rank as usize].starts(Op::new(Kind::Recv, 0, 0, 0))
     }
 
-    /// Records a buffer for many messages, for [`Log::posts_behind`].
+    /// Records the post of a buffer for many messages. Returns the number that [`Log::posts_behind`] needs.
     pub(crate) fn posts_many(&self, rank: u32) -> u32 {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
         let op = own.push(Op::new(Kind::Calc, 0, 0, 0), true);
@@ -103,7 +105,7 @@ impl Log {
         op
     }
 
-    /// Records a receive of a buffer for many messages.
+    /// Records a receive of one message into a buffer for many messages.
     pub(crate) fn posts_behind(&self, rank: u32, many: u32) -> u32 {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
         let op = own.add(Op::new(Kind::Recv, 0, 0, 0), false);
@@ -111,7 +113,8 @@ impl Log {
         op
     }
 
-    /// Records the message of a receive. Of several with one tag it is the first of that length: a short one may end first.
+    /// Records the message that a receive took. If several messages have the same tag, it is the first one of this length,
+    /// because a short message may overtake a long one.
     pub(crate) fn got(&self, (rank, op): (u32, u32), (from, program_tag): (u32, u64), bytes: u64) {
         let made = &mut *self.0.borrow_mut();
         let Some(sent) = made.sent.get_mut(&(from, rank, program_tag)) else { return };
@@ -122,12 +125,12 @@ impl Log {
         (own.op.size, own.op.peer, own.op.tag, own.is_matched) = (bytes, from, sent.tag, true);
     }
 
-    /// Records a completion for the process.
+    /// Records that the process has got a completion of operation `op`.
     pub(crate) fn completes(&self, rank: u32, op: Option<u32>) {
         self.0.borrow_mut().ranks[rank as usize].complete.push_back(op);
     }
 
-    /// Records that the process takes completions.
+    /// Records that the process has taken the next `count` completions.
     pub(crate) fn takes(&self, rank: u32, count: usize) {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
         own.ended.extend(own.complete.drain(..count).flatten());
@@ -143,7 +146,7 @@ impl Log {
                 return None;
             }
             for logged in &own.ops {
-                // Its dependents continue at once.
+                // Operations that depend on this one continue at once.
                 let op = if logged.is_matched { logged.op } else { Op::new(Kind::Calc, 0, 0, 0) };
                 builder.push(op)?;
             }
@@ -159,13 +162,13 @@ impl Log {
 }
 
 impl Own {
-    /// Adds an operation without dependencies.
+    /// Adds an operation without dependencies. Returns its number.
     fn add(&mut self, op: Op, is_matched: bool) -> u32 {
         self.ops.push(Logged { op, is_matched });
         self.ops.len() as u32 - 1
     }
 
-    /// Adds an operation at the process's position.
+    /// Adds an operation that depends on the position of the process. Returns its number.
     fn push(&mut self, op: Op, is_matched: bool) -> u32 {
         let op = self.add(op, is_matched);
         self.waits.extend(self.place.map(|(before, on_start)| (before, op, on_start)));
@@ -173,7 +176,7 @@ impl Own {
         op
     }
 
-    /// Adds an operation that the process does not wait for.
+    /// Adds an operation, and lets the process continue when the operation has started.
     fn starts(&mut self, op: Op) -> u32 {
         let op = self.push(op, false);
         self.place = Some((op, true));
@@ -194,7 +197,7 @@ mod tests {
     #[test]
     fn a_ping_and_its_answer() {
         let log = Log::new(2);
-        // Rank 0 posts its receive, sends, and computes for 1.5 ns when it has both completions, and then once more.
+        // Rank 0 posts a receive and sends. When it has both completions, it computes for 1.5 ns and then for 0.5 ns.
         let answer = log.posts(0);
         let ping = log.sends((0, 1), 7, 8);
         let at_1 = log.posts(1);
@@ -223,7 +226,7 @@ mod tests {
             log.sends((0, 1), 5, bytes);
         }
         let posted = [log.posts(1), log.posts(1)];
-        // The short one arrives first.
+        // The short message arrives first.
         log.got((1, posted[1]), (0, 5), 8);
         log.got((1, posted[0]), (0, 5), 100);
         let schedule = log.finish().unwrap().schedule;

@@ -1,11 +1,11 @@
-//! The shares of a process's time.
+//! The division of a process's virtual time into parts.
 
 use nicety::{Duration, Time};
 
 /// A part of a process's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Between its calls: measured CPU time, and the cost of clocks.
+    /// Between calls: measured CPU time, and the cost of clocks.
     Computes,
     Sleeps,
     /// In calls of the network, except looks and waits.
@@ -18,7 +18,7 @@ pub(crate) enum Part {
     Outside,
 }
 
-/// All shares so far. Each instant belongs to one of them, since a lap ends where the next one begins.
+/// The time of each part so far. Every instant belongs to exactly one part, because a lap ends where the next one begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     last: Time,
@@ -26,7 +26,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Assigns the time since the last lap to a part.
+    /// Adds the time since the end of the last lap to a part.
     pub(crate) fn lap(&mut self, part: Part, now: Time) {
         self.parts[part as usize] += now.since(self.last);
         self.last = now;

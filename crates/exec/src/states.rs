@@ -1,33 +1,34 @@
-//! The states of processes, with their numbers: each look asks for these, so it must not go through all processes.
+//! The states of processes. The number of processes in each state is kept, because each look needs it and must not search all
+//! processes.
 
 use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It runs, or the simulation carries out its call.
+    /// The process runs, or the simulation executes its call.
     Taken,
-    /// It is outside.
+    /// The process is outside: it starts, ends, or waits outside the simulation.
     Outside,
-    /// It waits for the start of others before it communicates.
+    /// The process wants to communicate, and waits until all others have started.
     Held,
-    /// It looks at an empty queue before others have started.
+    /// The process looks at an empty queue, and some others have not started.
     LooksEarly,
-    /// It looks for something.
+    /// The process looks for something.
     Looks,
-    /// Its card looks for a message.
+    /// The card of the process looks for a message.
     CardLooks,
-    /// Its look failed, and others have to act first.
+    /// A look of the process has failed, and others must act before the next look.
     Parked,
-    /// It waits until something arrives.
+    /// The process waits until something arrives.
     Polls,
-    /// It has ended.
+    /// The process has ended.
     Ended,
 }
 
-/// Number of states.
+/// The number of states.
 const STATES: usize = State::Ended as usize + 1;
 
-/// The state of a process, and whether there is news for it since its last reply.
+/// The state of a process, and whether the process has news since its last reply.
 #[derive(Clone, Copy)]
 struct Own {
     state: State,
@@ -44,12 +45,12 @@ impl Own {
 pub(crate) struct States {
     all: RefCell<Vec<Own>>,
     counts: [Cell<usize>; STATES],
-    /// Looking processes with news.
+    /// The number of processes that look and have news.
     woken_in_looks: Cell<usize>,
 }
 
 impl States {
-    /// Adds the next process, which is outside.
+    /// Adds the next process. It starts outside.
     pub(crate) fn add(&self) {
         let own = Own { state: State::Outside, is_woken: false };
         self.all.borrow_mut().push(own);
@@ -60,7 +61,7 @@ impl States {
         self.all.borrow()[rank as usize]
     }
 
-    /// Adds a process to the numbers, or removes it by the largest number.
+    /// Adds `more` to the counts of a process's state. `usize::MAX` subtracts 1.
     fn count(&self, own: Own, more: usize) {
         let add = |to: &Cell<usize>| to.set(to.get().wrapping_add(more));
         add(&self.counts[own.state as usize]);
@@ -84,7 +85,7 @@ impl States {
         self.change(rank, |own| own.state = state);
     }
 
-    /// Returns whether there is news for a process since its last reply.
+    /// Returns whether a process has news since its last reply.
     pub(crate) fn is_woken(&self, rank: u32) -> bool {
         self.own(rank).is_woken
     }
@@ -98,12 +99,12 @@ impl States {
         self.counts[state as usize].get()
     }
 
-    /// Returns the number of processes in a state, without this one.
+    /// Returns the number of processes in a state, except this one.
     pub(crate) fn others(&self, rank: u32, state: State) -> usize {
         self.number(state) - usize::from(self.of(rank) == state)
     }
 
-    /// Returns whether there is news for a looking process, without this one.
+    /// Returns whether any process that looks has news, except this one.
     pub(crate) fn are_others_woken_in_looks(&self, rank: u32) -> bool {
         self.woken_in_looks.get() > usize::from(self.own(rank).is_woken_in_look())
     }
@@ -117,17 +118,17 @@ impl States {
     }
 }
 
-/// Looks that one look of a waiting call counts as, if only such calls are left.
+/// If only waiting calls look, one of their looks counts as this number of looks.
 pub(crate) const OF_WAITS: u64 = 100;
 
-/// Failed looks of all processes in sequence.
+/// Counts of failed looks of all processes without another event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FailedLooks {
-    /// Looks since another event or a read of a clock, without any process outside.
+    /// Failed looks since the last event or read of a clock, while no process was outside.
     pub(crate) looks: u64,
-    /// Looks since another event.
+    /// Failed looks since the last event.
     pub(crate) streak: u64,
-    /// The number of looks at which a look waits for outside processes, and the number of failed waits so far.
+    /// The value of `streak` from which a look waits for outside processes. `waits` is the number of such waits that failed.
     pub(crate) wait_at: u64,
     pub(crate) waits: u32,
 }
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!((states.of(1), states.all(State::CardLooks)), (State::CardLooks, vec![1]));
         assert_eq!((states.number(State::Looks), states.others(0, State::Looks)), (1, 0));
         assert_eq!(states.all(State::Outside), [2]);
-        // News counts only while a process looks, and for others.
+        // News of a process counts while the process looks, and only for other processes.
         states.set_woken(1, true);
         states.set_woken(2, true);
         assert!(states.is_woken(1) && !states.is_woken(0));

@@ -1,9 +1,11 @@
-//! The length up to which cards reduce vectors faster than MPI's messages do, from a trial of both on the cards of a run.
+//! Finds the maximum length at which cards reduce vectors faster than MPI does by messages. A trial runs both methods on the
+//! cards of the run.
 //!
-//! The card's way is that of `shim/offload_card.c`, with the same handlers. MPI's way is recursive doubling, or a reduce-scatter and an
-//! allgather (Rabenseifner), by the card's messages; calculations of hosts are free. MPICH 5.0 takes the latter if each host of a power of
-//! two has at least one item, as its times show. For another MPI the faster of both counts. Each way is tried once per length, on all hosts
-//! at a time. Lengths double from the shortest on, up to the last one at which the card is faster.
+//! The card's method is that of `shim/offload_card.c`, with the same handlers. MPI's method is recursive doubling, or a
+//! reduce-scatter and an allgather (Rabenseifner). Both use messages over the card, and the hosts' arithmetic takes no time.
+//! Measurements show that MPICH 5.0 uses Rabenseifner's algorithm if each host gets at least one item; hosts beyond a power of
+//! two do not count. For another MPI, the faster of the two algorithms is compared. Each method runs once for each length, on all
+//! hosts together. The length doubles from the shortest one on, as long as the card is faster.
 
 use nicety::portals::{AckRequest, CtHandle, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest};
 use nicety::{Buffer, Cluster, ClusterConfig, Error, HandlerNames, Host, NodeId, Portals, Time};
@@ -11,28 +13,28 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Operators and types of `collectives.h`.
+/// The numbers of operators and of types in `collectives.h`.
 pub(crate) const OPERATORS: usize = 10;
 pub(crate) const TYPES: usize = 10;
-/// Bytes of the longest vector.
+/// Bytes of the longest and of the shortest vector.
 const MOST: u64 = 65536;
 const SHORTEST: u64 = 8;
-/// The most hosts of a trial; more hosts add as many steps to both ways.
+/// Maximum hosts of a trial. More hosts would add the same number of steps to both methods.
 pub(crate) const MOST_HOSTS: u32 = 16;
-/// Match bits of `collectives.h`.
+/// Match bits, as in `collectives.h`.
 const REDUCE: u64 = 0x300;
 const SLOT: u64 = 0x400;
 
-/// The largest length at which the card is faster, by operator and type; 0 if there is none.
+/// The maximum length at which the card is faster, by operator and type; 0 if the card is never faster.
 pub(crate) type Limits = [[u64; TYPES]; OPERATORS];
 
-/// Operators with the same time as the first one: sums and bitwise ones, products, minimum and maximum, logical ones.
+/// Operators, and others that take the same time: sums and bitwise operators; products; minimum and maximum; logical operators.
 const SAME: [(usize, &[usize]); 4] = [(0, &[4, 5, 6]), (1, &[]), (2, &[3]), (7, &[8, 9])];
-/// Types with the same time as the first one.
+/// Types, and others that take the same time.
 const ALIKE: [(usize, &[usize]); 6] = [(0, &[1]), (2, &[3]), (4, &[5]), (6, &[7]), (8, &[]), (9, &[])];
-/// Bytes of an item of each type.
+/// Bytes of an item, by type.
 const ITEM_BYTES: [u64; TYPES] = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8];
-/// Types from this one on have no bitwise and logical operators.
+/// Types with this number or a higher one have no bitwise and no logical operators.
 const FLOAT: usize = 8;
 
 /// The state that all hosts share.
@@ -41,7 +43,7 @@ struct Trial {
     packet_bytes: u64,
     hosts: u32,
     is_mpich: bool,
-    /// The longest time of a host for each step of the trial.
+    /// For each step of the trial, the longest time of any host, in picoseconds.
     took: RefCell<BTreeMap<Step, u64>>,
     limits: RefCell<Limits>,
 }
@@ -66,10 +68,10 @@ struct Own {
     counted: u64,
 }
 
-/// Tries both ways.
+/// Tries both methods.
 ///
 /// # Errors
-/// The handlers cannot be loaded, or a run fails.
+/// When the handlers cannot be loaded, or a run fails.
 pub(crate) fn limits(
     config: ClusterConfig,
     program: Vec<u8>,
@@ -173,7 +175,7 @@ impl Own {
         Ok(())
     }
 
-    /// Records a step's time, to find the longest of all hosts.
+    /// Records the time of a step on this host, to find the longest of all hosts.
     fn note(&self, step: Step, start: Time) {
         let took = self.host.now().ps() - start.ps();
         let mut all = self.trial.took.borrow_mut();
@@ -181,7 +183,7 @@ impl Own {
         *most = took.max(*most);
     }
 
-    /// Returns the longest vector that the card reduces faster.
+    /// Returns the length in bytes of the longest vector that the card reduces faster.
     async fn limit(&mut self, op: usize, datatype: usize) -> Result<u64, Error> {
         let mut limit = 0;
         for bytes in lengths() {
@@ -206,7 +208,7 @@ impl Own {
         Ok(limit)
     }
 
-    /// As `card_reduce` in `shim/offload_card.c`.
+    /// Reduces a vector on the card, as `card_reduce` in `shim/offload_card.c`.
     async fn reduces(&mut self, op: usize, datatype: usize, bytes: u64) -> Result<(), Error> {
         let rank = self.host.rank();
         let has_children = rank == 0 || (rank & rank.wrapping_neg()) > 1 && rank + 1 < self.trial.hosts;
@@ -229,7 +231,8 @@ impl Own {
         Ok(())
     }
 
-    /// Ranks beyond a power of two give their vectors to others first, and get the result at the end.
+    /// Each rank beyond a power of two first gives its vector to another rank, and gets the result at the end. Returns whether
+    /// this rank takes part in the steps between.
     async fn fold(&self, bytes: u64, is_end: bool) -> Result<bool, Error> {
         let (rank, all) = (self.host.rank(), 1 << self.trial.hosts.ilog2());
         let whole = self.vector.slice(0, bytes)?;
@@ -273,7 +276,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Returns a `collective_reduce_t`, as `set_up_reductions` in `shim/offload_card.c` makes it.
+/// Returns the bytes of a `collective_reduce_t`, with the contents that `set_up_reductions` in `shim/offload_card.c` gives it.
 fn reduce_state((rank, hosts): (u32, u32), packet_bytes: u64) -> Vec<u8> {
     let segments = MOST.div_ceil(packet_bytes);
     let vector = (32 + 8 * segments + 15) & !15;
@@ -303,7 +306,7 @@ mod tests {
 
     #[test]
     fn contributions_are_those_of_the_tree() {
-        // A binomial tree of 6: 0 has 1, 2 and 4; 2 has 3; 4 has 5.
+        // A binomial tree of 6 ranks. The children of 0 are 1, 2 and 4; 3 is the child of 2, and 5 that of 4.
         let expected = |rank| u32::from_le_bytes(reduce_state((rank, 6), 4096)[8..12].try_into().unwrap());
         assert_eq!((0..6).map(expected).collect::<Vec<_>>(), [4, 1, 2, 1, 2, 1]);
         assert_eq!(reduce_state((0, 6), 4096).len(), 32 + 16 * 8 + 65536);

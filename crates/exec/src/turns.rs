@@ -1,8 +1,8 @@
-//! The order of turns: one process, or the simulation between them.
+//! The order of turns. At any time, either one process runs or the simulation does.
 //!
-//! A process runs while virtual time stands still. Processes run one after another, and the simulation goes on after the next call of the
-//! running one. A process is *outside* if it starts, ends, or waits outside the simulation. It does not delay the others, and comes back at
-//! an instant without further events, so runs of one seed are equal.
+//! Virtual time stands still while a process runs. Processes run one after another. When the running process makes its next call,
+//! the simulation continues. A process is *outside* if it starts, ends, or waits for something that is not simulated. It does not
+//! delay the others. It comes back at a virtual time at which no events are left, so runs of one seed are equal.
 
 use crate::cpu::{Looking, SharedCpu};
 use crate::launch::Processes;
@@ -19,51 +19,51 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The wait for the bell between two checks of other things.
+/// Real time of a wait for the bell between two checks of other conditions.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The time that all outside processes must have waited before others go on: polling ones, and at the start those that would communicate
-/// first.
+/// Real time for which all outside processes must have waited before the others continue. `SETTLED` applies to processes that
+/// poll. `SETTLED_FIRST` applies at the start, to processes that want to communicate first.
 const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_FIRST: Duration = Duration::from_secs(1);
-/// The time that a process may be stopped.
+/// Real time for which a process may be stopped.
 pub(crate) const STOPPED: Duration = Duration::from_secs(5);
-/// Checks for the end of a launcher between two searches for leftover processes.
+/// Number of checks for the end of a launcher between two searches for leftover processes.
 const LEFT_EVERY: u64 = 100;
-/// The time that processes have to take part.
+/// Real time in which all processes must take part.
 const START: Duration = Duration::from_secs(120);
 
 pub(crate) struct Rank {
     pub(crate) host: Host,
     spent: Cell<Spent>,
-    /// Its failed looks, with only sleeps between.
+    /// The failed looks of the process, with only sleeps between them.
     pub(crate) vain: Cell<u64>,
-    /// Notified at news for it.
+    /// Notified when the process has news.
     signal: Signal,
-    /// Its poll has nothing left to wait for.
+    /// Whether the process's wait was ended because no event is left.
     pub(crate) released: Cell<bool>,
-    /// The time of the first of its failed looks, while it polls.
+    /// The virtual time of the first failed look, while the process polls.
     polls_since: Cell<Time>,
     pub(crate) clock_reads: Cell<u64>,
-    /// The time of the last check whether it is stopped, and since when it is.
+    /// The real time of the last check whether the process is stopped, and the real time since which it is.
     stopped: Cell<(Option<Instant>, Option<Instant>)>,
-    /// The time since which its process is known to have ended before it took part.
+    /// The real time since which the process is known to have ended before it took part.
     ended_early: Cell<Option<Instant>>,
 }
 
-/// Data sent with a message for its receiver's completion.
+/// Data that a sender adds to a message for the receiver's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CompletionData {
     pub(crate) data: u32,
-    /// Bytes of the data in front of the message's own, and of both.
+    /// Bytes of the data that precede the message's own bytes. `length` is the sum of both.
     pub(crate) head: u64,
     pub(crate) length: u64,
 }
 
 /// The next step of a process.
 pub(crate) enum Next {
-    /// A call, and the picoseconds that it has spent before.
+    /// A call, and the picoseconds that the process has taken by itself before it.
     Call(Call, u64),
-    /// A wait outside the simulation; at its end, for the end of all others.
+    /// The process is outside. `ends` is whether it waits for the end of all others.
     Outside { ends: bool },
 }
 
@@ -74,19 +74,20 @@ pub(crate) struct Turns {
     pub(crate) states: States,
     shared_cpu: SharedCpu,
     looking: Looking,
-    /// The process with the last call, which spins for its reply.
+    /// The process that made the last call, and spins for the reply.
     called: Cell<Option<u32>>,
-    /// The data of messages that no receive has copied yet, by sender, receiver and tag, in order. A card reports an early message by its
-    /// header, and the data is in front of its bytes.
+    /// The data of messages that no receive has copied, in order, by sender, receiver and tag. It is kept here because a card
+    /// reports an unexpected message by its header, and the data precedes the message's bytes.
     data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<CompletionData>>>,
-    /// Failed looks, and their limit: a program that makes progress by itself looks at its queue from time to time, too.
+    /// Counts of failed looks. `patience` is their limit, which is above 0 because a program that makes progress also looks at
+    /// its queue from time to time.
     pub(crate) failed_looks: Cell<FailedLooks>,
     pub(crate) patience: u64,
-    /// Whether all have taken part.
+    /// Whether all processes have started.
     is_complete: Cell<bool>,
-    /// The start of the wait for others to take part.
+    /// The real time at which the wait for all processes to start began.
     started: Cell<Option<Instant>>,
-    /// The first process found dead, if any.
+    /// The first process that was found dead, if any.
     pub(crate) died: Cell<Option<u32>>,
     interrupt: Option<Arc<AtomicBool>>,
 }
@@ -118,7 +119,7 @@ impl Turns {
         }
     }
 
-    /// Adds the next rank, and returns its number.
+    /// Adds the next rank on this host, and returns its number.
     pub(crate) fn add(&self, host: &Host) -> u32 {
         self.states.add();
         let mut ranks = self.ranks.borrow_mut();
@@ -144,7 +145,7 @@ impl Turns {
         self.with(rank, |own| own.host.now())
     }
 
-    /// Assigns a process's time since the last lap to a part.
+    /// Adds the time of a process since the end of its last lap to a part.
     pub(crate) fn lap(&self, rank: u32, part: Part) {
         self.with(rank, |own| {
             let mut spent = own.spent.get();
@@ -153,7 +154,7 @@ impl Turns {
         });
     }
 
-    /// Returns the shares of a process's time.
+    /// Returns the division of a process's time.
     pub(crate) fn spent(&self, rank: u32) -> Spent {
         self.with(rank, |own| own.spent.get())
     }
@@ -162,7 +163,7 @@ impl Turns {
         self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Returns the next step of a process with the turn; virtual time stands still.
+    /// Waits for the next step of a process that has the turn. Virtual time stands still.
     pub(crate) fn next(&self, rank: u32) -> Result<Next, Error> {
         loop {
             let rung = self.pages.rung();
@@ -170,7 +171,7 @@ impl Turns {
                 return Err(written_over(rank));
             }
             match self.pages.turn(rank) {
-                // With short turns the kernel would check it very late.
+                // If turns are short, the kernel checks for an interrupt very late.
                 turn::CALL if self.is_interrupted() => return Err(Error::Interrupted),
                 turn::CALL => {
                     self.called.set(self.pages.spins().then_some(rank));
@@ -197,7 +198,8 @@ impl Turns {
         }
     }
 
-    /// Returns the next posted call of a process, and its own time before the call since its last reply.
+    /// Returns the next posted call of a process, and the time that the process took by itself between its last reply and this
+    /// call.
     pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
         let ranks = self.pages.ranks();
         let post = self.pages.post(rank)?;
@@ -210,7 +212,7 @@ impl Turns {
         Ok(post)
     }
 
-    /// Records a call of a process: a look or a sleep changes nothing.
+    /// Records a call of a process. A call that is neither a look nor a sleep restarts the counts of failed looks.
     fn calls(&self, rank: u32, call: &Call) {
         if !call.is_look() && !matches!(call, Call::Sleep { .. }) {
             self.stirs();
@@ -218,7 +220,7 @@ impl Turns {
         }
     }
 
-    /// Checks on a process that has run for long.
+    /// Checks a process that has run for long: for an interrupt, its end or a stop. Lets it run on any CPU.
     fn look_after(&self, rank: u32) -> Result<(), Error> {
         if self.is_interrupted() {
             return Err(Error::Interrupted);
@@ -235,7 +237,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Returns whether a process has been stopped for long.
+    /// Returns whether a process has been stopped for longer than allowed.
     fn is_stopped(&self, rank: u32) -> bool {
         self.with(rank, |own| {
             let (seen, mut since) = own.stopped.get();
@@ -248,9 +250,9 @@ impl Turns {
         })
     }
 
-    /// Lets a process run on.
+    /// Writes the reply to a process, and lets it run.
     pub(crate) fn reply(&self, rank: u32, reply: &Reply<'_>) {
-        // If waits for turns spin, there are CPUs for the simulator and one process.
+        // If waits for turns spin, there are CPUs for the simulator and for one process.
         if let Some(other) = self.called.take().filter(|&other| other != rank) {
             self.pages.send_to_sleep(other);
         }
@@ -260,7 +262,7 @@ impl Turns {
         self.pages.reply(rank, reply);
     }
 
-    /// Waits for an outside process to come back.
+    /// Waits until an outside process comes back.
     pub(crate) async fn back(&self, rank: u32) -> Result<(), Error> {
         let what = match self.pages.turn(rank) {
             turn::ENDS => "the end of the others, in MPI_Finalize",
@@ -292,8 +294,8 @@ impl Turns {
             || self.never_comes(rank)
     }
 
-    /// Returns whether no process of a rank takes part any more. If no rank has one, the program may not use the network, which is reported
-    /// after all have ended. But others may wait for this process before they take part.
+    /// Returns whether no process of a rank will take part any more. If no rank has a process that takes part, the program may
+    /// not use the network. That is reported after all processes have ended, unless others wait for this process.
     fn never_comes(&self, rank: u32) -> bool {
         if !self.processes.has_ended_early(rank, &self.pages) {
             return false;
@@ -307,13 +309,13 @@ impl Turns {
         (is_certain || since.elapsed() >= SETTLED_FIRST) && !self.processes.has_others(rank, &self.pages)
     }
 
-    /// Returns whether all have started; no time passes before.
+    /// Returns whether all processes have started. Virtual time stands still until then.
     pub(crate) fn have_started(&self) -> bool {
         self.is_complete.get()
     }
 
-    /// Starts the communication of a process, once all others communicate, too, or wait outside. A look finds nothing before that. It may
-    /// end earlier, since its process may wait outside the simulation for another one to start.
+    /// Starts the communication of a process, when all others also communicate or wait outside. Until then, a look finds nothing.
+    /// A look may return earlier, since its process may wait outside the simulation for the start of another process.
     pub(crate) async fn starts(&self, rank: u32, is_look: bool) {
         let state = if is_look { State::LooksEarly } else { State::Held };
         self.with(rank, |own| own.released.set(false));
@@ -324,7 +326,7 @@ impl Turns {
         self.states.set(rank, State::Taken);
     }
 
-    /// Records a message with data.
+    /// Records the data of a message.
     pub(crate) fn sent(&self, path: (u32, u32, u64), with: CompletionData) {
         self.data.borrow_mut().entry(path).or_default().push_back(with);
     }
@@ -334,8 +336,8 @@ impl Turns {
         self.data.borrow().get(&path)?.iter().find(|with| with.length == length).copied()
     }
 
-    /// Removes and returns the data of a received message. A shorter one of the same path may arrive before a longer one that was sent
-    /// first.
+    /// Removes and returns the data of a received message. A short message may arrive before a longer one that was sent first, so
+    /// the length must match.
     pub(crate) fn received(&self, path: (u32, u32, u64), length: u64) -> Option<CompletionData> {
         let mut all = self.data.borrow_mut();
         let sent = all.get_mut(&path)?;
@@ -347,7 +349,7 @@ impl Turns {
         with
     }
 
-    /// Waits for something that may arrive: returns when it has, or when no event is left. The wait belongs to `part`.
+    /// Waits until something has arrived, or no event is left. The waiting time belongs to `part`.
     pub(crate) async fn polls(
         &self,
         (rank, since, part): (u32, Time, Part),
@@ -361,7 +363,7 @@ impl Turns {
         self.states.set(rank, State::Taken);
     }
 
-    /// Returns whether a wait of a process was ended because no event was left.
+    /// Returns whether the wait of a process ended because no event was left.
     pub(crate) fn is_released(&self, rank: u32) -> bool {
         self.with(rank, |own| own.released.get())
     }
@@ -374,13 +376,13 @@ impl Turns {
         self.enter(rank, state, "").0
     }
 
-    /// Returns the time since which a process polls, if it does.
+    /// Returns the virtual time since which a process polls; `None` if it does not poll.
     pub(crate) fn polls_since(&self, rank: u32) -> Option<Time> {
         let polls = matches!(self.states.of(rank), State::Polls | State::Parked);
         polls.then(|| self.with(rank, |own| own.polls_since.get()))
     }
 
-    /// Notifies a process of news.
+    /// Notifies a process that it has news.
     pub(crate) fn notify(&self, rank: u32) {
         self.stirs();
         self.states.set_woken(rank, true);
@@ -396,7 +398,7 @@ impl Turns {
         self.pages.ended();
     }
 
-    /// Waits for the end of the program, and returns the status of what was started.
+    /// Waits for the end of the program, and returns the exit status of the process that was started.
     pub(crate) fn status(&self) -> Result<i32, Error> {
         let mut looks = 0_u64;
         loop {
@@ -419,8 +421,8 @@ impl Turns {
         (self.signal(rank), what)
     }
 
-    /// Called when no event is left: waits for outside processes, or releases polling ones. Returns whether there is anything to go on
-    /// with.
+    /// Called when no event is left. Waits for outside processes, or releases processes that poll. Returns whether the simulation
+    /// can continue.
     pub(crate) fn idle(&self) -> bool {
         let (mut since, entered) = (Instant::now(), Instant::now());
         let began = self.started.get().filter(|_| !self.is_complete.get()).unwrap_or(entered);
@@ -430,7 +432,7 @@ impl Turns {
             let (outside, early) = (self.states.all(State::Outside), self.states.all(State::LooksEarly));
             let held = [self.states.all(State::Held), early.clone()].concat();
             if self.died.get().is_some() {
-                // Outside processes may wait for it.
+                // Outside processes may wait for the dead process.
                 return false;
             }
             if outside.is_empty() {
@@ -440,14 +442,14 @@ impl Turns {
             let is_running = |rank: &u32| {
                 !matches!(self.pages.turn(*rank), turn::OUTSIDE | turn::ENDS) && !self.has_come(*rank)
             };
-            // They come back only after the polling processes have ended.
+            // If all outside processes end, they come back only after the processes that poll have ended.
             let all_end = outside.iter().all(|&rank| self.pages.turn(rank) == turn::ENDS);
             let is_first = !self.is_complete.get();
             let quiet = if is_first { SETTLED_FIRST } else { SETTLED };
             let settled = !outside.iter().any(is_running) && (all_end || since.elapsed() >= quiet);
             let launched = self.processes.ended().is_none();
             let late = settled || !launched || began.elapsed() >= START;
-            // The first process to come waits for the others, so that runs are equal.
+            // The first process that comes back waits for the others, so that runs are equal.
             let all_have = come.len() == outside.len() || self.pages.have_all_processes();
             let has_lost = outside.iter().any(|&rank| self.never_comes(rank));
             if self.is_interrupted() || (!come.is_empty() && (late || all_have || has_lost)) {
@@ -469,7 +471,7 @@ impl Turns {
             if !launched && come.is_empty() {
                 return false;
             }
-            // Looks find nothing yet, in any order of arrival.
+            // At the start, looks of processes that have come back find nothing, in any order of arrival.
             let looks = come.into_iter().filter(|&rank| is_first && self.pages.call(rank).0.is_look());
             let early = [early, looks.collect()].concat();
             if !early.is_empty() && entered.elapsed() >= SETTLED {
@@ -483,7 +485,7 @@ impl Turns {
         }
     }
 
-    /// Ends the wait for the start of all: releases the processes that wait for it.
+    /// Ends the wait for the start of all processes, and releases the processes that wait for it.
     fn complete(&self, held: &[u32]) -> bool {
         self.is_complete.set(true);
         self.pages.begin();
@@ -491,7 +493,7 @@ impl Turns {
         !held.is_empty()
     }
 
-    /// Releases processes that poll in vain, unless no other event has happened for long.
+    /// Releases processes that poll, so that they look again. Does nothing if they have looked for long without another event.
     fn release(&self) -> bool {
         let polling = self.polling();
         let mut clocks = false;
@@ -502,7 +504,7 @@ impl Turns {
         if clocks {
             self.has_time();
         }
-        // The next steps of waiting calls are known.
+        // The next steps of waiting calls are known, so their looks count more.
         let weight = if self.states.number(State::Parked) == 0 { OF_WAITS } else { 1 };
         let goes_on = !polling.is_empty() && self.is_patient(weight * polling.len() as u64);
         if goes_on {
@@ -511,7 +513,7 @@ impl Turns {
         goes_on
     }
 
-    /// Returns the processes that wait for something that may arrive.
+    /// Returns the processes that wait until something arrives.
     fn polling(&self) -> Vec<u32> {
         [State::Polls, State::Parked].into_iter().flat_map(|state| self.states.all(state)).collect()
     }
@@ -524,7 +526,7 @@ impl Turns {
     }
 }
 
-/// Returns the error of a process that has overwritten memory shared with the simulator.
+/// Returns the error if a process has overwritten memory that it shares with the simulator.
 pub(crate) fn written_over(rank: u32) -> Error {
     Error::Program(format!(
         "the process of rank {rank} has written over memory that it shares with the simulation: it stores through a stray pointer, or \
@@ -532,7 +534,7 @@ pub(crate) fn written_over(rank: u32) -> Error {
     ))
 }
 
-/// Returns the error of a process that has been stopped for too long.
+/// Returns the error if a process has been stopped for too long.
 fn stopped(rank: u32) -> Error {
     Error::Program(format!(
         "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the others wait for it; continue it \

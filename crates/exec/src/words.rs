@@ -1,8 +1,8 @@
-//! Output of processes and their launcher.
+//! The output of processes and of their launcher.
 //!
-//! A launcher that ends processes does not always read their earlier output (MPICH's does not in a fifth of aborts). So processes under
-//! MPICH write into pipes of the simulator (`shim/words.c`), which are read to their ends. The launcher's own output goes through pipes,
-//! too: its banner about a failed process is kept for the end of the run.
+//! A launcher that ends processes may lose their earlier output. MPICH's launcher loses it in one of five aborts. So processes
+//! under MPICH write into pipes of the simulator (`shim/words.c`), which reads them to their ends. The output of the launcher
+//! itself also goes through pipes. Its banner about a failed process is held back until the end of the run.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -12,33 +12,33 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The start of Hydra's banner, which follows an empty line, and the banner's second line.
+/// The rule with which Hydra's banner starts, after an empty line, and the second line of the banner.
 const RULE: &[u8] = b"=====================================================";
 const BANNER: &[u8] = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES";
-/// The wait for the end of a pipe after all processes have ended.
+/// Real time of a wait for the end of a pipe, after all processes have ended.
 const DRAINS: Duration = Duration::from_secs(2);
-/// The time for which a possible start of a banner is kept.
+/// Real time for which a possible start of a banner is held back.
 const UNDECIDED_MS: i32 = 100;
-/// Bytes of a pipe.
+/// The capacity of a pipe in bytes.
 const PIPE_BYTES: i32 = 1 << 20;
 
 /// The pipes of a run, and the threads that read them.
 pub(crate) struct Words {
-    /// The ends that processes open by their paths, for stdout and stderr.
+    /// The write ends of the pipes for stdout and stderr. Processes open them by their paths.
     ends: Vec<PipeWriter>,
     path: String,
-    /// Each thread sends the kept bytes once, at the end of its pipe.
+    /// The channel by which each thread sends the bytes that it held back, once its pipe has ended.
     tell: Sender<Vec<u8>>,
     ended: Receiver<Vec<u8>>,
     readers: usize,
 }
 
-/// A standard stream of this process, without a buffer.
+/// A standard stream of this process, written without a buffer.
 #[derive(Clone, Copy)]
 struct Stream(i32);
 
 impl Stream {
-    /// Writes all bytes. Returns whether that succeeded. If the reader has gone, the output of processes is lost, as without a simulation.
+    /// Writes all bytes. Returns whether that succeeded. If the reader is closed, the output is lost, as without a simulation.
     fn write(self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             // SAFETY: the slice is alive; a descriptor that is closed is an error.
@@ -58,7 +58,7 @@ impl Stream {
     }
 }
 
-/// Returns whether a file is ready within `limit_ms` milliseconds; a negative limit is no limit.
+/// Returns whether a file is ready within `limit_ms` milliseconds. A negative value means no limit.
 fn is_ready(file: i32, events: i16, limit_ms: i32) -> bool {
     let mut look = libc::pollfd { fd: file, events, revents: 0 };
     // SAFETY: one entry, which lives as long as the call.
@@ -66,13 +66,13 @@ fn is_ready(file: i32, events: i16, limit_ms: i32) -> bool {
 }
 
 impl Words {
-    /// Makes the pipes of a program's processes.
+    /// Creates the pipes for the processes of a program.
     pub(crate) fn new(to_stderr: bool) -> io::Result<Words> {
         let (tell, ended) = channel();
         let (mut ends, mut paths) = (Vec::new(), Vec::new());
         for into in streams(to_stderr) {
             let (reader, writer) = io::pipe()?;
-            // SAFETY: the call takes numbers alone. If it fails, the pipe keeps its length.
+            // SAFETY: the call takes only numbers. If it fails, the pipe keeps its capacity.
             unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
             paths.push(format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd()));
             ends.push(writer);
@@ -82,12 +82,12 @@ impl Words {
         Ok(Words { ends, path: paths.join(":"), tell, ended, readers })
     }
 
-    /// Returns the environment's value by which processes find their pipes.
+    /// Returns the value of the environment variable by which processes find their pipes.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Makes a launcher print into pipes.
+    /// Makes a launcher write its output into pipes.
     pub(crate) fn of_launcher(&mut self, command: &mut Command, to_stderr: bool) -> io::Result<()> {
         let [out, err] = streams(to_stderr);
         for (into, is_out) in [(out, true), (err, false)] {
@@ -104,7 +104,7 @@ impl Words {
         Ok(())
     }
 
-    /// Reads the remaining output of processes, after all have ended. Returns the launcher's output about their end.
+    /// Reads the remaining output of processes after all have ended. Returns the launcher's output about the end of processes.
     pub(crate) fn finish(self) -> String {
         drop(self.ends);
         let until = Instant::now() + DRAINS;
@@ -123,7 +123,7 @@ fn streams(to_stderr: bool) -> [Stream; 2] {
     [Stream(if to_stderr { 2 } else { 1 }), Stream(2)]
 }
 
-/// Forwards the output of a pipe, in a thread of its own. From a launcher's banner on, its output is kept.
+/// Forwards the output of a pipe, in a thread of its own. If the writer is a launcher, output from its banner on is held back.
 fn forward(reader: PipeReader, into: Stream, is_launcher: bool, ended: Sender<Vec<u8>>) {
     thread::spawn(move || {
         let mut file = File::from(OwnedFd::from(reader));
@@ -152,15 +152,15 @@ fn forward(reader: PipeReader, into: Stream, is_launcher: bool, ended: Sender<Ve
     });
 }
 
-/// A launcher's output that is or may be the start of a banner.
+/// The output of a launcher that is a banner, or may become one.
 ///
-/// The end of a line is forwarded at once: otherwise another stream's line would come between the line and its end.
+/// The end of a line is forwarded at once. Otherwise a line of another stream could come between the line and its end.
 #[derive(Default)]
 struct Held {
-    /// Bytes from the start of a line on.
+    /// The bytes that are held back, from the start of a line on.
     bytes: Vec<u8>,
     is_banner: bool,
-    /// Whether the current line has been forwarded in part.
+    /// Whether a part of the current line has been forwarded.
     is_within_line: bool,
 }
 
@@ -169,13 +169,13 @@ impl Held {
         !self.is_banner && !self.bytes.is_empty()
     }
 
-    /// Gives up the kept bytes: they are no banner.
+    /// Returns the bytes that were held back, because they are not a banner.
     fn give_up(&mut self) -> Vec<u8> {
         self.is_within_line = self.bytes.last().map_or(self.is_within_line, |byte| *byte != b'\n');
         std::mem::take(&mut self.bytes)
     }
 
-    /// Adds bytes. Returns the bytes to forward.
+    /// Adds bytes of output. Returns the bytes to forward.
     fn take(&mut self, more: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(more);
         if self.is_banner {
@@ -201,7 +201,8 @@ impl Held {
     }
 }
 
-/// Returns whether a banner begins at the start of this line, with or without its empty line; `None` if more bytes are needed.
+/// Returns whether a banner begins at the start of this line, with or without the empty line before it; `None` if more bytes are
+/// needed.
 fn begins(bytes: &[u8]) -> Option<bool> {
     let bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
     let compared = bytes.len().min(RULE.len());

@@ -1,4 +1,4 @@
-//! Calls of channels that no program makes.
+//! Calls on channels that no correct program makes.
 
 use nicety::{Environment, Error};
 use nicety_exec::{Report, Request, run};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns the compiled program that makes them.
+/// Returns the path of the compiled program that makes these calls.
 fn wild() -> &'static str {
     static WILD: OnceLock<String> = OnceLock::new();
     WILD.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Programs in C that use the provider as libfabric does, on simulated hosts.
+//! C programs on simulated hosts that use the provider as libfabric does.
 #![cfg(target_os = "linux")]
 
 mod channels;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Compiles a file of this folder, and returns the path.
+/// Compiles a source file of this folder, and returns the path of the result.
 fn compiled(source: &str, name: &str, options: &[&str]) -> String {
     let into = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let status = Command::new("cc")
@@ -27,19 +27,19 @@ fn compiled(source: &str, name: &str, options: &[&str]) -> String {
     into.to_str().expect("a plain path").to_owned()
 }
 
-/// Returns the compiled program.
+/// Returns the path of the compiled program.
 fn client() -> &'static str {
     static CLIENT: OnceLock<String> = OnceLock::new();
     CLIENT.get_or_init(|| compiled("client.c", "exec-client", &[]))
 }
 
-/// Returns an MPI that starts and ends as Open MPI does.
+/// Returns the path of an MPI library that starts and ends as Open MPI does.
 fn waiting_mpi() -> &'static str {
     static LIBRARY: OnceLock<String> = OnceLock::new();
     LIBRARY.get_or_init(|| compiled("waiting_mpi.c", "libexec-waiting.so", &["-O2", "-shared", "-fPIC"]))
 }
 
-/// Runs it on `ranks` hosts.
+/// Runs the program on `ranks` hosts.
 fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
     runs_with(nic, &[what, &ranks.to_string()], ranks)
 }
@@ -48,7 +48,7 @@ fn runs_with(nic: &str, words: &[&str], ranks: u32) -> Result<Report, Error> {
     runs_on(nic, words, ranks, 1)
 }
 
-/// Runs it with `on_host` processes per host.
+/// Runs the program with `on_host` processes on each host.
 fn runs_on(nic: &str, words: &[&str], ranks: u32, on_host: u32) -> Result<Report, Error> {
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
     let program: Vec<_> = [client()].into_iter().chain(words.iter().copied()).collect();
@@ -177,7 +177,7 @@ fn other_threads_wait_in_the_time_of_the_machine() {
     assert_eq!(runs("spin-discrete", "threads", 1).unwrap().status, 0);
 }
 
-/// Runs an MPI that waits for its launcher, here a folder, at its start and its end.
+/// Runs the MPI library, which waits for its launcher at its start and its end. A folder stands for the launcher.
 fn waits_for_launcher(what: &str, number: u32) -> Result<Report, Error> {
     let folder = format!("{}/waits-{what}-{number}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
     std::fs::create_dir(&folder).unwrap();
@@ -193,7 +193,7 @@ fn waits_for_a_launcher_take_no_time() {
     for again in 1..4 {
         assert_eq!(waits_for_launcher("waits", again).unwrap().ranks, first.ranks);
     }
-    // Rank 2 is idle, and the others end after the message, at 30 us: no sleep of theirs is in that time.
+    // Rank 2 is idle. The others end after the message, at 30 us, and do not sleep until then.
     let ended: Vec<u64> = first.ranks.iter().map(|rank| rank.finish_ns.ps / 1_000_000).collect();
     assert_eq!(ended[2], 0);
     assert!(ended[..2].iter().all(|us| (30..33).contains(us)), "{ended:?}");
@@ -248,7 +248,7 @@ fn a_program_without_the_network_is_refused() {
     assert_eq!(error, Error::Input("a program has 1 to 1024 processes, not 0".to_owned()));
 }
 
-/// Returns a program with Portals, compiled as `nicety cc --host` does.
+/// Returns the path of a program with Portals, compiled as `nicety cc --host` does.
 fn portals() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! A program in C with a completion queue for each side of its endpoint (`queues.c`), and with counters, as libfabric's own tests have.
+//! A C program with a completion queue for each direction of its endpoint (`queues.c`), and with counters, as in libfabric's own
+//! tests.
 
 use super::{CARDS, compiled};
 use nicety::{Environment, Error};
@@ -50,7 +51,7 @@ fn a_buffer_for_many_messages_takes_as_many_as_fit_on_every_design() {
 
 #[test]
 fn a_buffer_for_many_messages_takes_long_ones() {
-    // The library of nfp-4000 copies no bytes of a long message that is cut.
+    // The library of nfp-4000 does not copy a long message that is truncated.
     for nic in CARDS.into_iter().filter(|nic| *nic != "nfp-4000") {
         ends(nic, "long ones");
     }
@@ -85,7 +86,7 @@ fn a_process_that_looks_before_the_start_goes_on() {
     let report = runs_with("spin-discrete", &["late", "2", &path], 2).unwrap();
     std::fs::remove_file(path).unwrap();
     assert_eq!(report.status, 0);
-    // Looks from before the start are not counted.
+    // Looks before the start of all processes are not counted.
     assert_eq!(report.ranks[0].sends, 0);
     assert!(report.max_finish_ns.ps < 10_000_000, "it takes no time");
 }

@@ -1,4 +1,4 @@
-//! A program in C that accesses registered memory (`rma.c`), on cards with and without it.
+//! A C program that accesses registered memory (`rma.c`), on cards that support it and on cards that do not.
 
 use super::compiled;
 use nicety::{Environment, Error};
@@ -14,7 +14,7 @@ fn runs(nic: &str, card: &str, what: &str, ranks: u32) -> Result<Report, Error> 
     runs_with(nic, "", card, what, ranks)
 }
 
-/// Runs it with a change to the card.
+/// Runs the program with an override `change` of the card.
 fn runs_with(nic: &str, change: &str, card: &str, what: &str, ranks: u32) -> Result<Report, Error> {
     let changes: Vec<&str> = [change].into_iter().filter(|change| !change.is_empty()).collect();
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
@@ -26,7 +26,7 @@ fn runs_with(nic: &str, change: &str, card: &str, what: &str, ranks: u32) -> Res
     run(&Request::from_json(&text).unwrap(), &Environment::default(), None, &|_| ())
 }
 
-/// Runs it to a successful end, and returns the report.
+/// Runs the program, requires that it succeeds, and returns the report.
 fn ends(nic: &str, card: &str, what: &str, ranks: u32) -> Report {
     let report = runs(nic, card, what, ranks).unwrap_or_else(|error| panic!("{nic}: {what}: {error}"));
     assert_eq!(report.status, 0, "{nic}: {what}");

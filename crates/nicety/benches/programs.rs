@@ -1,7 +1,8 @@
-//! Host programs in Rust, with the same calls as in Python in `crates/py-ext/benches/calls.py`, which compares them.
+//! Host programs in Rust. They make the same calls as the Python programs of `crates/py-ext/benches/calls.py`, which compares
+//! both.
 //!
 //! `cargo bench -p nicety --bench programs` measures awaited calls per second of CPU time. With `-- NAME COUNT` it runs one
-//! program once and prints the end of the run, in picoseconds of virtual time.
+//! program once, and prints the virtual time of the run's end in picoseconds.
 
 use cpu_time::ThreadTime;
 use nicety::portals::{Md, MdOptions, Me, MeOptions, PutRequest};
@@ -9,7 +10,7 @@ use nicety::{Cluster, ClusterConfig, Duration, Error, Host, NodeId, Topology, ca
 
 const BYTES: u64 = 64;
 const PT: u32 = 1;
-/// Hosts of the permutation, messages of each host, bytes of a message, and bytes of a packet.
+/// Numbers of the permutation: hosts, messages of each host, bytes of a message, and bytes of a packet.
 const HOSTS: u32 = 1024;
 const FLOW: u64 = 8;
 const LONG: u64 = 64 << 10;
@@ -37,7 +38,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs a program, and returns its end in picoseconds.
+/// Runs a program, and returns the virtual time of the run's end in picoseconds.
 fn run(name: &str, count: u64) -> Result<u64, Error> {
     let card = cards::load("spin-discrete", &[])?;
     let plain = |nodes| ClusterConfig { breakdown: false, ..ClusterConfig::new(nodes, card.clone()) };
@@ -82,7 +83,7 @@ fn run(name: &str, count: u64) -> Result<u64, Error> {
     Ok(cluster.run()?.end.ps())
 }
 
-/// A counter of messages into a buffer, and a memory descriptor of another buffer.
+/// A counter of received messages, and the memory descriptor of the send buffer.
 struct Ends {
     count: nicety::portals::CtHandle,
     md: nicety::portals::MdHandle,
@@ -138,7 +139,7 @@ async fn all_to_all(host: &Host) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each host sends its messages to one host and receives those of another.
+/// Each host sends its messages to one host, and receives the messages of another host.
 async fn permutation(host: &Host) -> Result<(), Error> {
     let to = NodeId((5 * host.rank() + 3) % host.ranks());
     let Ends { count, md } = ends(host, 0, LONG, LONG).await?;

@@ -1,4 +1,4 @@
-//! One program on several cards, and on one with a slower bus than its shipped specification has.
+//! Compares the latency of a message on several cards. One card also runs with a slower bus than in its shipped specification.
 //!
 //! `cargo run -p nicety --example compare_cards`
 
@@ -6,7 +6,7 @@ use nicety::{Cluster, ClusterConfig, Duration, Error, cards};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The time of a message, from the call that sends it until the receiver has it.
+/// Returns the virtual time from the start of the send until the receiver has the message.
 fn latency(card: cards::Card, bytes: u64) -> Result<Duration, Error> {
     let mut cluster = Cluster::new(ClusterConfig::new(2, card))?;
     let took = Rc::new(Cell::new(Duration::ZERO));
@@ -19,7 +19,7 @@ fn latency(card: cards::Card, bytes: u64) -> Result<Duration, Error> {
     cluster.program(1, move |host| async move {
         let buffer = host.alloc(bytes)?;
         host.barrier().await;
-        // Both leave a barrier at the same time, so that this clock serves for both.
+        // Both hosts leave the barrier at the same time, so this is also the time at which the sender starts.
         let start = host.now();
         host.recv(&buffer, Some(0), None).await?;
         result.set(host.now().since(start));

@@ -1,4 +1,5 @@
-//! A program with a mistake: both hosts receive first. The error of the run says what each of them waits for.
+//! A program with a mistake: both hosts receive before they send. The error of the run names the message that each host waits
+//! for.
 //!
 //! `cargo run -p nicety --example deadlock`
 
@@ -14,11 +15,11 @@ fn main() -> Result<(), Error> {
             host.send(&buffer, other, 3).await
         });
     }
-    // Nothing waits for a real clock: where no event is left, the run is over at once.
+    // The run ends as soon as no event is left: nothing waits for real time.
     let Err(error) = cluster.run() else { unreachable!("somebody sent") };
     assert!(matches!(error, Error::Deadlock(_)));
     println!("{error}");
-    // As a command would end.
+    // Ends with the exit status of a command with this error.
     assert_eq!(error.exit_status(), 1);
     Ok(())
 }

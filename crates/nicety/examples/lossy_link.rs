@@ -1,4 +1,4 @@
-//! A network that loses one packet in fifty, and a card that sends lost packets again.
+//! A network that loses one packet in fifty, and a card that retransmits lost packets.
 //!
 //! `cargo run -p nicety --example lossy_link`
 
@@ -9,7 +9,7 @@ const BYTES: u64 = 1 << 20;
 fn run(overrides: &[&str]) -> Result<Run, Error> {
     let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
     let card = cards::load("spin-discrete", &overrides)?;
-    // The seed of faults is not the seed of the run: it alone chooses the packets that are lost.
+    // The seed of the faults is independent of the run's seed: it alone selects the lost packets.
     let faults = Faults { seed: 1, rates: Rates { loss: 0.02, ..Rates::default() }, ..Faults::default() };
     let mut cluster = Cluster::new(ClusterConfig { faults, ..ClusterConfig::new(2, card) })?;
     cluster.program(0, |host| async move {
@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
     let sender = reliable.nodes[0].of::<spin::Report>().transport;
     println!("with transport, the run ended after {}", reliable.end);
     println!("packets sent again: {}, timeouts: {}", sender.retransmitted, sender.timeouts);
-    // Without it the receiver waits for ever. That is an answer, too: the error names the packets.
+    // Without reliable transport the receiver waits for ever, and the run ends with an error that names the lost packets.
     match run(&[]) {
         Err(Error::Deadlock(text) | Error::Undelivered(text)) => println!("without transport:\n{text}"),
         other => println!("without transport: {:?}", other.map(|run| run.end)),

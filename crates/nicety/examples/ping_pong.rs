@@ -1,4 +1,4 @@
-//! One message and its answer, with the stages of the path that add up to the time.
+//! One message and its answer. The stages of the path add up to the measured time.
 //!
 //! `cargo run -p nicety --example ping_pong`
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Error> {
         let start = host.now();
         host.send(&ball, 1, TAG).await?;
         host.recv(&ball, Some(1), Some(TAG)).await?;
-        // The path crosses both cards and both buses: it follows the message that this host waited for.
+        // The path crosses both cards and both buses, because it follows the message that this host waited for.
         println!("there and back: {}", host.now().since(start));
         for (stage, time) in host.path().stages() {
             println!("  {:<10} {time}", stage.name());

@@ -46,7 +46,7 @@ fn main() -> Result<(), Error> {
             ct: Some(received),
             ..Me::default()
         };
-        // Appending is a command to the card: it takes time until the entry is there.
+        // The append is a command to the card. The entry exists after the card has executed that command.
         let appending = portals.me_append(PT, entry, List::Priority).await?;
         portals.appended(appending).await?;
         host.barrier().await;

@@ -1,4 +1,4 @@
-//! Cards by specification: those shipped with nicety, and the user's own.
+//! Card specifications: those shipped with nicety, and files of the user.
 
 use crate::{Error, designs};
 use nicety_nic_core::CardSpec;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 pub struct Card {
     /// The parsed specification.
     pub spec: Arc<dyn CardSpec>,
-    /// Every parameter with its value, unit, kind and source, and the hash that names the card.
+    /// Every parameter with its value, unit, kind and source. It also has the hash that identifies the card.
     pub listing: Listing,
 }
 
 impl Card {
-    /// Returns the spec of a card with microengines, called `name` in errors.
+    /// Returns the specification of a card with microengines. `name` is the prefix of the error.
     ///
     /// # Errors
-    /// [`Error::Input`] when it has none.
+    /// [`Error::Input`] when the card has no microengines.
     pub fn processor(&self, name: &str) -> Result<&NfpSpec, Error> {
         self.spec.of::<NfpSpec>().map_err(|_| {
             Error::Input(format!(
@@ -33,7 +33,7 @@ impl Card {
 /// Returns names and titles of the shipped cards.
 ///
 /// # Errors
-/// When one of them cannot be read, which a test excludes.
+/// When a shipped specification cannot be read. A test excludes this.
 pub fn shipped() -> Result<Vec<(String, String)>, Error> {
     SHIPPED
         .names()
@@ -44,7 +44,7 @@ pub fn shipped() -> Result<Vec<(String, String)>, Error> {
         .collect()
 }
 
-/// Reads a card: the name of a shipped one, or the path of a TOML file. `overrides` are `KEY=VALUE` texts.
+/// Reads a card by the name of a shipped specification or the path of a TOML file. `overrides` are `KEY=VALUE` texts.
 ///
 /// # Errors
 /// [`Error::Input`] with all errors in the specification.
@@ -58,7 +58,7 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
 /// Reads several cards. A repeated name or path is read once.
 ///
 /// # Errors
-/// As [`load`]; when none is named.
+/// As [`load`]; when the list is empty.
 pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<Card>, Error> {
     let mut known: Vec<(&String, Card)> = Vec::new();
     let mut cards = Vec::with_capacity(names_or_paths.len());
@@ -79,10 +79,11 @@ pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<C
     }
 }
 
-/// Reads cards to compare, by the names in their specs. `example` is a name for the error where none is given.
+/// Reads cards to compare. Returns each card with the name in its specification. The error for an empty list suggests the card
+/// `example`.
 ///
 /// # Errors
-/// As [`load`]; when none is named, or two have the same name.
+/// As [`load`]; when the list is empty, or two cards have the same name.
 pub fn load_distinct(
     names: &[String],
     overrides: &[String],
@@ -105,10 +106,10 @@ pub fn load_distinct(
     Ok(cards)
 }
 
-/// Checks that cards, by rank, speak the same protocol.
+/// Checks that the cards of all ranks speak the same protocol. The first card belongs to rank 0.
 ///
 /// # Errors
-/// [`Error::Input`] with the first that differs from that of rank 0.
+/// [`Error::Input`] with the first rank that has another protocol than rank 0.
 pub fn check<'c>(cards: impl IntoIterator<Item = &'c Card>) -> Result<(), Error> {
     let mut cards = cards.into_iter();
     let Some(first) = cards.next() else { return Ok(()) };

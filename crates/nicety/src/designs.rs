@@ -1,5 +1,5 @@
-//! The designs of cards that nicety links: a line for each in `OWN`, and one in [`CardCounts`]. Other crates
-//! [register](register()) theirs.
+//! The card designs of nicety. `OWN` has a line for each, and [`CardCounts`] a variant. Other crates [register](register())
+//! further designs.
 
 use nicety_nic_core::{CardReport, CardSpec, Design};
 use nicety_spec::{Listing, Spec, SpecErrors};
@@ -16,7 +16,7 @@ static OWN: [&Design; 5] = [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DES
 /// The registered designs.
 static REGISTERED: RwLock<Vec<&'static Design>> = RwLock::new(Vec::new());
 
-/// Registers a design for all readers of specs from now on. It replaces a registered design of the same name.
+/// Registers a design. From then on, specifications may name it. It replaces a registered design of the same name.
 ///
 /// # Panics
 /// When a design of nicety has the name.
@@ -41,7 +41,7 @@ pub fn read(spec: &Spec) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
     nicety_nic_core::read(spec, &designs())
 }
 
-/// Counters of a card, by design.
+/// The counters of a card. Each design has its own variant.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -59,7 +59,7 @@ pub enum CardCounts {
 }
 
 impl CardCounts {
-    /// Returns the counters of a card; none if its design is not nicety's.
+    /// Returns the counters of a card; `None` if its design is registered by another crate.
     pub fn of(card: &CardReport) -> Option<CardCounts> {
         let portals = || card.of().map(spin::PortalsReport::of).map(CardCounts::Portals);
         let channels = || card.of::<nfp::Report>().cloned().map(CardCounts::Channels);

@@ -1,4 +1,4 @@
-//! The environment of a benchmark or an application, and the identification of cards in reports.
+//! The inputs of a benchmark or an application beside its request, and the identification of cards in reports.
 
 use crate::cards::Card;
 use crate::options::MOST_THREADS;
@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Compiled programs for cards, by their names in a benchmark's plan.
+/// Compiled programs for cards. The names are those in a benchmark's plan.
 pub type Compiled = BTreeMap<String, Vec<u8>>;
 
 /// The inputs of a benchmark or an application beside its request.
@@ -23,13 +23,13 @@ pub struct Environment<'e> {
     pub log: Log,
     /// The interrupt: the run ends when another thread sets it.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Takes the packets of links, of all runs.
+    /// Takes the packets of the links in all runs.
     pub capture: Option<Capture>,
-    /// The other processes of the command, if any. Work is spread over them where possible.
+    /// The other processes of the command, if any. The work is divided among all processes where possible.
     pub peers: Option<Peers>,
-    /// Called before the first row and after each one, with the finished rows and their total.
+    /// Called before the first row and after each row. The arguments are the finished rows and their total.
     pub progress: &'e dyn Fn(usize, usize),
-    /// Called with early results while a row takes longer.
+    /// Called with preliminary results during a long row.
     pub news: &'e dyn Fn(&str),
 }
 
@@ -37,7 +37,7 @@ pub struct Environment<'e> {
 static NONE: Compiled = Compiled::new();
 
 impl Default for Environment<'_> {
-    /// Returns an environment with one process, without compiled programs and without receivers of output and progress.
+    /// Returns an environment with one process. It has no compiled programs, and ignores output and progress.
     fn default() -> Self {
         Environment {
             compiled: &NONE,
@@ -68,7 +68,7 @@ impl Environment<'_> {
         peers.agree(hasher.finish())
     }
 
-    /// Returns the spread of a run in `threads` threads: over the processes, if there are several.
+    /// Divides a run among the processes of the command, or among `threads` threads if there is one process.
     ///
     /// # Errors
     /// When the number of threads is out of range, or several threads or a capture are requested with several processes.
@@ -97,43 +97,43 @@ pub struct Manifest {
     pub specs: BTreeMap<String, CardManifest>,
     /// Overrides of `--set`, as given.
     pub overrides: Vec<String>,
-    /// The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
+    /// The programs that ran on cards, by card and mode. The caller compiles the programs and fills in this field.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, ProgramManifest>,
 }
 
 impl Manifest {
-    /// Returns the manifest of cards, by name, with these overrides.
+    /// Returns the manifest of these cards by name, with the overrides.
     pub fn of<'c>(cards: impl IntoIterator<Item = (&'c String, &'c Card)>, overrides: &[String]) -> Manifest {
         let specs = cards.into_iter().map(|(name, card)| (name.clone(), card.into())).collect();
         Manifest { specs, overrides: overrides.to_vec(), compiler: BTreeMap::new() }
     }
 }
 
-/// A compiled program in a report's manifest: its single source, or all sources.
+/// A compiled program in a report's manifest. It names either a single source file, or all source files.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProgramManifest {
-    /// The source file.
+    /// The path of the single source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Its SHA-256.
+    /// The SHA-256 of that file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// The source files, if the user names them.
+    /// The source files, if the user named them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<SourceManifest>>,
     /// The compiler's name and version.
     pub version: String,
-    /// Its flags.
+    /// The compiler's flags.
     pub flags: Vec<String>,
 }
 
-/// A source file in a report's manifest.
+/// A source file of the user in a report's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SourceManifest {
-    /// Its path.
+    /// The path of the file.
     pub source: String,
-    /// Its SHA-256.
+    /// The SHA-256 of the file.
     pub sha256: String,
 }
 
@@ -142,7 +142,7 @@ pub struct SourceManifest {
 pub struct CardManifest {
     /// The card's title.
     pub title: String,
-    /// Hash over all resolved values.
+    /// A hash over the resolved values of all parameters.
     pub spec_hash: String,
 }
 

@@ -24,13 +24,14 @@ pub enum Error {
         /// The call and the error, in words.
         text: String,
     },
-    /// A handler or process failed or trapped, and a program waited for its effect, or the failure was not allowed.
+    /// A handler or process failed or trapped. Either a program waited for its effect, or the verdict of the run does not allow
+    /// the failure.
     HandlerTrap(String),
     /// A call with a timeout expired.
     TimedOut(String),
-    /// Programs waited, and no events were left.
+    /// Programs waited, but no events were left.
     Deadlock(String),
-    /// The network or a part of it failed, and messages were not delivered.
+    /// A failure of the network or of a part of it. Messages were not delivered.
     Undelivered(String),
     /// The run was interrupted.
     Interrupted,
@@ -53,7 +54,7 @@ impl Error {
 }
 
 impl Error {
-    /// Returns the name of Python's exception for it.
+    /// Returns the name of the Python exception for this error.
     pub const fn python(&self) -> &'static str {
         match self {
             Error::Input(_) => "InputError",
@@ -66,12 +67,12 @@ impl Error {
         }
     }
 
-    /// Returns the error of a call on a channel.
+    /// Converts the error of a call on a channel. `what` is the call.
     pub(crate) fn from_channel(what: &str, error: ChannelError) -> Error {
         use nicety_nic_nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
         let text = format!("{what}: {error}");
         match error {
-            // The library detects it before the card is involved.
+            // The library detects this error before it uses the card.
             ChannelError::Refused(
                 Refusal::ZeroSize
                 | Refusal::DirectTooLong(_)
@@ -84,7 +85,7 @@ impl Error {
         }
     }
 
-    /// Returns the same error, with its place before its text.
+    /// Returns the same error with `place` as the beginning of its text.
     pub fn inside(self, place: &str) -> Error {
         let wrap = |text: String| format!("{place}: {text}");
         match self {
@@ -119,7 +120,7 @@ impl std::error::Error for Error {}
 
 impl From<SpecErrors> for Error {
     fn from(errors: SpecErrors) -> Error {
-        // Each of several errors begins with 'error:'; for a single one the word adds nothing.
+        // In a list of errors, each begins with 'error:'. A single error does not need that word.
         let text = errors.to_string();
         Error::Input(match errors.iter().len() {
             1 => text.trim_start_matches("error: ").to_owned(),
@@ -174,7 +175,7 @@ impl From<QnixError> for Error {
     }
 }
 
-/// The error of a run or computation beyond the last instant.
+/// The text of an error: a run or a computation would end after the last instant of virtual time.
 pub(crate) const END_OF_TIME: &str = "virtual time ends after 2^64 ps (213 days), and this would go on";
 
 impl From<nicety_host::MemoryError> for Error {
@@ -183,10 +184,10 @@ impl From<nicety_host::MemoryError> for Error {
     }
 }
 
-/// Maximum listed failures. A failing handler fails for many packets.
+/// Maximum number of listed failures. One faulty handler may fail for many packets.
 const FAULTS_TOLD: usize = 8;
 
-/// Returns the first failures, a line each, and the number of the others. Equal failures of several nodes share a line.
+/// Returns the first failures, one on each line, and the number of the others. Equal failures of several nodes share one line.
 pub fn failure_lines(failures: &[ProgramFailure]) -> String {
     let mut different: Vec<(&ProgramFailure, u64, u64)> = Vec::new();
     for failure in failures {
@@ -212,7 +213,7 @@ pub fn failure_lines(failures: &[ProgramFailure]) -> String {
     lines.join("\n")
 }
 
-/// Parses a request from its JSON text; errors call it `what`.
+/// Parses a request from its JSON text. Errors call the request `what`.
 ///
 /// # Errors
 /// [`Error::Input`] with the invalid JSON or fields.

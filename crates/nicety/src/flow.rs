@@ -1,4 +1,4 @@
-//! Flow control of the network, in the form that users write: a word, and changes to its defaults.
+//! Flow control of the network, as users write it: a word, and options that change its defaults.
 //!
 //! ```text
 //! credits
@@ -12,13 +12,13 @@ use nicety_fabric::{Alpha, Buffering, FlowControl, NetworkSpec, PauseSpec, Per, 
 use nicety_spec::units::{parse_bytes, parse_count};
 use std::ops::RangeInclusive;
 
-/// Maximum memory of a switch: 1 TiB.
+/// Maximum buffer memory of a switch: 1 TiB.
 const LARGEST: u64 = 1 << 40;
-/// Keys of both kinds, and those of pauses.
+/// Keys that every kind of flow control without credits has, and the keys for pauses.
 const KEYS: [&str; 3] = ["buffer", "per", "alpha"];
 const PAUSE_KEYS: [&str; 4] = ["xoff", "xon", "headroom", "quanta"];
 
-/// Reads a flow control.
+/// Parses the text of a flow control.
 ///
 /// # Errors
 /// [`Error::Input`] with the key and a correction.
@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<FlowControl, Error> {
     read(text).map_err(|problem| Error::Input(format!("flow control: {problem}")))
 }
 
-/// Checks that a network of this topology and flow control can connect `hosts` hosts with this card.
+/// Checks that this topology and this flow control can connect `hosts` hosts with this card.
 ///
 /// # Errors
 /// [`Error::Input`] when topology or flow control do not suit them.
@@ -100,7 +100,7 @@ fn settings(parts: &[&str], pauses: bool) -> Result<(Buffering, PauseSpec), Stri
     Ok((buffering, pause))
 }
 
-/// Reads a number of bytes: `4096`, `64Ki`, `1 MiB`.
+/// Reads a number of bytes, such as `4096`, `64Ki` or `1 MiB`.
 fn size(key: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let why = match parse_bytes(text) {
         Ok(bytes) if range.contains(&bytes) => return Ok(bytes),
@@ -114,7 +114,7 @@ fn size(key: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, String
     ))
 }
 
-/// Reads a fraction: `2`, `1/8` or `0.5`.
+/// Reads a fraction, such as `2`, `1/8` or `0.5`.
 fn alpha(text: &str) -> Result<Alpha, String> {
     let wrong = || format!("alpha: '{}' is no number above 0; write one such as 1, 8 or 1/2", shown(text));
     let fraction = match (text.split_once('/'), text.split_once('.')) {
@@ -136,7 +136,7 @@ fn alpha(text: &str) -> Result<Alpha, String> {
     Ok(Alpha::new(numerator, denominator))
 }
 
-/// Returns the beginning of a text, for messages.
+/// Returns the beginning of a user's text, for an error.
 fn shown(text: &str) -> String {
     text.chars().take(32).collect()
 }

@@ -1,16 +1,16 @@
-//! An open laboratory for programmable network cards: whether code is correct, keeps up with the wire, and speeds up the
-//! application.
+//! An open laboratory for programmable network cards. It shows whether code on a card is correct, sustains line rate, and speeds
+//! up the application.
 //!
 //! # The layers, from the top
-//! The benchmarks are `nicety-bench` and the applications `nicety-apps`, which use this crate as any user does.
+//! The crate `nicety-bench` has benchmarks, and `nicety-apps` has applications. Both use this crate as any user does.
 //!
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
-//! - [`commands`]: programs that run elsewhere, for example in Python.
-//! - [`cards`]: the shipped specifications, and a reader for others.
+//! - [`commands`]: the interface for programs in other languages, for example Python.
+//! - [`cards`]: the shipped specifications of cards, and a reader for specifications of users.
 //! - [`record`]: the recording of a run, as tables and as a timeline.
 //! - [`sources`]: the shipped C handlers and headers.
 //!
-//! A program is an async function of one host. The ten lines that move a message:
+//! A program is an async function of one host. This example sends one message:
 //!
 //! ```
 //! use nicety::{Cluster, ClusterConfig, cards};

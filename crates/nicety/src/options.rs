@@ -1,4 +1,4 @@
-//! Options in the requests of all runs with a network: their documentation, their defaults and their values.
+//! Options that all requests with a network have: their documentation, defaults and values.
 
 use crate::{Error, faults, flow};
 use nicety_fabric::{Faults, FlowControl, Topology};
@@ -15,7 +15,7 @@ pub const SEED: &str = "Of every random stream: the same seed gives the same rep
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct NetworkOptions {
     /// Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
-    /// `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the number
+    /// `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. The default depends on the number
     /// of hosts.
     #[serde(default)]
     #[schemars(extend("metavar" = "NAME"))]
@@ -31,14 +31,14 @@ pub struct NetworkOptions {
     #[serde(default)]
     #[schemars(extend("metavar" = "FILE.toml|LINE", "format" = "faults"))]
     pub faults: Option<String>,
-    /// The seed.
+    /// The seed of every random stream.
     #[serde(default = "default_seed")]
     #[schemars(extend("description" = SEED))]
     pub seed: u64,
 }
 
 impl Default for NetworkOptions {
-    /// The options of a request without any.
+    /// The options of a request that names none.
     fn default() -> NetworkOptions {
         NetworkOptions { topology: None, flow_control: None, faults: None, seed: default_seed() }
     }
@@ -48,7 +48,7 @@ impl NetworkOptions {
     /// Returns the named topology.
     ///
     /// # Errors
-    /// [`Error::Input`]: there is no such topology.
+    /// [`Error::Input`] when there is no such topology.
     pub fn topology(&self) -> Result<Option<Topology>, Error> {
         Ok(self.topology.as_deref().map(str::parse).transpose()?)
     }
@@ -73,7 +73,8 @@ impl NetworkOptions {
 /// The threads of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Threads {
-    /// Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in one.
+    /// The number of threads, each with a block of hosts. The result does not depend on it. With cards, each thread takes the
+    /// memory of a run in one thread.
     #[serde(default = "one_thread")]
     #[schemars(range(min = 1, max = MOST_THREADS))]
     pub threads: u32,
@@ -85,15 +86,15 @@ impl Default for Threads {
     }
 }
 
-/// The seed if the request names none.
+/// The seed of a request that names none.
 pub const fn default_seed() -> u64 {
     1
 }
 
-/// Maximum number of threads. More are no gain on any machine.
+/// Maximum number of threads. No known machine gains from more.
 pub const MOST_THREADS: u32 = 1024;
 
-/// The number of threads of a run if the request names none.
+/// The number of threads of a request that names none.
 const fn one_thread() -> u32 {
     1
 }

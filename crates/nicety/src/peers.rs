@@ -1,12 +1,13 @@
-//! The processes of a run on one or several machines, started together, for example by MPI.
+//! The processes of one run, on one or several machines. They are started together, for example by MPI.
 //!
-//! All processes run the same command and meet in rounds. In a round each sends something to every other one:
+//! All processes run the same command and meet in rounds. In a round, each process sends one of the following to every other
+//! process:
 //!
-//! - between two windows of virtual time, the messages to the other's part;
-//! - at the end of a part, its result;
-//! - at the end of the command, its status.
+//! - between two windows of virtual time, the messages for the other process's part of the simulation;
+//! - at the end of its part, the result of the part;
+//! - at the end of its command, the status of the command.
 //!
-//! A process that ends early reports it in its last round. For the others that is an interrupt, and no round follows.
+//! A process that ends early sends its status in its last round. This interrupts the run of the others, and no round follows.
 
 use crate::Error;
 use nicety_kernel::{Parts, Threads};
@@ -21,15 +22,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// An exchange of bytes between processes.
 pub trait Exchange: Send + Sync {
-    /// Sends each process its bytes, waits until all have done so, and returns the bytes from each. Both lists are by number; a
-    /// process sends itself nothing.
+    /// Sends bytes to each process, and returns the bytes that each process has sent to this one. Returns after all processes
+    /// have made this call. Both lists are in the order of the processes' numbers. A process sends itself no bytes.
     ///
     /// # Errors
-    /// When the others are out of reach, or the wait was interrupted.
+    /// When another process is out of reach, or the wait was interrupted.
     fn exchange(&self, bytes: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error>;
 }
 
-/// This process among those of a run. Clones are the same process.
+/// This process of a run, with its connection to the others. Clones are the same process.
 #[derive(Clone)]
 pub struct Peers(Arc<Own>);
 
@@ -37,38 +38,38 @@ struct Own {
     number: usize,
     count: usize,
     exchange: Box<dyn Exchange>,
-    /// The statuses of processes that have left, once one has: no round follows.
+    /// The statuses of the processes in the last round, if a process has left. No round follows.
     left: OnceLock<Statuses>,
 }
 
-/// Statuses by process; none for processes still at work.
+/// The status of each process; `None` for a process that has not left.
 pub type Statuses = Vec<Option<u8>>;
 
-/// The state of a process in a round. Bytes follow.
+/// The state that a process sends in a round. The state's bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum ProcessState {
-    /// The part is at the end of a window; its messages follow.
+    /// The part is at the end of a window. The messages for the other part follow.
     Met(u64),
-    /// The part has ended; its result follows.
+    /// The part has ended. Its result follows.
     Ended,
     /// The part has failed, or was interrupted.
     Failed,
     Interrupted,
-    /// The command has ended, with this status.
+    /// The command has ended with this status.
     Left(u8),
 }
 
-/// The outcome of the parts of a run, the same for all processes.
+/// The joint outcome of all parts of a run. It is the same in all processes.
 pub enum Outcome<T> {
-    /// All results, by process.
+    /// All parts have ended. The results are in the order of the processes.
     Ended(Vec<T>),
-    /// One part has failed. Its error is not included, since it has seen only a part of the run.
+    /// A part has failed. The outcome has no error, because a part knows only a part of the run.
     Failed,
-    /// One part was interrupted, or has left.
+    /// A part was interrupted, or a process has left.
     Interrupted,
 }
 
-/// The end of a part's rounds before its result.
+/// The reason for which a part's rounds stop before its result.
 enum Cut {
     Failed,
     Interrupted,
@@ -76,7 +77,7 @@ enum Cut {
 }
 
 impl Peers {
-    /// Returns process `number` of `count`.
+    /// Returns process `number` of `count` processes.
     ///
     /// # Panics
     /// When `number` is not below `count`.
@@ -85,7 +86,7 @@ impl Peers {
         Peers(Arc::new(Own { number, count, exchange, left: OnceLock::new() }))
     }
 
-    /// Returns `count` threads of this process as processes, one for each thread.
+    /// Returns `count` processes for tests: each is a thread of this process.
     pub fn in_threads(count: usize) -> Vec<Peers> {
         let threads = Threads::connected(count).into_iter().enumerate();
         threads
@@ -103,10 +104,10 @@ impl Peers {
         self.0.count
     }
 
-    /// Runs this process's part of a computation of all processes. `body` gets its connection to the others.
+    /// Runs this process's part of a joint computation. `body` gets the connection to the other parts.
     ///
     /// # Errors
-    /// When the others are out of reach, or one of them has another version.
+    /// When another process is out of reach, or has another version of nicety.
     pub fn run<M, T>(&self, body: impl FnOnce(Connected<M>) -> Result<T, Error>) -> Result<Outcome<T>, Error>
     where
         T: Serialize + DeserializeOwned,
@@ -151,10 +152,10 @@ impl Peers {
         heard.into_iter().enumerate().map(of).collect::<Result<_, _>>().map(Outcome::Ended)
     }
 
-    /// Checks that all processes have the same inputs, by the hash `own`.
+    /// Checks that all processes have the same inputs. `own` is the hash of this process's inputs.
     ///
     /// # Errors
-    /// When one has others; as [`Peers::run`].
+    /// When a process has other inputs. Also as [`Peers::run`].
     pub fn agree(&self, own: u64) -> Result<(), Error> {
         match self.run::<(), u64>(|_| Ok(own))? {
             Outcome::Ended(all) => match all.iter().position(|other| *other != all[0]) {
@@ -168,11 +169,11 @@ impl Peers {
         }
     }
 
-    /// Ends the rounds for this process. Its command ends with this status. Returns the statuses of the processes that left
-    /// first.
+    /// Reports that this process leaves, because its command ends with this status. Returns the statuses of the round in which
+    /// the first process left.
     ///
     /// # Errors
-    /// When the others are out of reach.
+    /// When another process is out of reach.
     pub fn leave(&self, status: u8) -> Result<Statuses, Error> {
         if self.0.left.get().is_none() {
             self.say(ProcessState::Left(status), iter::repeat_n(Vec::new(), self.count()))?;
@@ -180,8 +181,8 @@ impl Peers {
         Ok(self.0.left.get().cloned().unwrap_or_default())
     }
 
-    /// Exchanges states and the bytes that follow, in a round. `bytes` are for each of the others; this process gets none from
-    /// itself.
+    /// Exchanges states and their bytes in a round. `bytes` has an item for each process, and this process's own item is not
+    /// sent.
     fn say(
         &self,
         own: ProcessState,
@@ -223,7 +224,7 @@ impl Peers {
     }
 }
 
-/// Returns the early end of a round with these states; none if all have ended.
+/// Returns the reason to stop after a round with these states; `None` if all parts have ended.
 fn cut_of(said: impl Iterator<Item = ProcessState> + Clone) -> Option<Cut> {
     if said.clone().any(|said| matches!(said, ProcessState::Interrupted | ProcessState::Left(_))) {
         return Some(Cut::Interrupted);
@@ -235,7 +236,7 @@ fn encoded(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("plain data, of known lengths")
 }
 
-/// Bytes for a thread, with the number of the sending one.
+/// An exchange between threads. Each message is the number of the sending thread, and bytes.
 struct ThreadExchange(Mutex<Threads<(usize, Vec<u8>)>>);
 
 impl Exchange for ThreadExchange {
@@ -253,11 +254,11 @@ impl Exchange for ThreadExchange {
     }
 }
 
-/// A part's connection to the parts in other processes.
+/// The connection of a part to the parts of other processes.
 pub struct Connected<M> {
     peers: Peers,
     cut: Rc<RefCell<Option<Cut>>>,
-    /// The words of the last round.
+    /// The number that each part sent in the last round.
     words: Vec<u64>,
     messages: PhantomData<M>,
 }

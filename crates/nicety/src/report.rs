@@ -1,6 +1,6 @@
 //! The report of a run as plain data, for JSON and other languages.
 //!
-//! The definitions of reported counters give their JSON names.
+//! The JSON names of counters are the names of the fields in their Rust types.
 
 use crate::cluster::{Failure, Run, TrafficReport, failures};
 use crate::designs::CardCounts;
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 /// A completed run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
-    /// The time of the last event, in picoseconds.
+    /// The virtual time of the last event, in picoseconds.
     pub time_ps: u64,
     /// Number of events that the kernel processed.
     pub events: u64,
     /// The nodes, by rank.
     pub nodes: Vec<NodeCounts>,
-    /// The links that can have faults, one for each direction.
+    /// The links that can have faults. Each direction of a link has its own item.
     pub links: Vec<LinkReport>,
-    /// The ports of hosts and switches, in a network without credits.
+    /// The ports of hosts and switches, in a network without credit flow control.
     pub ports: Vec<NetworkPortReport>,
-    /// Packet dispositions of the traffic for hosts' cards.
+    /// Dispositions of the frames of traffic for hosts' cards.
     pub traffic: Vec<TrafficReport>,
 }
 
-/// A node during a run: counts of every node, and its card's counts by design.
+/// The counters of a node: those that every node has, and those of its card's design.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NodeCounts {
     /// The name of the node's card.
@@ -36,20 +36,20 @@ pub struct NodeCounts {
     pub host_memory_written_bytes: u64,
     /// Entries into the host's operating system.
     pub kernel: KernelCounters,
-    /// Failures on this node, as in `Run.failures`.
+    /// Failures on this node. `Run.failures` has the failures of all nodes.
     pub failures: Vec<Failure>,
-    /// Commands of handlers that the card refused; `failures` has these as texts.
+    /// Commands of handlers that the card refused. `failures` describes the same commands in text.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is not nicety's.
+    /// The counters of the card. Their type depends on the card's design; `None` if a design is registered by another package.
     pub card: Option<CardCounts>,
 }
 
-/// Effects of faults on one direction of a link.
+/// The effects of faults on one direction of a link.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LinkReport {
-    /// Its name, such as `hosts.0 -> switch.0`.
+    /// The name of the direction, such as `hosts.0 -> switch.0`.
     pub link: String,
-    /// Packets on it, including retransmissions and acknowledgements.
+    /// Packets on the link, including retransmissions and acknowledgements.
     pub packets: u64,
     /// Packets that never arrived.
     pub lost: u64,
@@ -59,33 +59,34 @@ pub struct LinkReport {
     pub duplicated: u64,
     /// Packets that were delayed.
     pub reordered: u64,
-    /// Packets among `packets` that the link resent after loss or damage, on links that do so.
+    /// Packets among `packets` that the link itself resent after loss or damage, if it does so.
     pub resent: u64,
 }
 
-/// The use of a port of a host or switch, in a network without credits.
+/// The counters of a port of a host or switch, in a network without credit flow control.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkPortReport {
-    /// The host or switch, such as `hosts.1` or `switch.0`.
+    /// The host or switch with the port, such as `hosts.1` or `switch.0`.
     pub at: String,
-    /// The number of the port there.
+    /// The number of the port on that host or switch.
     pub port: u32,
-    /// The host or switch at the far end of its link.
+    /// The host or switch at the other end of the port's link.
     pub peer: String,
     /// Packets dropped at this port.
     pub dropped_packets: u64,
-    /// Their bytes on the wire.
+    /// Bytes of the dropped packets on the wire.
     pub dropped_bytes: u64,
-    /// The reason of the drops, if any. `queue full`: packets for this port. `no headroom`: packets that arrived by this port
-    /// though their sender was paused. `packet buffer full`: packets dropped by a card.
+    /// The reason for which this port drops packets. `queue full`: its output queue was full. `no headroom`: a packet arrived at
+    /// the port and found no buffer, although its sender was paused. `packet buffer full`: the buffer of a card was full.
     pub reason: String,
-    /// Maximum bytes in the queue before the port. With pauses, maximum buffered bytes that arrived by it.
+    /// Maximum bytes in the port's output queue. In a network with pauses, maximum buffered bytes of packets that arrived at this
+    /// port.
     pub peak_bytes: u64,
     /// Pause frames sent by this port, including those that end a pause.
     pub pauses_sent: u64,
-    /// Pause frames received.
+    /// Pause frames received by this port.
     pub pauses_received: u64,
-    /// Time for which the port was paused, in picoseconds.
+    /// Virtual time for which the port was paused, in picoseconds.
     pub paused_ps: u64,
 }
 
@@ -119,12 +120,12 @@ impl NodeCounts {
 }
 
 impl NetworkPortReport {
-    /// Returns the ports of a network; none with credits.
+    /// Returns the ports of a network. The list is empty with credit flow control.
     pub fn all(network: &NetworkStatistics) -> Vec<NetworkPortReport> {
         network.queues.iter().map(NetworkPortReport::of).collect()
     }
 
-    /// Adds another part's view of the port, which has all or nothing.
+    /// Adds the counters that another part of the run has for this port. Only the part with the port has counters above 0.
     pub fn add(&mut self, more: &NetworkPortReport) {
         self.dropped_packets += more.dropped_packets;
         self.dropped_bytes += more.dropped_bytes;

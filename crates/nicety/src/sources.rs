@@ -1,6 +1,6 @@
 //! The shipped C files: the handlers' interface, their runtime, and the library of handlers.
 
-/// The path inside the folder `handlers` and the text of every file.
+/// Every file of the folder `handlers`: its path in that folder, and its text.
 pub const FILES: &[(&str, &str)] = &[
     ("accumulate.c", include_str!("../../../handlers/accumulate.c")),
     ("broadcast_store.c", include_str!("../../../handlers/broadcast_store.c")),

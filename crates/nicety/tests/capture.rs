@@ -1,4 +1,4 @@
-//! Captures: the packets of links, in files that other tools read.
+//! Captures contain the packets of links, in files that other tools read.
 
 use nicety::{Capture, Cluster, ClusterConfig, Error, Faults, Host, Rates, Run, Topology, cards};
 use pcap_file::DataLink;
@@ -25,7 +25,7 @@ struct Read {
     /// The links' names and descriptions, and their kinds.
     links: Vec<(String, String, DataLink)>,
     packets: Vec<Packet>,
-    /// Packets of each link, and those missing from the file.
+    /// For each link, the number of its packets, and the number of packets that are not in the file.
     statistics: Vec<(u64, u64)>,
 }
 
@@ -123,7 +123,7 @@ fn run_ping_pong(card: &str, capture: &Capture) -> Result<Run, Error> {
     cluster.run()
 }
 
-/// Returns a packet with nicety's header: the header, the bytes behind it, and its numbers.
+/// Splits a packet with nicety's header. Returns the header, the bytes after it, and the numbers in the header.
 fn split(bytes: &[u8]) -> (Vec<u8>, Vec<u8>, [u64; 7]) {
     let number =
         |at: usize, len: usize| bytes[at..at + len].iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
@@ -151,7 +151,7 @@ fn a_ping_pong_has_the_times_worked_by_hand() {
     assert_eq!(found.packets[0].length as usize, 40 + header.len() + 8);
     let (other, payload, numbers) = split(&found.packets[1].bytes);
     assert_eq!((payload.as_slice(), numbers), (&b"answered"[..], [0, 0, 1, 0, 1, 0, 8]));
-    // The same fields of a Portals put; only the source differs.
+    // The fields equal those of a Portals put, except for the source.
     assert_eq!(header.len(), other.len());
     assert!(header.len() > 20 && header != other);
 }
@@ -266,12 +266,12 @@ fn packets_beyond_the_memory_are_counted() {
         assert_eq!(capture.left_out(), left_out);
     }
     let found = file.read();
-    // Rank 1 sends an acknowledgement, which fits.
+    // Rank 1 sends only an acknowledgement, which fits the memory.
     assert_eq!(found.statistics, [(16, 16), (1, 0), (16, 16), (1, 0)]);
     assert_eq!(found.packets.len(), 2);
 }
 
-/// Random messages between the hosts of a star.
+/// Sends random messages between the hosts of a star.
 async fn exchange(host: Host, messages: Vec<(u32, u32, u64)>) -> Result<(), Error> {
     let receiver = host.clone();
     let (mine, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| message.0 == host.rank());
@@ -352,7 +352,7 @@ fn dropped_packets_are_there_with_where_they_were_dropped() {
     let error = cluster.run().unwrap_err().to_string();
     assert!(error.starts_with("2 packets were not delivered"), "{error}");
     let found = file.read();
-    // The interface follows the links. A dropped packet of a link is on the link, too.
+    // The interfaces of drops follow those of links. A packet that was dropped behind a link is also on that link.
     assert_eq!(found.links.last().unwrap().0, "dropped by switch.0");
     assert_eq!(found.links.iter().filter(|link| link.0.starts_with("dropped by ")).count(), 1);
     let dropped: Vec<_> =

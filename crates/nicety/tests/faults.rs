@@ -1,4 +1,4 @@
-//! Clusters on networks with faults. With reliable transport nothing is lost, duplicated or damaged, in any topology and with any
+//! Clusters on networks with faults. With reliable transport, no message is lost, duplicated or damaged, for every topology and
 //! number of shards. After a permanent failure the run's error names the failed part.
 
 use nicety::spin::Report;
@@ -14,7 +14,7 @@ const PT: u32 = 1;
 /// Room for each message at its target.
 const ROOM: u64 = 10_000;
 
-/// A message: its source and target, its length, and its sender's delay before it.
+/// A message: its source and target, its length, and the delay of its sender before the send.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     from: u32,
@@ -50,7 +50,7 @@ fn content(from: u32, number: u64, len: u64) -> Vec<u8> {
         .collect()
 }
 
-/// A rank's program: sends its messages, and checks the received ones in order.
+/// The program of a rank: it sends its messages, and checks that messages arrive in order.
 async fn exchange(host: Host, messages: Vec<Message>) -> Result<(), Error> {
     let rank = host.rank();
     let portals = host.portals()?;
@@ -210,7 +210,7 @@ fn a_node_that_fails_is_named_with_what_it_did_not_get() {
     );
     assert!(text.contains(" of rank 0 to rank 1: 5000 B not acknowledged, given up at "), "{text}");
     assert!(text.contains("so that there was a deadlock at ") && text.contains("rank 1"), "{text}");
-    // Without transport the error names the packets.
+    // Without reliable transport, the error names the lost packets.
     let text = one_message("star", 3, vec![], faults).unwrap_err().to_string();
     assert!(
         text.starts_with("hosts.1 is down from 20 us on; 2 packets were not delivered, nor sent again: "),
@@ -223,7 +223,7 @@ fn a_node_that_fails_is_named_with_what_it_did_not_get() {
 fn a_link_that_comes_back_costs_time_and_one_that_does_not_ends_the_run() {
     let down = |text: &str| faults::parse(text).unwrap();
     let run = one_message("pair", 2, reliable(), down("fail=hosts.0<->hosts.1@0us..60us")).unwrap();
-    // The barrier ends at 20 us. The packet is lost then, and 10 and 30 us later; 40 us after that it arrives.
+    // The barrier ends at 20 us. The packet is lost then, at 30 us and at 50 us. It arrives when it is sent at 90 us.
     assert_eq!(run.nodes[0].of::<Report>().transport.timeouts, 3);
     assert!(run.end > Time::ZERO + Duration::from_us(90));
     let error =
@@ -250,7 +250,7 @@ fn a_deadlock_on_a_network_that_loses_packets_says_so() {
     assert!(text.starts_with(head) && text.contains(" lost by chance; 1 message was"), "{text}");
 }
 
-/// An outage is not blamed for losses that it did not cause.
+/// The error does not blame an outage for other losses.
 #[test]
 fn the_cause_that_is_named_is_that_of_the_lost_packets() {
     let fails = |overrides: Vec<String>, faults: &str, messages: u64| {
@@ -276,7 +276,7 @@ fn the_cause_that_is_named_is_that_of_the_lost_packets() {
     assert!(text.contains(": 3 damaged; 1 message was not delivered"), "{text}");
 }
 
-/// Sends messages of eight bytes without transport. Rank 1 receives those that arrive.
+/// Sends messages of eight bytes without reliable transport. Rank 1 receives the messages that arrive.
 fn poured(faults: &str, messages: u64) -> Result<Run, Error> {
     let faults = faults::parse(faults).unwrap();
     let mut cluster = cluster(2, Topology::Pair, &[], &faults, 1)?;

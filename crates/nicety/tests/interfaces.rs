@@ -121,7 +121,7 @@ fn sixty_four_processes_of_each_host_talk_at_once() {
             for thread in threads {
                 thread.join().await?;
             }
-            // 63 processes opened and closed, and locked each of their two buffers once.
+            // 63 processes opened and closed an interface, and locked two buffers each.
             assert_eq!(host.vni()?.kernel_counters().calls, 63 * 4);
             assert_eq!(host.vni()?.memory().used, 2048 * 16);
             Ok(())

@@ -1,4 +1,4 @@
-//! Messages of a host to itself loop back on its card, or in its library.
+//! Messages of a host to itself turn around on its card, or in its library.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
 use nicety_portals::{
@@ -32,7 +32,7 @@ fn bytes(len: u64) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + 3) as u8).collect()
 }
 
-/// Memory with a counting entry, and a descriptor of other memory that counts replies.
+/// A match entry with a counter, and a memory descriptor of other memory that counts replies.
 struct Ready {
     into: Buffer,
     count: CtHandle,
@@ -59,7 +59,7 @@ async fn ready(host: &Host, len: u64) -> Result<Ready, Error> {
     Ok(Ready { into, count, from, md, answers })
 }
 
-/// Puts `len` bytes to itself, checks them, and returns the time from the post to the notice.
+/// The host puts `len` bytes to itself and checks them. Returns the time from the post to the notice.
 async fn put(host: &Host, len: u64) -> Result<u64, Error> {
     let Ready { into, count, md, .. } = ready(host, len).await?;
     let start: Time = host.now();
@@ -99,7 +99,7 @@ fn a_put_to_itself_takes_what_is_not_the_link() {
     }
 }
 
-// Every operation with a target works with its own host as target, with and without reliable transport.
+// Every operation with a target also works if the target is the host itself, with and without reliable transport.
 #[test]
 fn every_operation_can_be_on_itself() {
     for overrides in [&[][..], &["transport.reliable=true"]] {

@@ -1,5 +1,5 @@
-//! Data that a network loses and nothing sends again fails a run, even if all programs end. This holds on every card and for
-//! every cause, unless the loss is allowed.
+//! Data that a network loses and that nothing resends fails a run, even if all programs end. This holds for every card and every
+//! cause of loss, unless the loss is allowed.
 
 use nicety::ethernet::SocketKind;
 use nicety::{
@@ -8,7 +8,7 @@ use nicety::{
 use nicety_portals::{Md, MdOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 
-/// Messages, or datagrams.
+/// The number of messages or datagrams.
 const MESSAGES: u64 = 10;
 /// All cards without TCP on their hosts.
 const CARDS: [&str; 8] =
@@ -21,7 +21,7 @@ fn config(card: &str, overrides: &[&str], lines: &str) -> ClusterConfig {
     ClusterConfig { faults, ..ClusterConfig::new(2, cards::load(card, &overrides).unwrap()) }
 }
 
-/// Rank 0 sends, and nothing receives.
+/// Rank 0 sends, and no rank receives.
 fn unnoticed(config: ClusterConfig) -> Result<Run, Error> {
     let mut cluster = Cluster::new(config)?;
     cluster.program(0, async |host| {
@@ -65,7 +65,7 @@ fn datagrams(config: ClusterConfig) -> Result<Run, Error> {
     cluster.run()
 }
 
-/// Returns the failure of kind `lost` of a run that allows it.
+/// Returns the failure of kind `lost` of a run that allows this kind.
 fn allowed(run: Result<Run, Error>) -> nicety::Failure {
     let failures = run.unwrap().failures();
     let [lost] = &failures[..] else { panic!("{failures:?}") };

@@ -1,4 +1,5 @@
-//! All tests of the crate except the counts of allocations, in one binary, which links faster than several.
+//! All tests of the crate in one binary, which links faster than several. The tests that count allocations have a binary of their
+//! own.
 
 mod capture;
 mod faults;

@@ -1,4 +1,4 @@
-//! The matches of receives on a card of every design: by source, by all bits of the tag, and in order.
+//! Receives match messages on a card of every design: by source, by all bits of the tag, and in order.
 
 use nicety::{Cluster, ClusterConfig, Error, Host, LARGEST_TAG, Tags, Topology, cards};
 use nicety_types::Duration;
@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 const CARDS: [&str; 5] = ["spin-discrete", "nfp-4000", "qnix", "apenet-v5", "niagara2-niu"];
 
-/// Bytes of a message that every design sends at once, and of one that some designs hold until its receive is posted.
+/// Two lengths in bytes. Every design sends a short message at once. Some designs hold a long message until its receive is
+/// posted.
 const SHORT: u64 = 8;
 const LONG: u64 = 20_000;
 
@@ -27,14 +28,15 @@ struct Wanted {
     tags: Tags,
 }
 
-/// Delays in microseconds: before the first receive and between receives, and likewise for sends.
+/// Delays of receives and of sends, in microseconds: before the first one, and between two of them.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     receives: (u64, u64),
     sends: (u64, u64),
 }
 
-/// The time between sends. A long message takes longer to hand over, and no short one must overtake it.
+/// The delay between sends, in microseconds. It is longer than the hand-over of a long message, so no later short message
+/// overtakes it.
 const APART: u64 = 300;
 
 const RECEIVES_FIRST: Times = Times { receives: (0, 0), sends: (3_000, APART) };
@@ -59,7 +61,7 @@ async fn pause(host: &Host, us: u64) {
     host.compute(Duration::from_us(us)).await;
 }
 
-/// Returns the number of the message that each receive has taken.
+/// Returns the number of the message that each receive took.
 fn taken(card: &str, messages: &[Message], wanted: &[Wanted], times: Times) -> Vec<usize> {
     let found = Rc::new(RefCell::new(Vec::new()));
     let ran = run(card, |host| {
@@ -167,7 +169,7 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
     }
 }
 
-/// Pairs each message with the first matching receive. The order of times gives the same pairs: no other pairing is preferred.
+/// The reference: it pairs each message with the first matching receive. The pairs do not depend on times.
 fn paired(messages: &[Message], wanted: &[Wanted]) -> Vec<Option<usize>> {
     let mut of_receives = vec![None; wanted.len()];
     for (number, message) in messages.iter().enumerate() {
@@ -196,7 +198,7 @@ fn tags() -> impl Strategy<Value = Tags> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16 * ProptestConfig::default().cases / 256))]
 
-    /// Every card pairs as a plain list does, in any order of arrival.
+    /// Every card pairs messages and receives as the reference does, in any order of arrival.
     #[test]
     fn every_card_pairs_messages_and_receives_alike(
         messages in prop::collection::vec((few_bits(), prop::sample::select(vec![SHORT, LONG])), 1..10),
@@ -206,7 +208,7 @@ proptest! {
         let messages: Vec<_> =
             messages.into_iter().map(|(tag, bytes)| Message { from: 1, tag, bytes }).collect();
         let wanted: Vec<_> = wanted.into_iter().map(|(source, tags)| Wanted { source, tags }).collect();
-        // Without the receives that stay posted, and with new ones for the messages that would wait.
+        // Removes receives that would stay posted, and adds receives for messages that would wait.
         let pairs = paired(&messages, &wanted);
         let (mut receives_paired, mut expected) = (Vec::new(), Vec::new());
         for (wanted, message) in wanted.iter().zip(&pairs) {
@@ -272,7 +274,7 @@ fn tags_beyond_63_bits_are_refused_and_waits_name_the_bits() {
     }
 }
 
-/// Cards that report early messages, and return cancelled receives.
+/// Cards that report unexpected messages and return cancelled receives.
 const TELLING: [&str; 4] = ["spin-discrete", "nfp-4000", "apenet-v5", "niagara2-niu"];
 
 #[test]

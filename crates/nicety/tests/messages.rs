@@ -61,7 +61,7 @@ const CARDS: [&str; 9] = [
 ];
 const LATE: Duration = Duration::from_ns(300_000);
 
-/// Receives a message of this length, which arrived long before on cards that allow it.
+/// Receives a message of this length. On cards that allow it, the message arrived long before.
 async fn receive_late(host: &Host, from: u32, len: u64) -> Result<(), Error> {
     let into = host.alloc(len)?;
     host.compute(LATE).await;
@@ -98,7 +98,7 @@ fn a_late_receive_gets_its_message_on_every_card() {
     }
 }
 
-/// Returns the time of a call in picoseconds, and checks that its path's stages add up to it.
+/// Returns the duration of a call in picoseconds, and checks that the stages of its path add up to it.
 async fn timed<T>(host: &Host, call: impl AsyncFnOnce() -> Result<T, Error>) -> Result<u64, Error> {
     let start = host.now();
     host.restart_path();
@@ -108,13 +108,13 @@ async fn timed<T>(host: &Host, call: impl AsyncFnOnce() -> Result<T, Error>) -> 
     Ok(took.ps())
 }
 
-/// Returns the times for which messages waited for their receives.
+/// Returns the intervals in which messages waited for their receives.
 fn waits(ran: &Run) -> Vec<Slice> {
     let slices = ran.recording.resources.iter().map(|usage| usage.slice);
     slices.filter(|slice| slice.resource == nicety_nic_spin::resources::UNEXPECTED).collect()
 }
 
-/// Checks the duration of a receive of this length that begins long after the message arrived.
+/// Checks the duration of a receive that begins long after its message of length `len` arrived.
 fn late(len: u64, expected: u64) -> Run {
     run("spin-discrete", &[], 2, |host| async move {
         if host.rank() == 0 {
@@ -242,7 +242,7 @@ fn a_posted_receive_makes_progress_whatever_its_program_does() {
     }
 }
 
-/// `count` messages of `len` bytes before the first receive.
+/// Sends `count` messages of `len` bytes before the first receive.
 fn flood(overrides: &[&str], count: u64, len: u64) -> Result<Run, Error> {
     run("spin-discrete", overrides, 2, |host| async move {
         if host.rank() == 0 {
@@ -374,11 +374,11 @@ struct Sent {
     to: u32,
     tag: u64,
     len: u64,
-    /// Before the send and before the receive, in nanoseconds.
+    /// Delays before the send and before the receive, in nanoseconds.
     pauses: (u64, u64),
 }
 
-/// The source and tag of a rank's receives.
+/// The source and the tag that the receives of a rank name.
 #[derive(Clone, Copy, Debug)]
 enum Naming {
     Exactly,
@@ -386,13 +386,14 @@ enum Naming {
     Anything,
 }
 
-/// Messages in an order that allows one send and receive after another, so that no rank need wait forever. Each rank sends its
-/// messages from their own thread.
+/// Messages in an order in which every rank could send and receive one message after another without a deadlock. Each rank sends
+/// its messages from a separate thread.
 #[derive(Clone, Debug)]
 struct Traffic {
     messages: Vec<Sent>,
     namings: [Naming; RANKS as usize],
-    /// Receives that each rank posts before it waits for the first of them, and whether it waits for the last one first.
+    /// The number of receives that each rank posts before it waits for the first one, and whether it waits for the last one
+    /// first.
     ahead: (usize, bool),
     eager: u64,
     buffers: u64,
@@ -423,7 +424,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     )
 }
 
-/// Runs the traffic. Checks each byte where it arrives, and the order of each sender's messages.
+/// Runs the traffic. Checks all received bytes, and the order of messages from each sender.
 fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Error> {
     let Traffic { eager, buffers, buffer, .. } = traffic;
     let own = [
@@ -489,7 +490,8 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
     })
 }
 
-/// Whether the buffers hold all messages that may arrive at once. Each takes messages until it lacks room for another eager one.
+/// Whether the library's buffers hold all messages that may arrive before their receives. A buffer takes messages until it has no
+/// room for another eager message.
 fn fits(traffic: &Traffic) -> bool {
     (0..RANKS).all(|rank| {
         let eager = traffic.messages.iter().filter(|sent| sent.to == rank && sent.len <= traffic.eager);

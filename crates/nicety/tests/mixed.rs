@@ -1,4 +1,4 @@
-//! Clusters with different cards in their hosts.
+//! Clusters of hosts with different cards.
 
 use nicety::cards::{self, Card};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, spin};
@@ -10,7 +10,8 @@ fn card(name: &str, overrides: &[&str]) -> Card {
     cards::load(name, &overrides).unwrap()
 }
 
-/// Rank 0 sends `bytes` to rank 1, which returns the same number. Returns when each had its message, in picoseconds, and the run.
+/// Rank 0 sends `bytes` bytes to rank 1, which sends as many bytes back. Returns the run, and the times in picoseconds at which
+/// each rank had received its message.
 fn ping_pong(bytes: u64, config: ClusterConfig) -> ([u64; 2], Run) {
     let nodes = config.nodes;
     let mut cluster = Cluster::new(config).unwrap();

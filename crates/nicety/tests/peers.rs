@@ -1,11 +1,11 @@
-//! Processes that run parts of a computation, here as threads.
+//! Processes that run parts of a computation. In these tests they are threads.
 
 use nicety::{Error, Exchange, Outcome, Peers};
 use nicety_kernel::Parts;
 use proptest::prelude::*;
 use std::thread;
 
-/// Runs `act` in each of `count` processes, and returns the results.
+/// Runs `act` in each of `count` processes, and returns all results.
 fn each<T: Send>(count: usize, act: impl Fn(Peers) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let act = &act;
@@ -15,7 +15,7 @@ fn each<T: Send>(count: usize, act: impl Fn(Peers) -> T + Sync) -> Vec<T> {
     })
 }
 
-/// Runs a part that meets the others for `rounds` rounds, and then ends with `end`.
+/// Runs a part that meets the other parts for `rounds` rounds, and then returns `end`.
 fn part(peers: &Peers, rounds: u64, end: Result<u64, Error>) -> Result<Outcome<u64>, Error> {
     peers.run::<String, u64>(|mut connected| {
         for round in 0..rounds {
@@ -117,7 +117,7 @@ fn other_bytes_are_refused() {
 }
 
 proptest! {
-    /// All processes get the same outcome, however and whenever parts end.
+    /// All processes get the same outcome, for any ends of the parts at any round.
     #[test]
     fn all_agree(ends in proptest::collection::vec((0..6_u64, 0..4_u8), 2..5)) {
         let found = each(ends.len(), |peers| {

@@ -1,5 +1,5 @@
-//! Concurrent puts, gets and atomics of several hosts against a simple model. No byte or count is lost, duplicated or misplaced.
-//! Nothing deadlocks with small buffers, and the number of shards makes no difference.
+//! Concurrent puts, gets and atomics of several hosts, compared with a simple model. No byte or count is lost, duplicated or
+//! misplaced. Small buffers cause no deadlock, and results do not depend on the number of shards.
 
 use nicety::spin::Report;
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
@@ -14,11 +14,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 const PT: u32 = 1;
-/// Match bits: a slot for every put, counters shared by all ranks, bytes to get.
+/// Match bits: of the slots for puts, of the counters that all ranks share, and of the bytes to get.
 const PUTS: u64 = 1;
 const SUMS: u64 = 2;
 const BYTES: u64 = 3;
-/// Bytes of a slot, and of the memory to get from.
+/// Bytes of a slot, and of the memory that gets read.
 const SLOT: u64 = 8192;
 const COUNTERS: u64 = 4;
 
@@ -49,7 +49,7 @@ impl Op {
         self.offset % COUNTERS
     }
 
-    /// The operand of an add: 1 for each counter from its own on, so that sums distinguish counters.
+    /// The number of counters to which an add adds 1: its own counter and all later ones. So sums differ between counters.
     fn items(&self) -> u64 {
         COUNTERS - self.counter()
     }
@@ -79,9 +79,9 @@ fn contents(rank: u32, number: u64, len: u64) -> Vec<u8> {
 struct Outcome {
     puts: Vec<u8>,
     sums: Vec<u64>,
-    /// By operation: the result of a get or a fetch.
+    /// The number of an operation, and the result of its get or fetch.
     brought: Vec<(usize, Vec<u8>)>,
-    /// Messages that matched, and bytes kept, as counted by the entry's counter.
+    /// The number of messages that matched the entry, and the bytes kept. The counter of the entry counts both.
     bytes_put: u64,
 }
 
@@ -198,7 +198,7 @@ fn outcomes(ranks: u32, ops: &[Op], overrides: &[String], shards: usize) -> (Run
     (run, outcome)
 }
 
-/// The model. Sums do not depend on the order; `fetched` checks the results of fetches against it.
+/// The model. Its sums do not depend on the order of operations. `fetched` checks the results of fetches against it.
 fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
     let mut all = vec![Outcome::default(); ranks as usize];
     for one in &mut all {
@@ -230,7 +230,7 @@ fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
     all
 }
 
-/// Checks that the fetching adds have seen each value once, among those of the other adds.
+/// Checks that each result of a fetching add occurs once, and is possible with the other adds.
 fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
     for target in 0..ranks {
         for counter in 0..COUNTERS {
@@ -251,7 +251,7 @@ fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
     }
 }
 
-/// Checks that every row's stages add up to its latency.
+/// Checks for every row that its stages add up to its latency.
 fn rows_add_up(run: &Run) {
     for message in run.recording.messages() {
         let (Some(completed), Some(stages)) = (message.completed, &message.stages) else {
@@ -298,8 +298,8 @@ proptest! {
 /// Messages that each sender sends to an entry with flow control.
 const EACH: u64 = 25;
 
-/// Reads messages of three senders from an entry with flow control, slowly: pairs of rank and number. Enables the entry after
-/// each time that it was disabled, and counts these.
+/// Reads the messages of three senders, pairs of rank and number, slowly from an entry with flow control. Re-enables the entry
+/// each time it is disabled, and counts these times.
 async fn read_slowly(
     host: Host,
     depth: u32,
@@ -336,7 +336,7 @@ async fn read_slowly(
     Ok(())
 }
 
-/// Sends messages until each is acknowledged, and counts those that were refused.
+/// Sends each message until it is acknowledged, and counts the refusals.
 async fn send_until_acknowledged(host: Host, refused: Rc<RefCell<u64>>) -> Result<(), Error> {
     let buffer = host.alloc(8 * EACH)?;
     for number in 0..EACH {
@@ -377,7 +377,7 @@ async fn send_until_acknowledged(host: Host, refused: Rc<RefCell<u64>>) -> Resul
     Ok(())
 }
 
-/// Three senders fill an entry with flow control. Its host reads slowly, and refused messages are sent again.
+/// Three senders overrun an entry with flow control. Its host reads slowly, and the senders resend refused messages.
 #[test]
 fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
     for (depth, shards) in [(4, 1), (4, 4), (12, 1)] {

@@ -25,7 +25,7 @@ where
     cluster.run()
 }
 
-/// Hosts with different cards: the overrides of each.
+/// Returns hosts with different cards. `overrides` has an item for each host.
 fn mixed(overrides: &[&[&str]]) -> ClusterConfig {
     let card = |own: &&[&str]| {
         let own: Vec<String> = own.iter().map(|text| text.to_string()).collect();
@@ -38,7 +38,7 @@ fn bytes(len: u64, seed: u64) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + seed * 31 + i / 251) as u8).collect()
 }
 
-/// Puts, gets and sends between two hosts, in either memory.
+/// Puts, gets and sends between two hosts, in host memory and in GPU memory.
 async fn exchange(host: Host) -> Result<(), Error> {
     let (rdma, gpu, other) = (host.rdma()?, host.gpu()?, 1 - host.rank());
     // Both allocate alike, so that addresses are equal.
@@ -271,7 +271,7 @@ fn a_message_of_send_that_is_refused_fails_the_run() {
     );
 }
 
-/// Rank 0 puts 8 bytes `puts` times, and rank 1 waits for `waits` of them; with faults.
+/// On a network with faults, rank 0 puts 8 bytes `puts` times, and rank 1 waits for `waits` of these puts.
 fn lossy(lines: &str, puts: u64, waits: u64, overrides: &[&str]) -> Result<Run, Error> {
     let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
     let card = cards::load("apenet-v5", &overrides)?;
@@ -360,7 +360,7 @@ fn lossy_named(drop: &str) -> Error {
     lossy(&faults, 2, 2, &["link.retries=0"]).unwrap_err()
 }
 
-/// Returns the deadlock text of a program on two hosts.
+/// Returns the text of the deadlock of a program on two hosts.
 fn deadlock<F>(overrides: &[&str], program: impl Fn(Host) -> F) -> String
 where
     F: Future<Output = Result<(), Error>> + 'static,

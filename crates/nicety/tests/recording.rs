@@ -1,9 +1,9 @@
-//! The recording of a run: the same for any number of shards, exact, and without influence on the run.
+//! The recording of a run is exact, does not depend on the number of shards, and does not influence the run.
 
 use nicety::record::{LeftOut, Level, Resource, Starter, timeline::Scale};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards};
 
-/// Every host but the first sends three messages of these sizes to the first, which receives them one after another.
+/// Every host except host 0 sends three messages of these sizes to host 0, which receives them one after another.
 fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Run {
     const SIZES: [u64; 3] = [8, 5000, 20_000];
     // Nothing is acknowledged, so that no other messages exist.

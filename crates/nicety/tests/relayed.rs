@@ -1,5 +1,5 @@
-//! A card reads only the bytes of a packet. A relay rebuilds packets from their bytes, with false labels and empty
-//! paths. On every design they are received like the original packets, at the same times.
+//! A card reads only the bytes of a packet. The relay of these tests rebuilds packets from their bytes, with false labels and
+//! empty paths. On every design, the receiver gets them like the original packets, at the same virtual times.
 
 use nicety_fabric::{Network, NetworkSpec, Symbol};
 use nicety_kernel::World;
@@ -10,13 +10,13 @@ use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Sizes of messages: eager, several packets, and rendezvous.
+/// Sizes of messages in bytes, for eager messages, several packets, and rendezvous.
 const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
 
-/// A received message: rank, time, source, tag, and whether its bytes are right.
+/// A received message: the receiving rank, the time, the source, the tag, and whether the bytes are correct.
 type Received = (u32, Time, u32, u64, bool);
 
-/// Returns two hosts, joined by a relay.
+/// Returns two hosts with a relay between them.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let (spec, _) = nicety::designs::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();
@@ -31,7 +31,7 @@ fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 
     (world, hosts, network)
 }
 
-/// Both hosts send messages of all sizes to each other, and receive them in another order.
+/// Both hosts send messages of all sizes to each other, and receive them in a different order.
 fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Received> {
     let (mut world, hosts, _network) = hosts(nic, overrides, relay);
     let came = Rc::new(RefCell::new(Vec::new()));
@@ -64,7 +64,7 @@ async fn send(host: &Host, to: u32, tag: u64, bytes: u64) {
     host.send_from(&buffer, to, tag, bytes).await.unwrap();
 }
 
-/// Receives the message of a tag. Returns its source, its tag, and whether its bytes are right.
+/// Receives the message with a tag. Returns its source, its tag, and whether its bytes are correct.
 async fn receive(host: &Host, tag: u64) -> (u32, u64, bool) {
     let room = SIZES[tag as usize];
     let buffer = host.room(room);

@@ -1,8 +1,8 @@
-//! Throughput of several processes that move a payload together, each with a thread of the host.
+//! Throughput of several processes that move a payload together. Each process communicates with its own thread of the host.
 //!
-//! A run lasts from the first thread's first call to the last thread's last return. The threads begin at instants that are drawn
-//! for each run, as on a real host. Otherwise their contention would be the same in every run, without any spread. Background
-//! noise adds to that.
+//! A run lasts from the first call of any thread to the last return of any thread. Each thread begins at a random time, which
+//! differs from run to run, as on a real host. Otherwise the threads would contend in the same way in every run, and the results
+//! would have no spread. Background noise increases the spread.
 
 use super::request::DIRECT;
 use super::rig::{Far, Load, Near};
@@ -11,12 +11,12 @@ use nicety::{Duration, Error, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Maximum direct messages of a process. They are all alike, and their rate is steady from the first on.
+/// Maximum number of direct messages of a process. The messages are all alike, and their rate is steady from the first one on.
 const DIRECT_MESSAGES: u64 = 500;
-/// Range of the threads' begin times.
+/// Each thread begins at a random time below this value.
 const BEGIN: Duration = Duration::from_us(20);
 
-/// The messages of a run, with its begin and end.
+/// The messages of a run, and the times of its begin and end.
 struct Moved {
     first: Time,
     last: Time,
@@ -26,7 +26,7 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
     let load = plan(point, processes, payload);
     let bytes = u64::from(load.bytes) * u64::from(load.messages) * u64::from(processes);
     let rate = |run: u32| {
-        // Each run has its own seeds.
+        // Each run has a seed of its own.
         let seed = point.request.seed.wrapping_add(u64::from(run) << 32);
         let took = one(point, &load, seed, run == 0)?;
         Ok(bytes as f64 / (took.ps() as f64 / 1e12))
@@ -41,13 +41,13 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
         payload_bytes: Some(bytes),
         runs: Some(runs),
         bandwidth_bytes_per_s: Some(mean),
-        // A single run has no deviation.
+        // The deviation of a single run is undefined.
         stddev_bytes_per_s: (runs > 1).then(|| (squares / f64::from(runs - 1)).sqrt()),
         ..point.row(&load, point.size)
     })
 }
 
-/// Returns the messages of each process: whole ones, at least one.
+/// Returns the kind and number of messages of each process. Messages are whole, and each process has at least one.
 fn plan(point: &Point<'_>, processes: u32, payload: u64) -> Load {
     let load = point.load(processes);
     let each = payload.div_ceil(u64::from(processes));

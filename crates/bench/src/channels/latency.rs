@@ -1,4 +1,4 @@
-//! Latency of consecutive messages on one channel, in a batch, as NFComms measures it.
+//! Latency of consecutive messages on one channel. They are sent in a batch, as NFComms measures them.
 
 use super::rig::{Far, Load, Near};
 use super::{Mode, Point, Row};
@@ -10,17 +10,18 @@ use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The thread's measurements.
+/// The measurements of the thread.
 #[derive(Default)]
 struct Measured {
     messages: Vec<Duration>,
-    /// The path up to the first message's call, and up to the last one's return.
+    /// The path until the call of the first message, and the path until the return of the last message.
     batch: Option<(Path, Path)>,
 }
 
 pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<Row, Error> {
     let nearest = point.card.spec.of::<NfpSpec>()?.memory(MemoryKind::Ctm);
-    // Short messages use the nearest memory that allows them, for which the card was calibrated.
+    // Short messages use the memory nearest to the processor that can hold them. The card's costs were calibrated with this
+    // memory.
     let near = point.mode == Mode::Indirect && point.size <= u64::from(nearest.size);
     let memory = if near { MemoryKind::Ctm } else { MemoryKind::Emem };
     let load = Load { messages: (messages + warmup) as u32, memory, ..point.load(1) };
@@ -64,9 +65,9 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
     })
 }
 
-/// Returns the stages of a message, the mean over the batch: the stages at its end minus those at its beginning. A process begins
-/// its next message while the thread returns from the previous one. So a path from the call on would miss a part of the message's
-/// time.
+/// Returns the mean stages of a message over the batch. They are the stages at the end of the batch minus those at its beginning.
+/// A process begins its next message while the thread returns from the previous one. So a path that starts at the call would lack
+/// a part of the message's time.
 fn stages(measured: &Measured, messages: u64) -> Result<Vec<StageRow>, Error> {
     let (begun, ended) = measured.batch.as_ref().expect("the program has ended");
     let took: Duration = measured.messages.iter().copied().sum();

@@ -1,9 +1,9 @@
-//! The benchmarks of channels, between threads of a host and processes of its card. The far end checks every byte.
+//! The benchmarks of channels between threads of a host and processes on its card. The receiving end checks every byte.
 //!
-//! - `channel-latency`: consecutive messages on one channel, with their stages. A latency is from the call to its return, which
-//!   follows the other end's acknowledgement.
-//! - `channel-bandwidth`: a payload in messages of one size, over one or several simultaneous channels. Each channel has its own
-//!   process and its own thread.
+//! - `channel-latency`: consecutive messages on one channel, with their stages. A latency lasts from the call to its return. The
+//!   call returns after the acknowledgement of the other end.
+//! - `channel-bandwidth`: a payload in messages of one size, over one or several channels at the same time. Each channel has its
+//!   own process and its own thread.
 //!
 //! A [`Request`] names cards, modes, directions and sizes. [`plan`] lists the processes to compile for it, and [`run`] returns a
 //! [`Report`] with one row for each combination.
@@ -24,7 +24,7 @@ use rig::Load;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One measurement: a card, a mode, a direction and a message size. The benchmark determines its figures.
+/// One measurement: a card, a mode, a direction and a message size. The benchmark determines which figures a row has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ChannelRow")]
 pub struct Row {
@@ -34,15 +34,15 @@ pub struct Row {
     pub mode: &'static str,
     /// The direction: `host-to-card` or `card-to-host`.
     pub direction: &'static str,
-    /// Message size in bytes. For the bandwidth of direct messages it is the size of the payload. The payload goes in parts of 56
-    /// bytes, at most 500 per process, since all of them are alike.
+    /// Message size in bytes. For the bandwidth of direct messages, it is the size of a payload in messages of 56 bytes. A
+    /// process sends at most 500 of these messages, because they are all alike.
     pub size_bytes: u64,
-    /// The card's memory at their end: `ctm` if indirect messages of a latency fit it, `emem` otherwise.
+    /// The card's memory for the messages: `ctm` for indirect messages of a latency that fit it, `emem` otherwise.
     pub memory: &'static str,
-    /// Processes that move the payload together, each with a thread of the host.
+    /// Number of processes that move the payload together. Each has a thread of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Messages measured individually.
+    /// Number of messages measured individually.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
     /// Mean latency of a message, from the call to its return with the acknowledgement of the other end.
@@ -66,24 +66,24 @@ pub struct Row {
     /// Bytes of each message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
-    /// Messages of all processes in a run.
+    /// Number of messages of all processes in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
-    /// Bytes of all these messages.
+    /// Bytes of these messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
-    /// Runs, which differ in the begin times of threads and in noise.
+    /// Number of runs. They differ in the begin times of threads and in noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
     /// Mean throughput of all processes over the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
-    /// Standard deviation of the throughput over the runs.
+    /// Standard deviation of the throughput over the runs. A single run has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stddev_bytes_per_s: Option<f64>,
     /// Whether the receiving end checked every byte and found it correct.
     pub verified: bool,
-    /// The stages of the latency. They add up to it.
+    /// The stages of the latency. Their sum is the mean latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
 }
@@ -92,7 +92,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ChannelManifest")]
 pub struct Manifest {
-    /// The cards, their overrides and programs.
+    /// The cards, their overrides and the programs on them.
     #[serde(flatten)]
     pub cards: nicety::Manifest,
     /// Background noise on the host's CPUs, as given.
@@ -102,18 +102,18 @@ pub struct Manifest {
 /// The results of a benchmark: one row for each card, mode, direction, number of processes and size.
 pub type Report = super::Report<Row, Manifest, Benchmark>;
 
-/// One point of a benchmark.
+/// One point of a benchmark, with the inputs of its run.
 struct Point<'p> {
     request: &'p Request,
     environment: &'p Environment<'p>,
     card: &'p Card,
-    /// The compiled processes.
+    /// The compiled program of the processes.
     elf: &'p [u8],
     noise: &'p Option<Noise>,
     mode: Mode,
     direction: Direction,
     size: u64,
-    /// Receives the recording of the run.
+    /// Receives the recording of the first run.
     recorded: Option<&'p dyn Fn(Recording)>,
 }
 
@@ -123,7 +123,7 @@ impl Point<'_> {
         Load { mode, direction, bytes, messages: 0, processes, memory: MemoryKind::Emem }
     }
 
-    /// Returns a cluster for a run. `first` marks the run to record.
+    /// Returns a cluster for a run. `first` is whether it is the point's first run, which is recorded.
     fn cluster(&self, seed: u64, first: bool) -> Result<Cluster, Error> {
         Cluster::new(ClusterConfig {
             noise: self.noise.clone(),
@@ -144,7 +144,7 @@ impl Point<'_> {
         Ok(())
     }
 
-    /// Returns a row with the fields of all benchmarks, after all checks.
+    /// Returns a row with the fields that all benchmarks have. All checks have succeeded.
     fn row(&self, load: &Load, size_bytes: u64) -> Row {
         Row {
             memory: load.memory.key(),
@@ -157,10 +157,10 @@ impl Point<'_> {
     }
 }
 
-/// Runs a benchmark, and passes on the recording of its first point on request.
+/// Runs a benchmark. If requested, passes on the recording of its first point.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, with its point.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, with its point.
 pub fn run(
     request: &Request,
     environment: &Environment<'_>,

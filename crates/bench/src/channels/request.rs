@@ -16,9 +16,9 @@ pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ChannelBenchmark")]
 pub enum Benchmark {
-    /// Latency of a message with its acknowledgement.
+    /// Latency of a message, including its acknowledgement.
     ChannelLatency,
-    /// Throughput of several processes together.
+    /// Throughput of several processes that send at the same time.
     ChannelBandwidth,
 }
 
@@ -35,9 +35,9 @@ impl Benchmark {
 /// The kind of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Direct: in mailboxes, up to 56 bytes each.
+    /// Direct messages: in mailboxes, up to 56 bytes each.
     Direct,
-    /// Indirect: by DMA.
+    /// Indirect messages: by DMA.
     Indirect,
 }
 
@@ -101,7 +101,7 @@ pub struct Request {
     /// Message sizes in bytes: 8:56 doubles, commas list.
     #[schemars(extend("usual" = {"channel-latency": "8:56", "channel-bandwidth": "64Ki:20Mi"}))]
     pub sizes: Vec<u64>,
-    /// Numbers of processes that move the payload simultaneously, each with a thread of the host.
+    /// Numbers of processes that move the payload together. Each process has a thread of the host.
     #[serde(default)]
     #[schemars(extend("default" = [1], "usual" = "1,8", "only" = "channel-bandwidth"))]
     pub processes: Option<Vec<u32>>,
@@ -109,15 +109,15 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PAYLOAD), extend("default" = PAYLOAD, "metavar" = "SIZE", "only" = "channel-bandwidth"))]
     pub payload: Option<u64>,
-    /// Messages measured for each size.
+    /// Number of messages measured for each size.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_MESSAGES), extend("default" = BATCH, "only" = "channel-latency"))]
     pub iterations: Option<u64>,
-    /// Messages before the measured ones.
+    /// Number of messages before the measured ones.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_MESSAGES), extend("default" = WARMUP, "only" = "channel-latency"))]
     pub warmup: Option<u64>,
-    /// Runs measured. They differ in the begin times of threads.
+    /// Number of measured runs. They differ in the begin times of threads.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_RUNS), extend("default" = RUNS, "only" = "channel-bandwidth"))]
     pub runs: Option<u32>,
@@ -137,15 +137,15 @@ pub struct Request {
 const WARMUP: u64 = 1;
 /// Default number of messages in a batch, as in NFComms.
 const BATCH: u64 = 100;
-/// Maximum number of messages, measured or for warm-up. Their figures are kept, and the bytes of direct ones too.
+/// Maximum number of messages, measured or for warm-up. The latency of each is kept, and so are the bytes of direct messages.
 const MOST_MESSAGES: u64 = 1_000_000;
 /// Default payload in bytes, as in NFComms.
 const PAYLOAD: u64 = 100 << 20;
-/// Maximum bytes moved.
+/// Maximum payload in bytes.
 const MOST_PAYLOAD: u64 = 1 << 40;
 /// Maximum messages of a run.
 const MOST_MESSAGES_OF_A_RUN: u64 = 10_000_000;
-/// Default number of runs: the minimum for a meaningful deviation.
+/// Default number of runs. It is the minimum for a meaningful deviation.
 const RUNS: u32 = 3;
 const MOST_RUNS: u32 = 1000;
 
@@ -301,7 +301,7 @@ impl Request {
     }
 }
 
-/// Returns the meanings of these names; all if there are none.
+/// Returns the values with these names; all values if the list is empty.
 fn named<T: Copy + PartialEq, const N: usize>(
     what: &str,
     names: Option<&[String]>,
@@ -325,25 +325,25 @@ fn named<T: Copy + PartialEq, const N: usize>(
     Ok(found)
 }
 
-/// Processes to compile for a request.
+/// A program of processes to compile for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedProcesses {
-    /// The card's name, the key of the compiled program in [`super::run`].
+    /// The card's name. It is the key of the compiled program in [`super::run`].
     pub key: String,
-    /// The library's file.
+    /// The source file in the library of handlers.
     pub source: &'static str,
-    /// The instruction set to compile for.
+    /// The instruction set of the card's processors.
     pub isa: String,
 }
 
-/// The preparations for a request.
+/// The programs to compile before a request can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The programs to compile.
     pub compile: Vec<PlannedProcesses>,
 }
 
-/// Checks a request, and lists the processes to compile for it.
+/// Checks a request, and lists the programs to compile for it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is invalid.

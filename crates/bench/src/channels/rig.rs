@@ -1,31 +1,31 @@
-//! A host with its card, the processes at the other ends of channels, and the check of their bytes.
+//! A host and its card, the processes at the card's ends of channels, and the check of their bytes.
 
 use super::request::{DIRECT, Direction, Mode};
 use nicety::{Buffer, CardMemory, Channel, Device, Error, Host, MemoryKind, Process, Processes, Start};
 
-/// Stride of stored direct messages in bytes: one reference moves a whole message.
+/// Distance between stored direct messages in bytes. It allows a process to store a whole message with one memory reference.
 const STORED: u32 = 64;
-/// Bytes compared at a time.
+/// Number of bytes compared at a time.
 const COMPARED: usize = 1 << 16;
-/// The first target.
+/// The number of the first target.
 const TARGETS: u32 = 1;
 
-/// Kind and number of messages.
+/// The kind of messages, and their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) mode: Mode,
     pub(super) direction: Direction,
-    /// Bytes of a message.
+    /// Bytes of each message.
     pub(super) bytes: u32,
-    /// Messages of each process.
+    /// Number of messages of each process.
     pub(super) messages: u32,
     pub(super) processes: u32,
-    /// The card's memory that holds them.
+    /// The card's memory that holds the messages.
     pub(super) memory: MemoryKind,
 }
 
 impl Load {
-    /// Returns the process's function in `channel_bench.c`.
+    /// Returns the name of the process's function in `channel_bench.c`.
     const fn function(&self) -> &'static str {
         match (self.mode, self.direction) {
             (Mode::Direct, Direction::HostToCard) => "bench_read",
@@ -35,7 +35,7 @@ impl Load {
         }
     }
 
-    /// Bytes of a process's memory.
+    /// Returns the bytes of card memory that a process needs.
     fn memory_bytes(&self) -> u32 {
         match (self.mode, self.direction) {
             (Mode::Direct, Direction::HostToCard) => STORED * self.messages,
@@ -54,7 +54,7 @@ pub(super) struct Far {
 }
 
 impl Far {
-    /// Starts the processes, one on each microengine before any has two.
+    /// Starts the processes. Every microengine gets one process before any gets a second one.
     pub(super) fn start_all(host: &Host, program: &Processes, load: &Load) -> Result<Vec<Far>, Error> {
         let channels = host.channels()?;
         let microengines = channels.spec().cores;
@@ -94,7 +94,8 @@ pub(super) struct Near {
     load: Load,
     far: Far,
     buffer: Buffer,
-    /// The bytes of every second message. The others have the complement, so that no byte equals that of the previous message.
+    /// The bytes of even messages, and those of odd messages. These are complements, so each byte differs from that of the
+    /// previous message.
     patterns: [Vec<u8>; 2],
 }
 
@@ -107,7 +108,7 @@ impl Near {
         Ok(Near { host, device, channel, load, far, buffer, patterns: [first, second] })
     }
 
-    /// Returns the bytes of a direct message. The first word is incremented for each.
+    /// Returns the bytes of a direct message. Its first word is the message's number added to the first word of the pattern.
     fn direct(&self, message: u32) -> Vec<u8> {
         let pattern = &self.patterns[0];
         let mut bytes = pattern[..DIRECT as usize].to_vec();
@@ -117,7 +118,7 @@ impl Near {
         bytes
     }
 
-    /// Fills the buffer of a message; takes no virtual time.
+    /// Fills the buffer of a message. This takes no virtual time.
     pub(super) fn prepare(&self, message: u32) -> Result<(), Error> {
         if self.load.mode == Mode::Direct {
             return Ok(());
@@ -130,7 +131,7 @@ impl Near {
         Ok(())
     }
 
-    /// Transfers a message, from the call to its return.
+    /// Transfers a message. Lasts from the call to its return.
     pub(super) async fn transfer(&self, message: u32) -> Result<(), Error> {
         let Near { device, channel, load, .. } = self;
         match (load.mode, load.direction) {
@@ -144,7 +145,7 @@ impl Near {
         }
     }
 
-    /// Checks the bytes of an indirect message in its destination; takes no virtual time.
+    /// Checks the bytes of an indirect message at its destination. This takes no virtual time.
     pub(super) fn check(&self, message: u32) -> Result<(), Error> {
         if self.load.mode == Mode::Direct {
             return Ok(());
@@ -164,7 +165,7 @@ impl Near {
         Ok(())
     }
 
-    /// Waits for the process's end, and checks the direct messages that it has stored.
+    /// Waits until the process has ended, and checks the direct messages that it has stored.
     pub(super) async fn finish(&self) -> Result<(), Error> {
         let result = self.host.channels()?.finished(&self.far.process).await?;
         if result != 0 {

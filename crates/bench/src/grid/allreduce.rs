@@ -1,9 +1,10 @@
-//! All-reduce by rings, dimension by dimension: a reduce-scatter along the ring of each dimension in turn, and an all-gather
-//! along each in the opposite order.
+//! All-reduce by rings. First a reduce-scatter goes along the ring of each dimension in turn. Then an all-gather goes along the
+//! ring of each dimension, in the opposite order.
 //!
-//! In a reduce-scatter each of the n ranks of a ring passes on a part of its vector, one of n, n - 1 times. It adds each arriving
-//! part. Afterwards it has the sum of one part, which is the vector of the next dimension. (Ring: Patarasuk and Yuan, "Bandwidth
-//! optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009.)
+//! In a reduce-scatter, each of the n ranks in a ring divides its vector into n parts. In each of n - 1 steps it sends one part
+//! to the next rank, and adds the part that arrives. At the end each rank has the sum of one part. This part is the vector of the
+//! next dimension. (Ring: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69,
+//! 2009.)
 
 use super::rig::{Point, Rounds};
 use super::shape::Grid;
@@ -14,28 +15,28 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A rank's part of the work.
+/// The state of a rank.
 struct Rank {
     host: Host,
     grid: Grid,
     vector: Buffer,
-    /// Receives the part to add.
+    /// The buffer for the part that arrives and will be added.
     arriving: Buffer,
-    /// The messages sent so far in an iteration.
+    /// The number of messages sent so far in this iteration.
     messages: u64,
-    /// Bytes sent so far in an iteration.
+    /// The number of bytes sent so far in this iteration.
     sent: u64,
 }
 
-/// The sum that every rank must have after an iteration, computed once for all ranks.
+/// The sum that every rank must have after an iteration. It is computed once for all ranks.
 #[derive(Default)]
 struct Expected {
     round: Option<u64>,
     sum: Vec<u64>,
 }
 
-/// The lower bound of any all-reduce's time over a node's single link. The link moves 2 (n - 1) / n of the vector (the same
-/// paper, theorem 1).
+/// Returns a lower bound of the time of any all-reduce, in nanoseconds. Each node's link must carry 2 (n - 1) / n of the vector's
+/// bytes (the same paper, theorem 1).
 pub(super) fn lower_bound(ranks: u32, size: u64, link: Gap) -> f64 {
     2.0 * f64::from(ranks - 1) / f64::from(ranks) * size as f64 * link.ps_per_byte() / 1e3
 }
@@ -66,7 +67,7 @@ pub(super) fn programs(point: &mut Point<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the values of an iteration.
+/// Returns the values of a rank's vector before an iteration.
 fn vector(seed: u64, rank: u32, round: u64, values: u64) -> impl Iterator<Item = u64> {
     (0..values).map(move |index| values::initial(seed, rank, round, index))
 }
@@ -108,7 +109,7 @@ impl Rank {
         Ok(())
     }
 
-    /// Sums a part of the vector over a ring, and returns the range that this rank has the sum of.
+    /// Sums a part of the vector over a ring. Returns the range for which this rank has the sum.
     async fn reduce_scatter(&mut self, dimension: usize, part: Range<u64>) -> Result<Range<u64>, Error> {
         let (n, place) = (self.grid.size(dimension), self.grid.place(self.host.rank(), dimension));
         for step in 0..n - 1 {
@@ -119,7 +120,7 @@ impl Rank {
             if own.is_empty() {
                 continue;
             }
-            // An addition takes a cycle. Memory accesses take longer, unless the vector is in the cache.
+            // An addition takes one cycle. Accesses to memory take longer, unless the vector is in the cache.
             let compute = self.host.duration(Duration::ZERO, coming.end - coming.start)?;
             let reads = vec![arriving.addresses(), own.addresses()];
             self.host.work(&Work { compute, reads, writes: vec![own.addresses()] }).await?;
@@ -129,7 +130,7 @@ impl Rank {
         Ok(piece(&part, n, place + 1))
     }
 
-    /// Sends the pieces of a part, one per rank of a ring, to all ranks of the ring.
+    /// Sends the pieces of a part to all ranks of a ring. Each rank starts with one piece.
     async fn all_gather(&mut self, dimension: usize, part: Range<u64>) -> Result<(), Error> {
         let (n, place) = (self.grid.size(dimension), self.grid.place(self.host.rank(), dimension));
         for step in 0..n - 1 {
@@ -139,7 +140,7 @@ impl Rank {
         Ok(())
     }
 
-    /// Sends to the next rank of a ring, and receives from the previous one.
+    /// Sends `out` to the next rank of a ring, and receives into `into` from the previous rank.
     async fn exchange(&mut self, dimension: usize, out: Buffer, into: Buffer) -> Result<(), Error> {
         let (rank, n) = (self.host.rank(), self.grid.size(dimension));
         let (next, before) = (self.grid.on(rank, dimension, 1), self.grid.on(rank, dimension, n - 1));
@@ -168,7 +169,7 @@ impl Rank {
     }
 }
 
-/// Returns one of n pieces of a part, by its number modulo n. Their lengths differ by at most one value.
+/// Returns piece `number` modulo n of the n pieces of a part. The lengths of pieces differ by at most one value.
 fn piece(part: &Range<u64>, n: u32, number: u32) -> Range<u64> {
     let (length, n, number) = (part.end - part.start, u64::from(n), u64::from(number % n));
     part.start + length * number / n..part.start + length * (number + 1) / n
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_bound_by_hand() {
-        // 8 nodes send 14/8 of 1000 bytes, 20 ps each.
+        // Each of 8 nodes sends 14/8 of 1000 bytes, at 20 ps per byte.
         assert_eq!(lower_bound(8, 1000, Gap::new(20, 1)), 35.0);
         assert_eq!(lower_bound(2, 8, Gap::new(20, 1)), 0.16);
     }

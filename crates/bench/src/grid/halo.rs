@@ -1,8 +1,8 @@
-//! Halo exchange: every rank has a cell at each of its faces. The next value of a cell depends on the two adjacent cells, one of
-//! them on another rank.
+//! Halo exchange. Every rank has a cell at each of its faces. The next value of a cell depends on two adjacent cells, and one of
+//! these is on another rank.
 //!
-//! So each dimension of the grid is a ring of cells, two of each rank. A cell is a column of values, as long as a face. In an
-//! iteration a cell's value becomes the sum of itself and both neighbours.
+//! So each dimension of the grid is a ring of cells, with two cells of each rank. A cell is a column of values with the length of
+//! a face. In an iteration, each value becomes the sum of itself and the same values in both adjacent cells.
 
 use super::rig::{Point, Rounds};
 use super::shape::Grid;
@@ -17,18 +17,18 @@ const FACES: usize = 2;
 /// A face of a rank.
 #[derive(Clone)]
 struct Face {
-    /// The rank on the other side.
+    /// The rank on the other side of the face.
     peer: u32,
-    /// Its number among the faces of a rank. The opposite face has an adjacent number.
+    /// The number of the face on its rank. The opposite face has the number before or after it.
     number: usize,
     /// The cell at the face.
     cell: Buffer,
-    /// The neighbour's cell.
+    /// A copy of the cell on the other rank.
     halo: Buffer,
 }
 
-/// Returns the number of faces of a rank, each with a neighbour. With two ranks in a dimension, one is the neighbour at both
-/// faces.
+/// Returns the number of faces of a rank. Each face has a neighbour. If a dimension has two ranks, the other rank is the
+/// neighbour at both faces.
 pub(super) fn faces(grid: &Grid) -> u64 {
     (FACES * grid.dimensions().count()) as u64
 }
@@ -101,7 +101,7 @@ fn sums<'v>(a: &'v [u64], b: &'v [u64], c: &'v [u64]) -> impl Iterator<Item = u6
     a.iter().zip(b).zip(c).map(|((a, b), c)| a.wrapping_add(*b).wrapping_add(*c))
 }
 
-/// Compares the cells of local ranks with the same rings of cells computed in one place.
+/// Compares the cells of ranks in this part with a sequential reference computation of the rings.
 pub(super) fn check(point: &Point<'_>) -> Result<(), Error> {
     let (grid, results, all) = (point.grid, &point.results, point.rounds.borrow().all());
     for (nth, dimension) in grid.dimensions().enumerate() {

@@ -1,7 +1,7 @@
 //! Benchmarks of programs on a grid of ranks: [`Benchmark::Halo`] and [`Benchmark::Allreduce`]. Each rank communicates with its
-//! neighbours by `send` and `recv` of any card.
+//! neighbours by `send` and `recv`, which every card has.
 //!
-//! All results are compared with those of a plain computation. A wrong value fails the run.
+//! All results are compared with a sequential reference computation. A wrong value fails the run.
 
 mod allreduce;
 mod halo;
@@ -29,7 +29,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A card and a size: of a face in a halo exchange, of the vector in an all-reduce.
+/// The result for a card and a size. The size is that of a face in a halo exchange, or of the vector in an all-reduce.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "GridRow")]
 pub struct Row {
@@ -39,39 +39,39 @@ pub struct Row {
     pub nodes: u32,
     /// Bytes of a face, or of the vector.
     pub size_bytes: u64,
-    /// Iterations measured.
+    /// Number of measured iterations.
     pub iterations: u64,
-    /// Mean duration of an iteration. In a halo exchange the mean is over iterations and ranks, without a barrier between
-    /// iterations. In an all-reduce it is over iterations, each from a barrier to the end on the last rank.
+    /// Mean duration of an iteration. In a halo exchange, the mean is over iterations and ranks, and no barrier separates
+    /// iterations. In an all-reduce, the mean is over iterations. Each lasts from a barrier until the last rank has finished.
     pub time_ns: f64,
-    /// The shortest iteration.
+    /// Duration of the shortest iteration.
     pub min_ns: f64,
     /// Median duration of an iteration.
     pub p50_ns: f64,
-    /// 99th percentile of the duration, by nearest rank.
+    /// 99th percentile of the duration of an iteration, by nearest rank.
     pub p99_ns: f64,
-    /// The longest iteration.
+    /// Duration of the longest iteration.
     pub max_ns: f64,
-    /// Payload bytes per iteration of the busiest sending node.
+    /// Payload bytes that the busiest sender sends in an iteration.
     pub sent_bytes: u64,
-    /// `sent_bytes` per second.
+    /// `sent_bytes` per second of the mean duration.
     pub sent_bytes_per_s: f64,
-    /// Mean links that a packet crosses, over all packets. A link to a switch counts; in a torus the link between a host and its
-    /// router does not.
+    /// Mean number of links that a packet crosses. Links to switches count. In a torus, the links between hosts and their routers
+    /// do not.
     pub hops_mean: f64,
-    /// Halo exchange: faces of a rank, each with a neighbour.
+    /// Halo exchange: number of faces of a rank. Each has a neighbour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faces: Option<u64>,
-    /// All-reduce: bytes of the vector over the time, the algorithm bandwidth.
+    /// All-reduce: bytes of the vector divided by the mean duration (algorithm bandwidth).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm_bytes_per_s: Option<f64>,
-    /// All-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes. Every algorithm must send them from
-    /// each of n nodes.
+    /// All-reduce: the time in which a node's link carries 2 (n - 1) / n of the vector's bytes. Every algorithm must send this
+    /// number of bytes from each of n nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lower_bound_ns: Option<f64>,
     /// Whether every value was compared with the expected one and was correct.
     pub verified: bool,
-    /// The ports of the network over the whole run, with a flow control without credits.
+    /// The ports of the network over the whole run, if the flow control does not use credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -130,7 +130,8 @@ struct Resolved {
 /// Runs a benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, such as a wrong value, with its card and size.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, such as a wrong value, with its
+/// card and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let resolved = request.resolve(environment)?;
     let cards: Vec<&str> = resolved.cards.iter().map(|(_, card)| card.listing.hash.as_str()).collect();
@@ -213,18 +214,18 @@ fn measure(
     })
 }
 
-/// Returns the time per byte from a card into its network.
+/// Returns the time per byte on the link from a card into its network.
 fn injection(card: &Card, topology: Topology) -> Gap {
     let node = card.spec.node();
     let router = node.router.filter(|_| matches!(topology, Topology::Torus(_)));
     router.and_then(|router| router.gap).unwrap_or(node.link.gap)
 }
 
-/// The results of a part of the cluster.
+/// The results of one part of the cluster.
 #[derive(Serialize, Deserialize)]
 struct Part {
     rounds: Rounds,
-    /// Packets that cards sent, and links that packets crossed.
+    /// The number of packets that cards sent, and the number of links that these packets crossed.
     sent_packets: u64,
     hops: u64,
     ports: Vec<NetworkPortReport>,

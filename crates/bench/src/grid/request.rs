@@ -10,11 +10,11 @@ use nicety::{Environment, Error, Noise, Topology, flow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum iterations, measured or for warm-up: the times of all ranks are kept.
+/// Maximum number of iterations, measured or for warm-up. The times of all ranks are kept.
 const MOST_ITERATIONS: u64 = 10_000;
 /// Maximum bytes of a face or vector.
 const LARGEST: u64 = 1 << 30;
-/// Default number of hosts, where neither grid nor topology determines it.
+/// Default number of hosts, if neither grid nor topology gives it.
 const USUAL_NODES: u32 = 8;
 
 /// The benchmark's name.
@@ -46,26 +46,26 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// Bytes of a face, or of the vector, a multiple of 8: 1Ki:64Ki doubles, commas list.
+    /// Bytes of a face or of the vector: 1Ki:64Ki doubles, commas list. Each is a multiple of 8.
     #[schemars(extend("usual" = {"halo": "1Ki:64Ki", "allreduce": "8Ki:1Mi"}))]
     pub sizes: Vec<u64>,
-    /// The ranks in each of one to three dimensions, such as 4x4x2. Default: the topology's own dimensions, or the nodes in three
-    /// dimensions as equal as possible.
+    /// The ranks in each of one to three dimensions, such as 4x4x2. Default: the dimensions of the topology. If it has none,
+    /// three dimensions that are as equal as possible.
     #[serde(default)]
     #[schemars(extend("metavar" = "XxYxZ"))]
     pub grid: Option<String>,
-    /// Number of hosts. Default: that of grid or topology, or 8.
+    /// Number of hosts. Default: the number in the grid or the topology, or 8.
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub nodes: Option<u32>,
     /// The network.
     #[serde(flatten)]
     pub network: NetworkOptions,
-    /// Iterations measured for each size.
+    /// Number of measured iterations for each size.
     #[serde(default = "usual_iterations")]
     #[schemars(range(min = 1, max = MOST_ITERATIONS))]
     pub iterations: u64,
-    /// Iterations before the measured ones.
+    /// Number of iterations before the measured ones.
     #[serde(default = "usual_warmup")]
     #[schemars(range(max = MOST_ITERATIONS))]
     pub warmup: u64,
@@ -107,7 +107,7 @@ impl Request {
         nicety::from_json(text, "the request of a benchmark on a grid")
     }
 
-    /// Reads the cards, the grid and the topology, and checks the numbers.
+    /// Reads the cards, the grid and the topology, and checks the numbers of the request.
     pub(super) fn resolve(&self, environment: &Environment<'_>) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         if self.sizes.is_empty() {
@@ -141,7 +141,7 @@ impl Request {
         })
     }
 
-    /// Returns the grid, and the topology of its hosts.
+    /// Returns the grid of ranks, and the topology of the network between their hosts.
     fn place(&self, cards: &[(String, Card)]) -> Result<(Grid, Topology), Error> {
         let topology = self.network.topology()?;
         let grid = match (&self.grid, self.nodes) {

@@ -1,4 +1,4 @@
-//! One point of a benchmark on a grid: its cluster or a part of it, and the times of its iterations.
+//! One point of a benchmark on a grid: the whole cluster or one part of it, and the times of its iterations.
 
 use super::shape::Grid;
 use nicety::{Buffer, Cluster};
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The inputs and results of the programs of a point.
+/// The inputs and results of a point's programs.
 pub(super) struct Point<'p> {
     pub(super) cluster: &'p mut Cluster,
     pub(super) grid: &'p Grid,
@@ -16,12 +16,12 @@ pub(super) struct Point<'p> {
     /// Bytes of a face, or of the vector.
     pub(super) size: u64,
     pub(super) rounds: Rc<RefCell<Rounds>>,
-    /// The buffers with the results, by rank. The check after the run reads them here.
+    /// The buffers with the results, by rank. The check reads them after the run.
     pub(super) results: BTreeMap<u32, Vec<Buffer>>,
 }
 
 impl Point<'_> {
-    /// Returns the ranks with programs in this part.
+    /// Returns the ranks with programs in this part of the cluster.
     pub(super) fn ranks(&self) -> Vec<u32> {
         (0..self.grid.ranks()).filter(|rank| self.cluster.runs(*rank)).collect()
     }
@@ -32,9 +32,9 @@ impl Point<'_> {
 pub(super) struct Rounds {
     pub(super) warmup: u64,
     pub(super) iterations: u64,
-    /// Begin and end of each measured iteration on each rank.
+    /// For each measured iteration, its begin and end on each rank.
     times: Vec<Vec<(Time, Time)>>,
-    /// Maximum bytes that a rank has sent in an iteration.
+    /// Maximum bytes that one rank has sent in one iteration.
     pub(super) sent: u64,
 }
 
@@ -62,12 +62,12 @@ impl Rounds {
         self.times.iter_mut().zip(more.times).for_each(|(own, more)| own.extend(more));
     }
 
-    /// Returns the time of each iteration on each rank.
+    /// Returns the duration of each iteration on each rank.
     pub(super) fn each(&self) -> impl Iterator<Item = Duration> + '_ {
         self.times.iter().flatten().map(|(begun, ended)| ended.since(*begun))
     }
 
-    /// Returns the time of each iteration from its begin on the first rank to its end on the last.
+    /// Returns the duration of each iteration, from its begin on the first rank to its end on the last rank.
     pub(super) fn whole(&self) -> impl Iterator<Item = Duration> + '_ {
         self.times.iter().filter_map(|ranks| {
             let begun = ranks.iter().map(|(begun, _)| *begun).min()?;

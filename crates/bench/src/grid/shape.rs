@@ -1,4 +1,4 @@
-//! The grid of ranks of a program with neighbour communication.
+//! The grid of ranks of a program in which neighbours communicate.
 
 use nicety::Error;
 use nicety_fabric::{TorusShape, most_cubic};
@@ -8,16 +8,17 @@ use std::str::FromStr;
 /// Maximum ranks of a grid.
 const MOST: u64 = 1 << 20;
 
-/// Ranks in one to three dimensions, each closed to a ring. Rank 0 is at the origin, and the first dimension changes fastest.
+/// Ranks in one to three dimensions. The ends of each dimension are neighbours, so each line of ranks is a ring. Rank 0 is at the
+/// origin, and consecutive ranks differ in the first dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     places: TorusShape,
-    /// The number of given dimensions.
+    /// The number of dimensions that the user gave.
     dimensions: usize,
 }
 
 impl Grid {
-    /// Returns a grid of these sizes. One of them is at least 2.
+    /// Returns a grid of these sizes. At least one size must be 2 or more.
     pub(super) fn new(sizes: &[u32]) -> Result<Grid, Error> {
         let wrong = |why: String| {
             Err(Error::Input(format!("--grid {}: {why}; write for example 8, 4x4 or 4x4x2", text(sizes))))
@@ -34,7 +35,7 @@ impl Grid {
         }
     }
 
-    /// Returns three dimensions, as equal as a number of ranks allows, in falling order.
+    /// Returns three dimensions for a number of ranks. They are as equal as possible, in descending order.
     pub(super) fn balanced(ranks: u32) -> Result<Grid, Error> {
         if !(2..=MOST).contains(&u64::from(ranks)) {
             return Err(Error::Input(format!("--nodes {ranks}: a grid has 2 to {MOST} ranks")));
@@ -44,7 +45,7 @@ impl Grid {
         Grid::new(&sizes[..used])
     }
 
-    /// Returns the grid of a torus, with ranks at the same places.
+    /// Returns the grid of a torus. Each rank has the same place in both.
     pub(super) fn of_torus(shape: &TorusShape) -> Result<Grid, Error> {
         let sizes = shape.sizes();
         let used = sizes.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
@@ -66,12 +67,12 @@ impl Grid {
         self.places.coordinates(rank)[dimension]
     }
 
-    /// Returns the rank `steps` further in a dimension's ring.
+    /// Returns the rank that is `steps` further along a dimension's ring.
     pub(super) fn on(&self, rank: u32, dimension: usize, steps: u32) -> u32 {
         self.places.on(rank, dimension, steps)
     }
 
-    /// Returns the ring of a dimension that begins at a rank.
+    /// Returns the ranks of a dimension's ring, in order from rank `first` on.
     pub(super) fn ring(&self, first: u32, dimension: usize) -> impl Iterator<Item = u32> + '_ {
         (0..self.size(dimension)).map(move |steps| self.on(first, dimension, steps))
     }
@@ -88,7 +89,7 @@ impl fmt::Display for Grid {
     }
 }
 
-/// Formats sizes as users write them.
+/// Formats the sizes of a grid as users write them.
 fn text(sizes: &[u32]) -> String {
     sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
 }
@@ -116,7 +117,7 @@ mod tests {
     fn neighbours_by_hand() {
         let grid: Grid = "4x3x2".parse().unwrap();
         assert_eq!(grid.ranks(), 24);
-        // Rank 23 is at 3, 2, 1: the last corner, with its next neighbours across the faces.
+        // Rank 23 is at 3, 2, 1, the last corner. Its next neighbours are across the wrap-around.
         assert_eq!([0, 1, 2].map(|dimension| grid.place(23, dimension)), [3, 2, 1]);
         assert_eq!([0, 1, 2].map(|dimension| grid.on(23, dimension, 1)), [20, 15, 11]);
         assert_eq!(grid.on(0, 0, 3), 3);

@@ -1,12 +1,12 @@
-//! The numbers of programs on a grid: 64-bit integers, with exact sums in any order, modulo 2^64.
+//! The values of programs on a grid: 64-bit integers. Their sums modulo 2^64 are exact in any order.
 
 use nicety::{Buffer, Error};
 
 /// Bytes of a value.
 pub(super) const BYTES: u64 = 8;
 
-/// Returns an initial value of a rank's stream `stream`, at `index`. Each is a well mixed function of all arguments (the output
-/// function of SplitMix64), so that no two are equal by construction.
+/// Returns the initial value at `index` of a rank's stream `stream`. It is the output function of SplitMix64, which mixes all
+/// arguments, so equal values are improbable.
 pub(super) fn initial(seed: u64, rank: u32, stream: u64, index: u64) -> u64 {
     [u64::from(rank), stream, index].into_iter().fold(seed, |state, part| {
         let mixed = (state ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -16,23 +16,23 @@ pub(super) fn initial(seed: u64, rank: u32, stream: u64, index: u64) -> u64 {
     })
 }
 
-/// Returns the values in a buffer.
+/// Returns all values in a buffer.
 pub(super) fn read(buffer: &Buffer) -> Vec<u64> {
     let bytes = buffer.read(0, buffer.len());
     let (values, _) = bytes.as_chunks();
     values.iter().map(|value| u64::from_le_bytes(*value)).collect()
 }
 
-/// Writes values into a buffer of their length.
+/// Fills a buffer with values.
 pub(super) fn write(buffer: &Buffer, values: impl IntoIterator<Item = u64>) {
     let bytes: Vec<u8> = values.into_iter().flat_map(u64::to_le_bytes).collect();
     buffer.write(0, &bytes);
 }
 
-/// Checks the values of a buffer.
+/// Compares the values in a buffer with the expected values.
 ///
 /// # Errors
-/// Names the first wrong value; `place` names its owner.
+/// When a value is wrong. The error has the first wrong value, and `place` names its owner.
 pub(super) fn check(buffer: &Buffer, expected: &[u64], place: impl Fn() -> String) -> Result<(), Error> {
     let found = read(buffer);
     match found.iter().zip(expected).position(|(a, b)| a != b) {

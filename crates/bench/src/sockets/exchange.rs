@@ -1,4 +1,4 @@
-//! `bench request-response`: requests on many connections, each with its reply.
+//! `bench request-response`: requests on many connections, and the reply to each.
 
 use super::request::ExchangeRequest;
 use super::request::Resolved;
@@ -16,26 +16,26 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A card and a number of connections.
+/// The result for a card and a number of connections.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ExchangeRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
-    /// Connections, each with a client.
+    /// Number of connections. Each has a client.
     pub connections: u64,
     /// Bytes of a request.
     pub size_bytes: u64,
     /// Bytes of a reply.
     pub reply_bytes: u64,
-    /// A client's pause between a reply and its next request.
+    /// Pause of a client between a reply and its next request.
     pub think_ns: f64,
-    /// Requests with a reply in the measured time.
+    /// Number of requests with a reply in the measured time.
     pub requests: u64,
     /// `requests` per second.
     pub requests_per_s: f64,
-    /// Mean latency, from a client's call that sends a request until it has its reply. The following fields are of the same
-    /// latency.
+    /// Mean latency, from the client's call that sends a request until the client has the reply. The following fields are
+    /// statistics of the same latency.
     pub latency_ns: f64,
     /// Minimum latency.
     pub min_ns: f64,
@@ -47,21 +47,21 @@ pub struct Row {
     pub p999_ns: f64,
     /// Maximum latency.
     pub max_ns: f64,
-    /// Requests without a reply at the end of the measured time. The figures above exclude them.
+    /// Number of requests without a reply at the end of the measured time. They are not in the figures above.
     pub unanswered_requests: u64,
-    /// Maximum latency of these requests.
+    /// Maximum latency of the unanswered requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unanswered_max_ns: Option<f64>,
-    /// CPU time of the server per request.
+    /// CPU time of the server for each request.
     pub cpu_ns_per_request: f64,
-    /// CPUs of the server's operating system.
+    /// Number of CPUs that the server's operating system uses.
     pub cpus: u64,
-    /// The server's use of CPUs.
+    /// The use of the server's CPUs.
     #[serde(flatten)]
     pub usage: Usage,
     /// Whether every received byte was checked and correct.
     pub verified: bool,
-    /// The ports of the network over the whole run, with a flow control without credits.
+    /// The ports of the network over the whole run, if the flow control does not use credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -69,7 +69,8 @@ pub struct Row {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, with its card and number of connections.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, with its card and number of
+/// connections.
 pub fn run(request: &ExchangeRequest, environment: &Environment<'_>) -> Result<Report<Row>, Error> {
     let (resolved, think) = request.resolve()?;
     let total = resolved.cards.len() * request.connections.len();
@@ -164,7 +165,7 @@ struct Calls {
     bytes: Rc<Bytes>,
     /// The latencies of requests with a reply in the measured time.
     taken: Rc<RefCell<Vec<Duration>>>,
-    /// The latencies of requests with a later reply.
+    /// The latencies of requests that got their reply after the measured time.
     late: Rc<RefCell<Vec<Duration>>>,
 }
 
@@ -180,7 +181,7 @@ impl Calls {
         sockets.close(socket).await
     }
 
-    /// Receives a whole request or reply, and checks it. False where the connection has ended before its first byte.
+    /// Receives a whole request or reply, and checks its bytes. Returns false if the connection ended before the first byte.
     async fn take(&self, sockets: &Sockets, socket: u32, number: u64, bytes: u64) -> Result<bool, Error> {
         let (first, mut got) = (number * bytes, 0);
         while got < bytes {

@@ -1,7 +1,8 @@
-//! Benchmarks of sockets, in the manner of iperf3 and netperf: streams of many connections, and requests with their replies.
+//! Benchmarks of sockets. One measures streams on many connections, as iperf3 does. The other measures requests and their
+//! replies, as netperf does.
 //!
-//! Rank 0 has the measured card. Rank 1 is its peer, with the same card unless another one is named. A row's figures of CPUs, of
-//! a card and of TCP are rank 0's, in the measured time.
+//! Rank 0 has the measured card. Rank 1 is its peer, with the same card unless the request names another. In a row, all figures
+//! of CPUs, of the card and of TCP belong to rank 0, in the measured time.
 
 mod exchange;
 mod request;
@@ -20,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The port at which rank 0 or its peer listens.
+/// The port on which a rank listens for connections.
 const PORT: u16 = 5001;
 
 /// The inputs that reproduce a report of a benchmark of sockets.
@@ -29,10 +30,10 @@ const PORT: u16 = 5001;
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
-    /// The peer's card, if it differs.
+    /// The card of the peer, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerManifest>,
-    /// `--set` overrides, as given. They do not change the peer's card.
+    /// `--set` overrides, as given. They do not apply to the card in `peer`.
     pub overrides: Vec<String>,
     /// The topology.
     pub topology: String,
@@ -42,9 +43,9 @@ pub struct Manifest {
     /// The faults of the network, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
-    /// The time before the measured one.
+    /// Virtual time from the first byte to the begin of the measured time.
     pub warmup_ns: f64,
-    /// The measured time.
+    /// Length of the measured time.
     pub duration_ns: f64,
 }
 
@@ -77,7 +78,7 @@ pub struct Report<R> {
     pub failed_points: Vec<FailedPoint>,
 }
 
-/// Converts the error of a run: the error of a socket's call is the program's.
+/// Converts the error of a run. An error of a socket call counts as an error of the program.
 fn failed(error: Error) -> Error {
     match error {
         Error::System { text, .. } => Error::Program(text),
@@ -85,7 +86,8 @@ fn failed(error: Error) -> Error {
     }
 }
 
-/// Returns the error of a point without arrivals in the measured time, because of a loss or because it is too short.
+/// Returns the error of a point in which nothing arrived in the measured time. Either packets were lost, or the measured time is
+/// too short.
 fn nothing_came(what: &str, usage: &Usage, faults: Option<&str>) -> Error {
     let (resent, dropped) = (usage.retransmissions, usage.dropped);
     if resent + dropped == 0 && faults.is_none() {
@@ -98,27 +100,27 @@ fn nothing_came(what: &str, usage: &Usage, faults: Option<&str>) -> Error {
     ))
 }
 
-/// The bytes of a connection's stream. Byte i is that of position i for any sizes of calls, so that every receiver can check its
+/// The bytes of a connection's stream. Byte i depends only on i, not on the sizes of calls, so every receiver can check the
 /// bytes.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
-    /// A prime, so that no call's size divides it.
+    /// The bytes repeat after this number. It is prime, so it is no multiple of a call's size.
     const PERIOD: usize = 65_521;
 
-    /// Returns the bytes for calls of up to `most` bytes.
+    /// Returns enough bytes for calls of up to `most` bytes.
     fn new(most: usize) -> Bytes {
         let byte = |at: usize| ((at % Bytes::PERIOD).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u8;
         Bytes((0..Bytes::PERIOD + most).map(byte).collect())
     }
 
-    /// Returns `length` bytes from a position on.
+    /// Returns the `length` bytes of the stream from a position on.
     fn at(&self, position: u64, length: usize) -> &[u8] {
         let from = (position % Bytes::PERIOD as u64) as usize;
         &self.0[from..from + length]
     }
 
-    /// Whether these are the bytes from a position on.
+    /// Whether these are the bytes of the stream from a position on.
     fn are(&self, position: u64, bytes: &[u8]) -> bool {
         self.at(position, bytes.len()) == bytes
     }
@@ -139,7 +141,7 @@ mod tests {
             many.extend(bytes.at(call * 1000, 1000));
         }
         assert!(one == many && bytes.are(99_000, &one[99_000..]) && !bytes.are(99_001, &one[99_000..]));
-        // Lost and repeated bytes are detected.
+        // The check detects lost and repeated bytes.
         assert_ne!(bytes.at(0, 64), bytes.at(1448, 64));
     }
 }

@@ -10,15 +10,15 @@ use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default bytes of a call, and default connections.
+/// Defaults: bytes of a call, and number of connections.
 pub(super) const IO_SIZE: u64 = 64 << 10;
 pub(super) const CONNECTIONS: u64 = 32;
 const MOST_CONNECTIONS: u64 = 10_000;
-/// Maximum size of a call, and of a request.
+/// Maximum bytes of a call, and of a request.
 const LARGEST: u64 = 16 << 20;
 const MOST_CPUS: u64 = 1024;
 
-/// The direction of the bytes at rank 0.
+/// Whether rank 0 receives or sends the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "StreamDirection")]
@@ -42,10 +42,11 @@ const fn usual_size() -> u64 {
     1
 }
 
-/// Streams of many connections between two hosts: throughput, and its cost at one of them.
+/// Streams on many connections between two hosts: the throughput, and its cost on the measured host.
 ///
-/// Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. The sweep varies one axis
-/// at a time. Sizes of calls use 32 connections and all CPUs, connections use calls of 64 KiB and all CPUs, and so on.
+/// Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. The sweep varies one
+/// parameter at a time. When it varies the size of calls, it uses 32 connections and all CPUs. When it varies the number of
+/// connections, it uses calls of 64 KiB and all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StreamOptions")]
@@ -53,7 +54,7 @@ pub struct StreamRequest {
     /// Cards to compare, of Ethernet: names of specs, or paths of spec files.
     #[schemars(extend("example" = "niagara2-niu"))]
     pub nics: Vec<String>,
-    /// The card of the other host, if it differs; overrides do not change it.
+    /// The card of the other host, if it differs. Overrides do not apply to it.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
@@ -61,7 +62,7 @@ pub struct StreamRequest {
     #[serde(default)]
     #[schemars(extend("metavar" = "receive|transmit"))]
     pub direction: Direction,
-    /// Bytes of a call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
+    /// Bytes of each call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
     #[serde(default)]
     pub io_sizes: Option<Vec<u64>>,
     /// Numbers of connections: 1:64 doubles, 1..8 steps by one. Default: 32.
@@ -74,7 +75,7 @@ pub struct StreamRequest {
     #[serde(default = "usual_duration")]
     #[schemars(extend("metavar" = "TIME"))]
     pub duration: String,
-    /// The time before the measured one, from the first byte on, such as 10ms.
+    /// The time from the first byte to the begin of the measured time, such as 10ms.
     #[serde(default = "usual_warmup")]
     #[schemars(extend("metavar" = "TIME"))]
     pub warmup: String,
@@ -86,10 +87,10 @@ pub struct StreamRequest {
     pub network: NetworkOptions,
 }
 
-/// Requests and their replies on many connections: rate, latency and cost.
+/// Requests and their replies on many connections: the rate, the latency, and the cost on the measured host.
 ///
-/// Every connection has a client on the other host, which sends a request, waits for its reply, thinks, and sends the next, as
-/// netperf does. A thread of the measured host replies.
+/// Every connection has a client on the other host. As in netperf, the client sends a request, waits for the reply, pauses, and
+/// sends the next request. A thread of the measured host sends the replies.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExchangeOptions")]
@@ -97,11 +98,11 @@ pub struct ExchangeRequest {
     /// Cards to compare, of Ethernet: names of specs, or paths of spec files.
     #[schemars(extend("example" = "niagara2-niu"))]
     pub nics: Vec<String>,
-    /// The card of the other host, if it differs; overrides do not change it.
+    /// The card of the other host, if it differs. Overrides do not apply to it.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
-    /// Numbers of connections, each a row: 1:64 doubles, 1..8 steps by one.
+    /// Numbers of connections, one row for each: 1:64 doubles, 1..8 steps by one.
     #[schemars(extend("usual" = "1:64"))]
     pub connections: Vec<u64>,
     /// Bytes of a request.
@@ -112,7 +113,7 @@ pub struct ExchangeRequest {
     #[serde(default = "usual_size")]
     #[schemars(range(min = 1, max = LARGEST), extend("metavar" = "SIZE"))]
     pub reply: u64,
-    /// A client's pause between a reply and its next request, such as 100us; none by default.
+    /// Pause of a client between a reply and its next request, such as 100us. Default: no pause.
     #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
     pub think: Option<String>,
@@ -120,7 +121,7 @@ pub struct ExchangeRequest {
     #[serde(default = "usual_duration")]
     #[schemars(extend("metavar" = "TIME"))]
     pub duration: String,
-    /// The time before the measured one, such as 10ms.
+    /// The time from the first byte to the begin of the measured time, such as 10ms.
     #[serde(default = "usual_warmup")]
     #[schemars(extend("metavar" = "TIME"))]
     pub warmup: String,
@@ -132,7 +133,7 @@ pub struct ExchangeRequest {
     pub network: NetworkOptions,
 }
 
-/// The common parts of both requests, with resolved names.
+/// The part that both requests have in common, with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
     pub(super) peer: Option<Card>,
@@ -148,7 +149,7 @@ pub(super) struct Resolved {
 pub(super) struct StreamPoint {
     pub(super) io_size: u64,
     pub(super) connections: u64,
-    /// None: all CPUs in the card's spec.
+    /// Number of CPUs; `None` for all CPUs in the card's specification.
     pub(super) cpus: Option<u64>,
 }
 
@@ -198,7 +199,7 @@ impl StreamRequest {
         .resolve()
     }
 
-    /// Returns the points: one axis at a time, without repetition.
+    /// Returns the points of the sweep, without repetition. Each differs from the defaults in one parameter.
     pub(super) fn points(&self) -> Vec<StreamPoint> {
         let base = StreamPoint { io_size: IO_SIZE, connections: CONNECTIONS, cpus: None };
         let of = |values: &Option<Vec<u64>>| values.clone().unwrap_or_default();
@@ -260,7 +261,7 @@ impl ExchangeRequest {
     }
 }
 
-/// The common arguments of both requests.
+/// The arguments that both requests have in common.
 struct Shared<'r> {
     nics: &'r [String],
     peer: Option<&'r str>,

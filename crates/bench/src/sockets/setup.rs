@@ -1,4 +1,4 @@
-//! Clusters for the benchmarks of sockets, and counters of their hosts before and after the measured time.
+//! Clusters for the benchmarks of sockets, and the counters of their hosts at both ends of the measured time.
 
 use super::request::Resolved;
 use super::usage::Counted;
@@ -13,12 +13,12 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The measured time at a host: its bounds, and the counters at both ends.
+/// The measured time of a host: its length, and the counters at its begin and end.
 #[derive(Clone)]
 pub(super) struct Window {
     warmup: Duration,
     length: Duration,
-    /// The counters of both ranks, before and after.
+    /// The counters of both ranks, first at the begin and then at the end.
     counted: Rc<RefCell<[[Option<Report>; 2]; 2]>>,
 }
 
@@ -40,13 +40,13 @@ impl Window {
         Window { warmup: resolved.warmup, length: resolved.window, counted: Rc::default() }
     }
 
-    /// Returns the bounds, for a first byte that goes out now.
+    /// Returns the bounds of the measured time, if the first byte is sent at `now`.
     pub(super) fn bounds(&self, now: Time) -> Bounds {
         let begin = now + self.warmup;
         Bounds { begin, end: begin + self.length }
     }
 
-    /// Counts at both ends of the measured time. The thread's program only observes: it takes no CPU.
+    /// Reads the counters at the begin and the end of the measured time. The thread only observes: it takes no CPU time.
     pub(super) async fn count(&self, host: &Host, bounds: Bounds) -> Result<(), Error> {
         let sockets = host.socket()?;
         for (number, time) in [bounds.begin, bounds.end].into_iter().enumerate() {
@@ -56,7 +56,7 @@ impl Window {
         Ok(())
     }
 
-    /// Returns the counters before and after.
+    /// Returns the counters at the begin and at the end.
     ///
     /// # Panics
     /// Before both ranks have counted.
@@ -68,17 +68,17 @@ impl Window {
     }
 }
 
-/// Connections between two hosts, with a thread at either end of each.
+/// Connections between two hosts. Each has a thread at both ends.
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) number: u64,
-    /// Whether the last segment is sent without waiting for an acknowledgement.
+    /// Whether TCP sends the last segment without a wait for acknowledgements (TCP_NODELAY).
     pub(super) nodelay: bool,
     pub(super) window: Window,
 }
 
 impl Connections {
-    /// Listens, and runs `serve` on each connection after all are established.
+    /// Listens for connections. When all are established, runs `serve` on each.
     pub(super) async fn accept<F>(
         &self,
         host: Host,
@@ -89,7 +89,7 @@ impl Connections {
     {
         let sockets = host.socket()?;
         let listening = sockets.open(SocketKind::Stream);
-        // Accepted sockets inherit the option.
+        // Accepted sockets inherit the option from the listening socket.
         sockets.set(listening, Setting::NoDelay(self.nodelay)).await?;
         sockets.bind(listening, PORT).await?;
         sockets.listen(listening, self.number as u32).await?;
@@ -102,7 +102,7 @@ impl Connections {
         sockets.close(listening).await
     }
 
-    /// Connects to a rank that accepts, and runs `serve` likewise.
+    /// Connects to a rank that accepts connections. When all are established, runs `serve` on each.
     pub(super) async fn connect<F>(
         &self,
         host: Host,
@@ -113,7 +113,7 @@ impl Connections {
         F: Future<Output = Result<(), Error>> + 'static,
     {
         let sockets = host.socket()?;
-        // The other host listens.
+        // By then the other host listens.
         host.barrier().await;
         let mut connected = Vec::new();
         for _ in 0..self.number {
@@ -146,7 +146,7 @@ impl Connections {
     }
 }
 
-/// Builds two hosts: one with this card, and the peer.
+/// Builds two hosts: one has this card, and the other has the peer's card.
 pub(super) fn cluster(
     resolved: &Resolved,
     card: &Card,
@@ -162,13 +162,13 @@ pub(super) fn cluster(
         interrupt: environment.interrupt.clone().map(Into::into),
         log: environment.log.clone(),
         capture: environment.capture_of(point),
-        // No figure of sockets asks for stages.
+        // No figure of these benchmarks needs stages.
         breakdown: false,
         ..cluster_of(card, resolved.peer.as_ref(), 2)
     })
 }
 
-/// Returns the same card with `cpus` CPUs for its operating system.
+/// Returns the same card, with `cpus` CPUs for the operating system of its host.
 pub(super) fn with_cpus(name: &str, overrides: &[String], cpus: u64) -> Result<Card, Error> {
     cards::load(name, &[overrides, &[format!("threads.cpus={cpus}")]].concat())
 }

@@ -1,4 +1,4 @@
-//! `bench stream`: bytes of many connections, one way.
+//! `bench stream`: bytes on many connections, in one direction.
 
 use super::request::{Direction, Resolved, StreamPoint, StreamRequest};
 use super::setup::{self, Bounds, Connections, Window};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A card and a point of the sweep.
+/// The result for a card and a point of the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "StreamRow")]
 pub struct Row {
@@ -21,20 +21,20 @@ pub struct Row {
     pub nic: String,
     /// Whether rank 0 receives or transmits.
     pub direction: Direction,
-    /// Bytes of a call that sends or receives.
+    /// Bytes of each call that sends or receives.
     pub io_size_bytes: u64,
-    /// Connections.
+    /// Number of connections.
     pub connections: u64,
-    /// CPUs of rank 0's operating system.
+    /// Number of CPUs that rank 0's operating system uses.
     pub cpus: u64,
-    /// Bits of payload per second that the receiving program got in the measured time.
+    /// Payload bits per second that the receiving program got in the measured time.
     pub bandwidth_bits_per_s: f64,
-    /// Rank 0's use of CPUs.
+    /// The use of rank 0's CPUs.
     #[serde(flatten)]
     pub usage: Usage,
     /// Whether every received byte was checked and correct.
     pub verified: bool,
-    /// The ports of the network over the whole run, with a flow control without credits.
+    /// The ports of the network over the whole run, if the flow control does not use credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -42,12 +42,12 @@ pub struct Row {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, with its card and point.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, with its card and point.
 pub fn run(request: &StreamRequest, environment: &Environment<'_>) -> Result<Report<Row>, Error> {
     let resolved = request.resolve()?;
     let sweep = request.points();
     let total = resolved.cards.len() * sweep.len();
-    // Wrong numbers are reported before anything runs.
+    // Invalid numbers of CPUs are reported before any run.
     for (number, cpus) in
         (0..resolved.cards.len()).flat_map(|n| request.cpus.iter().flatten().map(move |c| (n, *c)))
     {

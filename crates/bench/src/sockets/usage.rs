@@ -1,14 +1,14 @@
-//! The use of a host's CPUs in the measured time, per packet.
+//! The use of a host's CPUs in the measured time, divided by the number of packets.
 
 use nicety_nic_ethernet::Report;
 use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The CPU use of a function group.
+/// The use of CPUs by one group of kernel functions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GroupUsage {
-    /// Its name.
+    /// The name of the group.
     pub group: String,
     /// CPU time per packet.
     pub ns_per_packet: f64,
@@ -16,18 +16,18 @@ pub struct GroupUsage {
     pub instructions_per_packet: f64,
     /// Loads per packet that missed a core's first-level cache.
     pub l1_misses_per_packet: f64,
-    /// Loads per packet that missed the shared cache, too.
+    /// Loads per packet that also missed the shared cache.
     pub shared_cache_misses_per_packet: f64,
-    /// Misses per packet of the cores' TLBs for data.
+    /// Misses per packet in the data TLBs of the cores.
     pub tlb_misses_per_packet: f64,
-    /// Misses per packet of the cores' TLBs for code.
+    /// Misses per packet in the code TLBs of the cores.
     pub code_tlb_misses_per_packet: f64,
 }
 
-/// The CPU use of rank 0 in the measured time.
+/// The use of rank 0's CPUs in the measured time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
-    /// Utilisation of all its CPUs, as a fraction.
+    /// Utilisation of all CPUs together, as a fraction.
     pub cpu_utilisation: f64,
     /// CPU time per packet.
     pub cpu_ns_per_packet: f64,
@@ -35,32 +35,34 @@ pub struct Usage {
     pub instructions_per_packet: f64,
     /// Loads per packet that missed a core's first-level cache.
     pub l1_misses_per_packet: f64,
-    /// Loads per packet that missed the shared cache, too.
+    /// Loads per packet that also missed the shared cache.
     pub shared_cache_misses_per_packet: f64,
-    /// Misses per packet of the cores' TLBs for data.
+    /// Misses per packet in the data TLBs of the cores.
     pub tlb_misses_per_packet: f64,
-    /// Misses per packet of the cores' TLBs for code.
+    /// Misses per packet in the code TLBs of the cores.
     pub code_tlb_misses_per_packet: f64,
     /// CPU time per packet, by function group.
     pub breakdown: Vec<GroupUsage>,
     /// Context switches per packet.
     pub context_switches_per_packet: f64,
-    /// Calls from one CPU to another per packet.
+    /// Cross-calls (calls from one CPU to another) per packet.
     pub cross_calls_per_packet: f64,
     /// Interrupts per packet.
     pub interrupts_per_packet: f64,
-    /// CPU time of a receive channel's interrupt handler before it takes frames: entry, and reads of registers.
+    /// CPU time of an interrupt of a receive channel before its handler takes frames. It consists of the entry and of register
+    /// reads.
     pub interrupt_ns: f64,
-    /// Segments that rank 0 and its peer retransmitted.
+    /// Number of segments that rank 0 and its peer retransmitted.
     pub retransmissions: u64,
-    /// Frames that rank 0's card, kernel threads and protocols dropped.
+    /// Number of frames that rank 0 dropped: in its card, its kernel threads and its protocols.
     pub dropped: u64,
-    /// The packets: frames that rank 0's card received, or sent if it transmits.
+    /// Number of packets: frames that rank 0's card received, or sent if rank 0 transmits.
     pub packets: u64,
 }
 
 impl Usage {
-    /// Returns the use between two instants `window` apart, for `packets` packets, on `cpus` CPUs.
+    /// Returns the use of `cpus` CPUs between two instants. `window` is the time between them, and `packets` the number of
+    /// packets.
     pub(super) fn between(
         before: &Counted,
         after: &Counted,

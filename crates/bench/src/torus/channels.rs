@@ -1,44 +1,45 @@
-//! Channel loads: a pattern's load on each link, from a walk of the routes of all its packets.
+//! Channel loads: the load that a pattern puts on each link. It is computed from the routes of all packets.
 //!
-//! The load of a link is its traffic if every sending node sends at the bandwidth of a link. The most loaded link is full first:
-//! traffic saturates at the fraction 1 / load at the latest (Dally and Towles, section 3.3).
+//! The load of a link is the traffic on it, in link bandwidths, if every sending node sends at the bandwidth of a link. The most
+//! loaded link is full first. So traffic saturates at the fraction 1 / load of a link's bandwidth, or below (Dally and Towles,
+//! section 3.3).
 
 use super::pattern::Pattern;
 use nicety::Error;
 use nicety_fabric::TorusShape;
 
-/// Maximum pairs of nodes for a walk of their routes.
+/// Maximum number of pairs of nodes for which routes are walked.
 const MOST_PAIRS: u64 = 1 << 24;
 
 /// The loads of all links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ChannelLoads {
-    /// The mean over the links.
+    /// The mean load over all links.
     pub(super) mean: f64,
     /// The load of the most loaded link.
     pub(super) max: f64,
-    /// Mean links of a route, over all packets.
+    /// Mean number of links on a route, over all packets.
     pub(super) hops: f64,
 }
 
 impl ChannelLoads {
-    /// Returns the loads of a pattern; none for too many pairs of nodes.
+    /// Returns the loads of a pattern; `None` if there are too many pairs of nodes.
     ///
     /// # Errors
-    /// On an interrupt, which is checked at every node.
+    /// When interrupted. This is checked at every node.
     pub(super) fn of(
         pattern: Pattern,
         shape: &TorusShape,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<ChannelLoads>, Error> {
-        // The routing rule depends on the parities of a place, and on the distance to the destination. So where all sizes are
-        // even, the first two places of each dimension represent all others.
+        // A route depends only on the parity of each coordinate and on the distances to the destination. So if all sizes are
+        // even, the first two places of each dimension stand for all others.
         let folds = shape.sizes().iter().all(|size| *size == 1 || size.is_multiple_of(2));
         ChannelLoads::walked(pattern, shape, folds && pattern.only(shape, 0).is_none(), interrupted)
     }
 
-    /// Returns the loads of a pattern. With `folded`, walks only the routes from one node of each parity, and counts links at
-    /// places of the same parities as one.
+    /// Returns the loads of a pattern. If `folded`, walks only the routes from one node of each combination of parities, and
+    /// counts links at nodes with the same parities together.
     fn walked(
         pattern: Pattern,
         shape: &TorusShape,
@@ -56,7 +57,7 @@ impl ChannelLoads {
         if to_all && sources.len() as u64 * u64::from(hosts) > MOST_PAIRS {
             return Ok(None);
         }
-        // Packets on each link. A node sends `each`, one to each destination.
+        // The number of packets on each link. A node sends `each` packets, one to each destination.
         let mut packets = vec![0u64; 6 * if folded { 8 } else { hosts as usize }];
         let (mut hops, mut senders) = (0, 0u64);
         let mut walk = |from: u32, to: u32| {
@@ -87,8 +88,8 @@ impl ChannelLoads {
         }))
     }
 
-    /// The offered load, as a fraction of a link's bandwidth, at which the first link is full. A node's own link to and from its
-    /// router counts, too.
+    /// Returns the offered load at which the first link is full, as a fraction of a link's bandwidth. The link between a node and
+    /// its router counts, too.
     pub(super) fn saturation(&self) -> f64 {
         1.0 / self.max.max(1.0)
     }
@@ -106,8 +107,8 @@ mod tests {
 
     #[test]
     fn loads_by_hand() {
-        // A ring of 8: 2 links per route, the mean including the node itself, half of them in each direction: 8 / 8. One of the
-        // 512 destinations is the node itself, which gets nothing.
+        // A ring of 8. A route has 2 links on average, if routes to the node itself count. Half of them are in each direction: 8
+        // / 8. One of the 512 destinations is the node itself, which gets nothing.
         let uniform = loads(Pattern::Uniform, &[8, 8, 8]);
         assert!(
             (uniform.mean - 512.0 / 511.0).abs() < 1e-12
@@ -115,7 +116,7 @@ mod tests {
         );
         assert!((uniform.max - uniform.mean).abs() < 0.01, "{uniform:?}");
         assert_eq!(loads(Pattern::AllToAll, &[8, 8, 8]), uniform);
-        // Three links in each dimension, all in one direction.
+        // Three links in each dimension, all in the same direction.
         let tornado = loads(Pattern::Tornado, &[8, 8, 8]);
         assert_eq!((tornado.max, tornado.mean, tornado.hops), (3.0, 1.5, 9.0));
         assert_eq!(tornado.saturation(), 1.0 / 3.0);
@@ -124,7 +125,7 @@ mod tests {
             (neighbour.max, neighbour.mean, neighbour.hops, neighbour.saturation()),
             (1.0, 0.5, 2.0, 1.0)
         );
-        // In a ring of 4, 0 and 3 are adjacent over the wrap-around link, 1 and 2 over the link between.
+        // In a ring of 4, nodes 0 and 3 are adjacent over the wrap-around link, and 1 and 2 over the link between them.
         let complement = loads(Pattern::BitComplement, &[4]);
         assert_eq!((complement.max, complement.mean, complement.hops), (1.0, 0.5, 1.0));
     }
@@ -135,7 +136,7 @@ mod tests {
         assert!((of(Pattern::Uniform, &[16, 16]) - 0.5).abs() < 0.01);
         assert!((of(Pattern::Uniform, &[32]) - 0.25).abs() < 0.01);
         assert_eq!(of(Pattern::Tornado, &[16, 4]), 1.0 / 7.0);
-        // A node's own link limits a small torus.
+        // In a small torus, the links of the nodes themselves limit traffic.
         assert_eq!(of(Pattern::Uniform, &[4, 4]), 1.0);
     }
 

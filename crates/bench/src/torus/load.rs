@@ -1,21 +1,21 @@
-//! Offered load, as a fraction of the capacity of a node's link.
+//! Offered load, as a fraction of the bandwidth of a node's link.
 
 use nicety::Error;
 use std::fmt;
 
-/// Units of a load per one.
+/// Units of a load of 1.
 const WHOLE: u32 = 1_000_000;
-/// Default step of a range.
+/// Default step of a range, in units.
 const STEP: u32 = 100_000;
-/// Maximum loads of a range.
+/// Maximum number of loads in a range.
 const MOST: usize = 1000;
 
-/// A load above 0, up to 1, in millionths.
+/// A load in millionths, above 0 and at most 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Load(u32);
 
 impl Load {
-    /// Reads `0.25`, `0.1,0.5`, `0.1:1.0`, which steps by 0.1, and `0.1:1.0:0.05`. A range includes its end.
+    /// Reads loads: `0.25`; `0.1,0.5`; `0.1:1.0`, which steps by 0.1; or `0.1:1.0:0.05`. A range includes its end.
     pub(super) fn parse(text: &str) -> Result<Vec<Load>, Error> {
         let mut loads = Vec::new();
         for part in text.split(',') {
@@ -41,12 +41,12 @@ impl Load {
         Ok(loads)
     }
 
-    /// The load as a number.
+    /// The load as a fraction.
     pub(super) fn fraction(self) -> f64 {
         f64::from(self.0) / f64::from(WHOLE)
     }
 
-    /// The mean packet interval in picoseconds, for packets of `packet_ps` picoseconds on the link.
+    /// Returns the mean interval between packets in picoseconds. A packet takes `packet_ps` picoseconds on the link.
     pub(super) fn spacing(self, packet_ps: u64) -> u64 {
         packet_ps.saturating_mul(u64::from(WHOLE)) / u64::from(self.0)
     }
@@ -65,7 +65,7 @@ fn wrong<T>(text: &str, why: &str) -> Result<T, Error> {
     )))
 }
 
-/// Reads a fraction of at most six digits, exactly.
+/// Reads a fraction with at most six decimal places, exactly.
 fn millionths(text: &str, part: &str) -> Result<u32, Error> {
     let (whole, digits) = part.split_once('.').unwrap_or((part, ""));
     let digital = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! The benchmark of a torus: open-loop random traffic, latency and accepted throughput over the offered load. It also has the
-//! saturation load that the routes alone allow.
+//! The benchmark of a torus under open-loop random traffic. It measures latency and accepted throughput at each offered load. It
+//! also computes the saturation load that follows from the routes.
 
 mod channels;
 mod load;
@@ -26,16 +26,16 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use traffic::{Experiment, Measured};
 
-/// The minimum fraction of generated packets that must arrive in the measured time; below it queues grow.
+/// Minimum fraction of generated packets that must arrive in the measured time. If fewer arrive, queues grow.
 const ACCEPTED: f64 = 0.95;
-/// Standard deviations of a Poisson process that exceed chance.
+/// Number of standard deviations of a Poisson process above which a difference is not random.
 const CHANCE: f64 = 3.0;
-/// Parts of a row for reports of progress.
+/// Number of parts of a row in reports of progress.
 const PARTS: usize = 100;
-/// The interval of progress reports.
+/// Real time between reports of progress.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A card, a pattern and an offered load.
+/// The result for a card, a pattern and an offered load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TorusRow")]
 pub struct Row {
@@ -43,11 +43,11 @@ pub struct Row {
     pub nic: String,
     /// The pattern.
     pub pattern: &'static str,
-    /// Offered load of each sending node, as a fraction of a link's bandwidth, including headers and stuffed words.
+    /// Offered load of each sending node, as a fraction of a link's bandwidth. Headers and stuffed words are included.
     pub offered_fraction: f64,
-    /// Accepted load in the measured time, as the same fraction.
+    /// Accepted load in the measured time, as a fraction of the same bandwidth.
     pub accepted_fraction: f64,
-    /// Payload bytes per second that arrived in the measured time, at all nodes.
+    /// Payload bytes per second that arrived at all nodes together in the measured time.
     pub accepted_bytes_per_s: f64,
     /// Mean latency of a packet, from its generation to the arrival of its last byte.
     pub latency_ns: f64,
@@ -59,41 +59,44 @@ pub struct Row {
     pub p99_ns: f64,
     /// Maximum latency.
     pub max_ns: f64,
-    /// Mean links between nodes that a packet crossed.
+    /// Mean number of links between nodes that a packet crossed.
     pub hops_mean: f64,
-    /// Whether queues grew. In the measured time at least 5 % fewer packets arrived than were generated. The difference also
-    /// exceeds three times the square root of the generated packets, so it is not chance.
+    /// Whether queues grew. Then at least 5 % fewer packets arrived in the measured time than were generated. The difference is
+    /// also above three times the square root of the number of generated packets, so it is not random.
     pub saturated: bool,
-    /// Packets measured: those generated in the measured time.
+    /// Number of measured packets: those generated in the measured time.
     pub packets: u64,
-    /// Generated packets that had not left their node at the end of the run, far beyond saturation. The latencies exclude them.
+    /// Number of measured packets that had not left their node when the run ended. This happens far beyond saturation. The
+    /// latencies do not include these packets.
     pub undelivered_packets: u64,
 }
 
-/// The saturation of a pattern on a card: computed and measured.
+/// The computed and the measured saturation of a pattern on a card.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Saturation {
     /// The card.
     pub nic: String,
     /// The pattern.
     pub pattern: &'static str,
-    /// Load of the most loaded link, in link bandwidths, if every sending node sends at a link's bandwidth; from a walk of the
-    /// routes. Left out for too many routes: to all nodes, on a torus of more than 4096 nodes and an odd size.
+    /// Load of the most loaded link, in link bandwidths, if every sending node sends at a link's bandwidth. It is computed from
+    /// the routes. It is left out if there are too many routes: to all nodes, on a torus with an odd size and more than 4096
+    /// nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_load_max: Option<f64>,
-    /// Mean load over all links.
+    /// Mean load over all links, in link bandwidths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_load_mean: Option<f64>,
-    /// The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that is a node's own link.
+    /// The offered load at which the first link is full, as a fraction of a link's bandwidth. It is 1 if that is the link of a
+    /// node to its router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saturation_fraction: Option<f64>,
-    /// The load at which all places of the routers' buffers are taken, because of the delay of their credits. Present below 1, as
-    /// with short packets.
+    /// The offered load at which the buffers of routers are full, because credits return late. Present if it is below 1, as with
+    /// short packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_limit_fraction: Option<f64>,
-    /// Latency of a packet alone over the longest route.
+    /// Latency of a packet over the longest route, without other packets.
     pub zero_load_latency_ns: f64,
-    /// The largest accepted load, if any row is saturated.
+    /// The largest accepted load of all rows. Present if any row is saturated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_saturation_fraction: Option<f64>,
 }
@@ -112,9 +115,9 @@ pub struct Manifest {
     pub nodes: u32,
     /// Payload bytes of a packet.
     pub packet_bytes: u64,
-    /// The time before the measured one.
+    /// Virtual time before the measured time.
     pub warmup_ns: f64,
-    /// The measured time.
+    /// Length of the measured time.
     pub duration_ns: f64,
 }
 
@@ -143,15 +146,15 @@ pub struct Report {
     /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
-    /// One for each card and pattern.
+    /// One item for each card and pattern.
     pub saturation: Vec<Saturation>,
 }
 
-/// Runs the benchmark. Progress is in hundredths of rows.
+/// Runs the benchmark. Progress is reported in hundredths of rows.
 ///
 /// # Errors
-/// Invalid input before anything runs. The error of the first run if all failed, such as a deadlock or a lost packet, with its
-/// card, pattern and load.
+/// When the input is invalid, before any run. When all runs failed: the error of the first one, such as a deadlock or a lost
+/// packet, with its card, pattern and load.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let resolved = request.resolve()?;
     let total = resolved.cards.len() * resolved.patterns.len() * resolved.loads.len() * PARTS;
@@ -201,7 +204,7 @@ impl Resolved {
         Experiment { torus, shape, network, pattern, load, packet, warmup, window, seed }
     }
 
-    /// Returns the saturation of a pattern on a card, from its rows.
+    /// Returns the saturation of a pattern on a card, from the rows of the pattern.
     fn saturation(
         &self,
         (nic, card): (&str, &Card),
@@ -282,7 +285,7 @@ fn row(nic: &str, experiment: Experiment, measured: Measured) -> Result<Row, Err
     })
 }
 
-/// Whether so few of the generated packets arrived that it is not chance.
+/// Whether fewer packets arrived than were generated, by more than random variation.
 fn queues_grew(arrived: u64, generated: u64) -> bool {
     let (arrived, generated) = (arrived as f64, generated as f64);
     arrived < ACCEPTED * generated && arrived + CHANCE * generated.sqrt() < generated

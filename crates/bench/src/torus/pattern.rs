@@ -8,17 +8,17 @@ use nicety_kernel::Rng;
 /// A pattern of destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// The next node in every dimension.
+    /// Each node sends to the next node in every dimension.
     Neighbour,
-    /// Any other node, with equal probability.
+    /// Each packet goes to any other node, with equal probability.
     Uniform,
-    /// The node with one's own coordinates, rotated by one dimension.
+    /// Each node sends to the node with its own coordinates, rotated by one dimension.
     Transpose,
-    /// All other nodes in turn, beginning with a random one.
+    /// Each node sends to all other nodes in turn, from a random one on.
     AllToAll,
-    /// The node at the opposite coordinates: k - 1 - x in each dimension of k.
+    /// Each node sends to the node with opposite coordinates: k - 1 - x in a dimension of size k.
     BitComplement,
-    /// The node nearly half round the ring in every dimension: (k - 1) / 2 further, rounded down.
+    /// Each node sends to the node nearly half round the ring in every dimension: (k - 1) / 2 steps further, rounded down.
     Tornado,
 }
 
@@ -45,7 +45,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the pattern of a name, if the torus has it.
+    /// Returns the pattern with this name, if it is possible on the torus.
     ///
     /// # Errors
     /// [`Error::Input`] with a correction.
@@ -77,7 +77,8 @@ impl Pattern {
         }
     }
 
-    /// Returns the single destination of a node; none if it has several. A node that is its own destination sends nothing.
+    /// Returns the destination of a node's packets; `None` if a node has several. A node that is its own destination sends
+    /// nothing.
     pub(super) fn only(self, shape: &TorusShape, rank: u32) -> Option<u32> {
         let (place, sizes) = (shape.coordinates(rank), shape.sizes());
         let by_dimension =
@@ -115,7 +116,7 @@ pub(super) struct Destinations {
 }
 
 impl Destinations {
-    /// Returns the destinations of a node; none if it sends to itself.
+    /// Returns the destinations of a node; `None` if its only destination is itself.
     pub(super) fn new(pattern: Pattern, shape: &TorusShape, rank: u32, mut rng: Rng) -> Option<Destinations> {
         let only = pattern.only(shape, rank);
         let hosts = shape.hosts();

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 /// Maximum nodes of a torus.
 const MOST_NODES: u32 = 1 << 17;
-/// Maximum packets of a run: the latencies of the measured ones are kept.
+/// Maximum number of packets in a run. The latency of each measured packet is kept.
 const MOST_PACKETS: u128 = 100_000_000;
 /// Maximum bytes of a packet.
 const LONGEST: u64 = 1 << 20;
@@ -35,20 +35,20 @@ const fn usual_packet() -> u64 {
     4096
 }
 
-/// Minimum default of `warmup`.
+/// Minimum of the default of `warmup`.
 const WARMUP: Duration = Duration::from_us(10);
-/// Minimum default of `duration`.
+/// Minimum of the default of `duration`.
 const WINDOW: Duration = Duration::from_us(20);
 
-/// Random traffic on a torus of routers: latency and accepted throughput over the offered load.
+/// Random traffic on a torus of routers: latency and accepted throughput at each offered load.
 ///
-/// The packets of a node arrive at random times in an unbounded queue, and go from there to its router. Neither hosts nor cards
-/// take part: only a card's link and router do.
+/// The packets of a node enter an unbounded queue at random times, and go from there to the node's router. Only the links and
+/// routers of the card take part, not the hosts or the rest of the card.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TorusOptions")]
 pub struct Request {
-    /// Cards to compare, for their links and routers: names of specs, or paths of spec files.
+    /// Cards to compare: names of specs, or paths of spec files. Only their links and routers are used.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
     /// The torus, such as torus:8x8x8.
@@ -59,7 +59,7 @@ pub struct Request {
     #[serde(default = "usual_patterns")]
     #[schemars(extend("metavar" = "P[,Q]", "example" = "uniform"))]
     pub patterns: Vec<String>,
-    /// Offered loads, fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
+    /// Offered loads as fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
     #[serde(default = "usual_load")]
     #[schemars(extend("metavar" = "LOADS"))]
     pub load: String,
@@ -67,12 +67,12 @@ pub struct Request {
     #[serde(default = "usual_packet")]
     #[schemars(range(min = 1, max = LONGEST), extend("metavar" = "SIZE"))]
     pub packet: u64,
-    /// The measured time, such as 20us, the default. If ten packets on the slowest link take longer, the default is their time.
+    /// The measured time, such as 20us. The default is 20us, or the time of ten packets on the slowest link if that is longer.
     #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
     pub duration: Option<String>,
-    /// The time before the measured one, such as 10us, the default. If a packet alone takes more than half of that over the
-    /// longest route, the default is twice its time.
+    /// The time before the measured time, such as 10us. The default is 10us, or twice the time of a single packet over the
+    /// longest route if that is longer.
     #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
     pub warmup: Option<String>,
@@ -120,7 +120,7 @@ impl Request {
         nicety::from_json(text, "the request of bench torus")
     }
 
-    /// Reads the cards, the torus and the other fields, and checks that a run has an end.
+    /// Reads the cards, the torus and the other fields. Checks that a run cannot be endless.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
@@ -195,13 +195,14 @@ impl Resolved {
     }
 }
 
-/// The time of a packet over the longest route of an idle torus. Routers cut through.
+/// Returns the time of a packet over the longest route of an idle torus. Routers forward a packet before its last byte has
+/// arrived (cut-through).
 pub(super) fn alone(shape: &TorusShape, network: &NetworkSpec, packet: u64) -> Duration {
     let links = shape.sizes().map(|size| size / 2);
     network.torus_router().alone(&network.link, links, packet)
 }
 
-/// Returns the time of an option, or its default: the longer one of `least` and `usual`.
+/// Returns the time of an option. If it is not given, returns its default: `least` or `usual`, the longer of both.
 fn time(
     option: &str,
     text: Option<&str>,

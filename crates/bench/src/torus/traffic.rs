@@ -1,10 +1,10 @@
 //! Open-loop traffic on the bare ports of a torus, without cards and hosts.
 //!
-//! Every sending node has a source. Its packets enter an unbounded queue by a Poisson process, and go to the port in order. A
-//! packet's latency is from this entry to the arrival of its last byte, so it includes the time in the queue. Packets that enter
-//! the queue in the measured window are measured. Sources continue until the last measured packet has arrived, so that all of
-//! them meet the same load (Dally and Towles, chapters 23 and 24). Then all packets in the network arrive: no run ends with a
-//! missing one.
+//! Every sending node has a source. The source generates packets by a Poisson process. They enter an unbounded queue, and go to
+//! the port in order. The latency of a packet lasts from its entry into the queue to the arrival of its last byte. Packets that
+//! enter the queue in the measured window are measured. Sources continue until the last measured packet has arrived, so that all
+//! measured packets meet the same load (Dally and Towles, chapters 23 and 24). Then the sources stop, and all packets in the
+//! network must arrive.
 
 use super::load::Load;
 use super::pattern::{Destinations, Pattern};
@@ -19,12 +19,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Measured windows, including the warm-up, after which sources give up.
+/// Sources give up after this number of measured windows, each including the warm-up.
 const PATIENCE: u64 = 10;
-/// Bytes of a header: a packet's time, source and destination.
+/// Bytes of a packet's header. It has the packet's generation time, source and destination.
 const HEADER: usize = 16;
 
-/// One run: a pattern at a load.
+/// One run: a pattern at an offered load.
 #[derive(Clone, Copy)]
 pub(super) struct Experiment {
     pub(super) torus: Torus,
@@ -42,29 +42,29 @@ pub(super) struct Experiment {
 /// The results of a run.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// Sending nodes.
+    /// The number of nodes that send.
     pub(super) senders: u64,
-    /// Packets that arrived in the window.
+    /// The number of packets that arrived in the measured window.
     pub(super) accepted: u64,
     /// The latencies of the measured packets.
     pub(super) latencies: Vec<Duration>,
-    /// Sum of the links that they crossed.
+    /// The sum of the links that the measured packets crossed.
     pub(super) hops: u64,
-    /// Measured packets that never left their source's queue.
+    /// The number of measured packets that never left the queue of their source.
     pub(super) undelivered: u64,
 }
 
-/// The state of all sources and sinks. Only an observer may see all nodes: this one measures, and ends the traffic when it has
-/// measured.
+/// The state of all sources and sinks. Programs of nodes could not read it. It collects the measurements, and ends the traffic
+/// when they are complete.
 struct Observer {
     shape: TorusShape,
     begin: Time,
     end: Time,
     /// The time at which sources give up.
     limit: Time,
-    /// Sources that may still have packets to measure.
+    /// The number of sources that may still generate packets to measure.
     measuring: Cell<u64>,
-    /// Measured packets in the network.
+    /// The number of measured packets in the network.
     under_way: Cell<u64>,
     over: Cell<bool>,
     sent: Cell<u64>,
@@ -73,12 +73,12 @@ struct Observer {
     hops: Cell<u64>,
     undelivered: Cell<u64>,
     latencies: RefCell<Vec<Duration>>,
-    /// A packet at a wrong node.
+    /// The destination of a packet that arrived at a wrong node, and that node.
     astray: Cell<Option<(u32, u32)>>,
 }
 
 impl Observer {
-    /// An observer of the packets of a measurement from `begin` to `end`.
+    /// Returns an observer that measures packets generated from `begin` to `end`.
     fn new(shape: TorusShape, begin: Time, end: Time) -> Observer {
         Observer {
             shape,
@@ -100,10 +100,10 @@ impl Observer {
 }
 
 impl Experiment {
-    /// Runs the experiment. `now` gets its progress in picoseconds, and `capture` the packets of links.
+    /// Runs the experiment. `now` gets the virtual time in picoseconds, as progress. `capture` gets the packets of links.
     ///
     /// # Errors
-    /// A deadlock, a lost packet, or an interrupt.
+    /// When the network deadlocks, a packet is lost, or the run is interrupted.
     pub(super) fn run(
         self,
         interrupt: Option<Interrupt>,
@@ -160,13 +160,13 @@ impl Experiment {
     }
 }
 
-/// A node's packets.
+/// The source of a node's packets.
 struct Source {
     sim: Sim,
     port: Rc<Port>,
     destinations: Destinations,
     arrivals: Rng,
-    /// The mean packet interval, in picoseconds.
+    /// The mean interval between packets, in picoseconds.
     spacing: u64,
     bytes: u64,
 }
@@ -219,7 +219,7 @@ impl Source {
     }
 }
 
-/// Receives a node's packets as they arrive.
+/// Receives the packets of a node as they arrive.
 async fn sink(sim: Sim, port: Rc<Port>, observer: Rc<Observer>, now: Arc<AtomicU64>) {
     loop {
         let packet = port.receive().await;
@@ -229,7 +229,7 @@ async fn sink(sim: Sim, port: Rc<Port>, observer: Rc<Observer>, now: Arc<AtomicU
     }
 }
 
-/// Ends the traffic after a packet loss, for which sources would wait forever. Checks at intervals of `every`.
+/// Ends the traffic after a packet loss, because sources would otherwise wait for ever. Checks at intervals of `every`.
 async fn look_for_losses(sim: Sim, every: Duration, network: Rc<Network>, observer: Rc<Observer>) {
     while !observer.over.get() {
         sim.delay(every).await;
@@ -267,14 +267,14 @@ impl Observer {
         }
     }
 
-    /// Ends the traffic when all measured packets have arrived.
+    /// Ends the traffic if all measured packets have arrived, and no more will be generated.
     fn look(&self) {
         if self.measuring.get() == 0 && self.under_way.get() == 0 {
             self.over.set(true);
         }
     }
 
-    /// Checks that all packets have arrived at their destinations.
+    /// Checks that all sent packets have arrived, and at their destinations.
     fn verify(&self, network: &Network) -> Result<(), Error> {
         if let Some((to, by)) = self.astray.get() {
             return Err(Error::Program(format!("a packet for node {to} came to node {by}")));
@@ -297,7 +297,7 @@ impl Observer {
     }
 }
 
-/// A packet's header.
+/// The header of a packet.
 struct Header {
     due: Time,
     source: u32,

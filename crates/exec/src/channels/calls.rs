@@ -1,4 +1,4 @@
-//! The calls of goroutines.
+//! Calls of goroutines on channels.
 
 use super::codes::{ALTERNATIVES, ARGUMENTS, DIRECT, op};
 use super::{Goroutines, Words};
@@ -8,15 +8,15 @@ use nicety::commands::{Call, ChannelCall, Outcome, Part, ProcessCall, ProcessSet
 use nicety::{CardMemory, Duration, Error, Host, MemoryKind};
 use std::rc::Rc;
 
-/// The most bytes of process memory per call: no memory of a card is larger.
+/// Maximum bytes of process memory in a call. No memory of a card is larger.
 const MOST_BYTES: u64 = 1 << 30;
 /// Bytes of a page of a host.
 const PAGE: u64 = 4096;
-/// Words of an alternative of a selection.
+/// The number of words of one alternative in a selection.
 const ALTERNATIVE: usize = 3;
 
-/// Memory of the process, and the host buffer from which a card transfers an indirect message. The buffer begins on a page of its own, so
-/// the message's time does not depend on its address in the process.
+/// Memory of the process, and the host buffer that a card uses for an indirect message. The buffer starts at a page boundary. So
+/// the virtual time of the message does not depend on its address in the process.
 struct Place {
     part: Part,
     class: u32,
@@ -24,7 +24,7 @@ struct Place {
 }
 
 impl Goroutines {
-    /// Carries out a call of a goroutine; the results are in the words.
+    /// Executes a call of a goroutine. `words` are the arguments, and then the results.
     pub(super) async fn carry_out(
         self: &Rc<Self>,
         host: &Host,
@@ -75,7 +75,7 @@ impl Goroutines {
         Ok(())
     }
 
-    /// Returns the start of a process that a call names.
+    /// Returns the process to start on the card, from the words of a call.
     fn start_of(&self, words: &Words) -> Result<ProcessSetup, Error> {
         let [processes, name, name_bytes, microengine, context, contexts, count, ..] = *words;
         let name = String::from_utf8(self.read(name, name_bytes)?)
@@ -92,7 +92,7 @@ impl Goroutines {
         })
     }
 
-    /// Carries out a call on channels.
+    /// Executes a call on channels.
     async fn channel(&self, host: &Host, op: u32, words: &mut Words) -> Result<(), Error> {
         let [channel, timeout_ps, bytes, address, ..] = *words;
         let timeout = limit(timeout_ps);
@@ -198,7 +198,7 @@ impl Goroutines {
         self.turns.pages.process(self.rank).ok_or_else(none)
     }
 
-    /// Returns bytes of the process.
+    /// Reads bytes from the memory of the process.
     fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         if bytes > MOST_BYTES {
             return Err(Error::Input(format!("{bytes} bytes at once; a call takes up to {MOST_BYTES}")));
@@ -214,7 +214,7 @@ impl Goroutines {
             .map_err(|error| self.turns.unreachable(self.rank, "", (address, contents.len() as u64), &error))
     }
 
-    /// Returns a buffer for `bytes` bytes of the process.
+    /// Returns a host buffer for `bytes` bytes at an address of the process.
     fn place(&self, address: u64, bytes: u64) -> Result<Place, Error> {
         if bytes > MOST_BYTES {
             return Err(Error::Input(format!("{bytes} bytes at once; a message has up to {MOST_BYTES}")));
@@ -240,7 +240,7 @@ impl Goroutines {
         self.free.borrow_mut().entry(place.class).or_default().push(place.part.buffer);
     }
 
-    /// Copies the received bytes into the process, if there are any.
+    /// Copies received bytes into the process, if a message has arrived.
     fn bring(&self, place: Place, has_come: bool) -> Result<(), Error> {
         if has_come {
             let mut contents = vec![0; place.part.bytes as usize];
@@ -252,14 +252,14 @@ impl Goroutines {
     }
 }
 
-/// Returns the part of a card's memory that a call names.
+/// Returns the part of the card's memory that the words of a call describe.
 fn card_memory(words: &Words) -> Result<CardMemory, Error> {
     let [kind, island, offset, bytes, ..] = *words;
     let kind = usize::try_from(kind).ok().and_then(|kind| MemoryKind::ALL.get(kind));
     Ok(CardMemory {
         kind: *kind
             .ok_or_else(|| Error::Input("the card's memories are CLS, CTM, IMEM and EMEM".to_owned()))?,
-        // An island number out of range does not exist, like any other that is too large.
+        // An island number that is too large for its type does not exist either.
         island: usize::try_from(island).unwrap_or(usize::MAX),
         offset: word(offset, "an offset")?,
         bytes: word(bytes, "a length")?,
@@ -281,7 +281,7 @@ fn limit(ps: u64) -> Option<Duration> {
     (ps != ANY).then(|| Duration::from_ps(ps))
 }
 
-/// Returns the contents of a direct message from a call's words.
+/// Returns the contents of a direct message from the words of a call.
 fn direct(words: &Words, bytes: u64) -> Result<Vec<u8>, Error> {
     if bytes > DIRECT as u64 {
         return Err(Error::Input(format!(
@@ -293,7 +293,7 @@ fn direct(words: &Words, bytes: u64) -> Result<Vec<u8>, Error> {
     Ok(contents)
 }
 
-/// Puts the contents of a direct message behind a call's first result.
+/// Writes the contents of a direct message into the result words, after the first one.
 fn set_contents(words: &mut Words, contents: &[u8]) {
     for (word, part) in words[1..].iter_mut().zip(contents.chunks(8)) {
         let mut bytes = [0; 8];

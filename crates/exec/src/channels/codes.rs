@@ -1,15 +1,15 @@
-//! Numbers of `shim/channels.h`.
+//! Constants of `shim/channels.h`.
 
 use nicety::Error;
 
-/// The most bytes of a direct message.
+/// Maximum bytes of a direct message.
 pub(super) const DIRECT: usize = 56;
-/// The most arguments of a process of the card.
+/// Maximum arguments of a process on the card.
 pub(super) const ARGUMENTS: usize = 8;
-/// The most alternatives of a selection.
+/// Maximum alternatives of a selection.
 pub(super) const ALTERNATIVES: u64 = 1024;
 
-/// The operations of calls.
+/// The numbers of the operations that a call may request.
 pub(super) mod op {
     macro_rules! ops {
         ($($name:ident = $number:literal,)*) => {
@@ -26,7 +26,7 @@ pub(super) mod op {
     }
 }
 
-/// Returns the code and text of an error that the program gets; other errors end the run.
+/// Returns the code and the text of an error that the program receives. Any other error is returned, and ends the run.
 pub(super) fn code(error: Error) -> Result<(i64, String), Error> {
     Ok(match error {
         Error::Input(text) => (1, text),

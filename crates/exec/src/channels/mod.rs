@@ -1,10 +1,11 @@
-//! Channels of processes to a host's card: the calls of `go/nicety`, carried out by the commands of `nicety::commands`.
+//! Channels from processes of a host to its card. The package `go/nicety` makes the calls, and the commands of `nicety::commands`
+//! execute them.
 //!
 //! - `codes.rs`: numbers of `shim/channels.h`;
 //! - `calls.rs`: the calls.
 //!
-//! A goroutine is a thread of the host's program. One goroutine runs at a time: a reply lets it run until its next call. So goroutines
-//! change shared state in one order, that of the simulation.
+//! A goroutine is a thread of the host's program. One goroutine runs at a time: the reply to its call lets it run until its next
+//! call. So the simulation determines the order in which goroutines change shared state.
 
 mod calls;
 mod codes;
@@ -23,7 +24,7 @@ use std::rc::Rc;
 
 type Words = [u64; WORDS];
 
-/// Counts of a process that uses channels.
+/// The transfers of a process that uses channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) sends: u64,
@@ -39,13 +40,13 @@ pub(crate) struct Goroutines {
     turns: Rc<Turns>,
     rank: u32,
     program: Program,
-    /// Goroutines that nobody has waited for.
+    /// Goroutines that no call has waited for.
     threads: RefCell<BTreeMap<u64, Thread<()>>>,
     started: Cell<u64>,
-    /// Free host buffers for indirect messages, by the logarithm of their pages.
+    /// Free host buffers for indirect messages. The key is the logarithm of the buffer's length in pages.
     free: RefCell<BTreeMap<u32, Vec<u32>>>,
     failed: RefCell<Option<Error>>,
-    /// Notified after a failure of a goroutine.
+    /// The signal of a failed goroutine.
     failure: Signal,
     moved: Cell<Moved>,
 }
@@ -87,7 +88,7 @@ impl Goroutines {
         self.moved.get()
     }
 
-    /// Runs a process, with this first call, until its last goroutine has ended.
+    /// Serves the calls of a process, from its first call until its last goroutine has ended.
     pub(crate) async fn serve(self: Rc<Self>, first: u32) -> Result<(), Error> {
         if first != op::OPEN {
             return Err(written_over());
@@ -101,7 +102,7 @@ impl Goroutines {
         }
     }
 
-    /// Runs a goroutine until it ends.
+    /// Serves the calls of a goroutine until it ends.
     async fn goroutine(self: Rc<Self>, host: Host, number: u64) -> Result<(), Error> {
         let mut reply = WELL;
         loop {
@@ -128,7 +129,7 @@ impl Goroutines {
         }
     }
 
-    /// Lets a goroutine run until its next call. Returns the call, its words, and the time spent before it.
+    /// Lets a goroutine run until its next call. Returns the call, its words, and the CPU time that the goroutine took before it.
     fn resume(&self, number: u64, reply: &Reply) -> Result<(u32, Words, u64), Error> {
         self.reply(number, reply);
         match self.turns.next(self.rank)? {
@@ -146,7 +147,7 @@ impl Goroutines {
         self.turns.reply(self.rank, &told);
     }
 
-    /// Starts a goroutine, which runs once its starter waits in a call that takes time.
+    /// Starts a goroutine. It runs as soon as its starter waits in a call that takes virtual time.
     fn start(self: &Rc<Self>) -> u64 {
         let number = self.started.get() + 1;
         self.started.set(number);
@@ -162,7 +163,7 @@ impl Goroutines {
         number
     }
 
-    /// Ends the first goroutine, and the process after all others have ended.
+    /// Ends the first goroutine. When all other goroutines have ended, the process ends.
     async fn end(&self) -> Result<(), Error> {
         let first = || self.threads.borrow_mut().pop_first();
         while let Some((_, thread)) = first() {

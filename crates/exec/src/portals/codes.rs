@@ -1,9 +1,9 @@
-//! Numbers of `shim/portals4.h`, and their meanings.
+//! Constants of `shim/portals4.h`, and their meanings.
 
 use nicety::portals::{AckRequest, Atomic, AtomicOp, Datatype, List, SearchOp, StatusRegister};
 use nicety::{AttachError, CallError, Error};
 
-/// The return codes by their numbers.
+/// The return codes, in the order of their numbers.
 pub(crate) const CODES: [&str; 17] = [
     "PTL_OK",
     "PTL_FAIL",
@@ -23,18 +23,18 @@ pub(crate) const CODES: [&str; 17] = [
     "PTL_ABORTED",
     "PTL_IGNORED",
 ];
-/// Values for none or any, in place of a handle, an index, a rank or a time.
+/// Values that mean none or any, in place of a handle, an index, a rank or a time.
 pub(crate) const EQ_NONE: u64 = u64::MAX - 1;
 pub(crate) const CT_NONE: u64 = u64::MAX - 2;
 pub(crate) const ANY: u64 = u32::MAX as u64;
 pub(crate) const FOREVER: u64 = u32::MAX as u64;
 
-/// The reason why a call was not carried out.
+/// The reason for which a call failed.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It is refused: a code of [`CODES`], and the reason.
+    /// The call was refused. The first text is a code of [`CODES`], and the second is the reason.
     Refused(&'static str, String),
-    /// The run is over.
+    /// The run has failed.
     Failed(Error),
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn number(code: &str) -> i64 {
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         match error {
-            // The card's text begins with the code; a text without one reports an invalid argument.
+            // The text of the card begins with the code. A text without a code reports an invalid argument.
             Error::Input(text) | Error::Program(text) => {
                 let code = CODES.into_iter().find(|code| text.starts_with(&format!("{code}:")));
                 Stop::Refused(code.unwrap_or("PTL_ARG_INVALID"), text)
@@ -103,7 +103,7 @@ pub(crate) fn atomic(op: u64, datatype: u64) -> Result<Atomic, Stop> {
     Atomic::new(op, datatype).map_err(|error| Stop::Refused("PTL_ARG_INVALID", error.to_string()))
 }
 
-/// Returns options, if `of_bits` knows all of these bits.
+/// Returns the options of these bits. Refuses the call if `of_bits` does not know a bit.
 pub(crate) fn options<T>(bits: u64, of_bits: fn(u32) -> Option<T>, what: &str) -> Result<T, Stop> {
     let known = u32::try_from(bits).ok().and_then(of_bits);
     known.ok_or_else(|| {
@@ -118,7 +118,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../shim/portals4.h");
 
-    /// Returns the names of the header's enumeration from the first one on, in the order of their numbers.
+    /// Returns the names of an enumeration in the header, from name `first` on, in the order of their numbers.
     fn names(first: &str) -> Vec<&'static str> {
         let mut blocks = HEADER.split("enum {").map(str::trim_start);
         let block = blocks.find(|block| block.starts_with(first)).unwrap_or_else(|| panic!("{first}"));
@@ -126,7 +126,7 @@ mod tests {
         names.map(|name| name.split('=').next().unwrap().trim()).filter(|name| !name.is_empty()).collect()
     }
 
-    /// Returns the options of the header with this prefix, and their bits.
+    /// Returns the options with this prefix in the header, and their bits.
     fn bits(prefix: &str) -> Vec<(&str, u32)> {
         let lines = HEADER.lines().filter_map(|line| line.strip_prefix("#define ")?.strip_prefix(prefix));
         lines
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn options_are_those_of_the_header() {
-        // The process's library removes the options from bit `end` on, or they are refused.
+        // The library of the process removes options from bit `end` on. Options that it leaves are refused.
         let known = |prefix, end: u32| bits(prefix).into_iter().filter(move |(_, bit)| *bit < 1 << end);
         let entry: Vec<_> = known("PTL_ME_", 24).collect();
         assert_eq!(entry.len(), 16);
@@ -188,7 +188,7 @@ mod tests {
             assert!(ack(number).is_err() && list(number).is_err() && search(number).is_err());
             assert!(register(number).is_err() && atomic(number, 99).is_err());
         }
-        // Sums of swaps, and logical operators on fractions, do not exist.
+        // A sum with a swap does not exist, nor does a logical operator on floating-point numbers.
         assert!(atomic(AtomicOp::Lor as u64, Datatype::Float as u64).is_err());
         assert!(atomic(AtomicOp::Sum as u64, Datatype::Float as u64).is_ok());
     }

@@ -1,13 +1,13 @@
-//! Handles of a process: the kind of object, and the card's own number.
+//! Handles of a process. A handle has the kind of object, and the card's number of the object.
 
 use super::codes::{CT_NONE, EQ_NONE, Stop};
 use nicety::HpuMemoryId;
 use nicety::portals::{CtHandle, EqHandle, MdHandle, MeHandle};
 
-/// The position of the kind in a handle. `shim/portals.h` has the interface's kind, which is 1.
+/// The position of the kind in a handle. Kind 1 is the interface; `shim/portals.h` has this kind.
 const SHIFT: u32 = 60;
 
-/// An object of the card that can have a handle in a process.
+/// A type of object on the card for which a process can have handles.
 pub(crate) trait Object: Copy {
     const KIND: u64;
     const NAME: &'static str;
@@ -27,7 +27,7 @@ pub(crate) trait Object: Copy {
     }
 }
 
-/// Handlers that are attached.
+/// The number of attached handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attached(pub(crate) u32);
 
@@ -71,7 +71,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_handle_is_of_one_kind(number in any::<u64>()) {
-            // The interface's own handle has kind 1, and the handle for none kind 15.
+            // The handle of the interface has kind 1, and the handle that means none has kind 15.
             let kinds = [
                 MdHandle::of(number).is_ok(), MeHandle::of(number).is_ok(), EqHandle::of(number).is_ok(),
                 CtHandle::of(number).is_ok(), HpuMemoryId::of(number).is_ok(), Attached::of(number).is_ok(),

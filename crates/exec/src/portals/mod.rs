@@ -1,11 +1,11 @@
-//! Portals 4 for processes: the calls of `shim/portals*.c`, carried out by the Portals interface of a host's card.
+//! Portals 4 for processes. The files `shim/portals*.c` make the calls, and the Portals interface of a host's card executes them.
 //!
-//! - `wire.rs`: calls and outcomes as words, from the table of calls;
-//! - `codes.rs`: numbers of the header, and return codes;
+//! - `wire.rs`: the calls and outcomes of the table of calls, encoded in words;
+//! - `codes.rs`: constants of the header, and return codes;
 //! - `handles.rs`: handles of the card's objects;
 //! - `process.rs`: the memory of a process, which its card reads and writes in place;
-//! - `setup.rs`: calls without virtual time;
-//! - `posted.rs`: calls that are posted or waited for.
+//! - `setup.rs`: calls that take no virtual time;
+//! - `posted.rs`: calls that take virtual time: posts and waits.
 
 mod codes;
 mod handles;
@@ -28,7 +28,7 @@ use std::rc::Rc;
 use wire::{Call, Compute, Copied, Limits, Nothing, Number};
 pub(crate) use wire::{is_look, op};
 
-/// The most bytes of process memory per call: no card has that much HPU memory.
+/// Maximum bytes of process memory in a call. No card has as much HPU memory.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The transfers of a process.
@@ -36,24 +36,24 @@ const MOST_BYTES: u64 = 64 << 20;
 pub(crate) struct Moved {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
-    /// Messages that have matched an entry of its own.
+    /// Messages of other processes that matched an entry of this process.
     pub(crate) matched: u64,
 }
 
-/// Whether events and counts report the operations of a memory descriptor.
+/// Whether a memory descriptor reports its operations by events and by counts.
 #[derive(Clone, Copy)]
 struct Reporting {
     by_events: bool,
     by_counts: bool,
 }
 
-/// The objects of an interface that its end frees.
+/// The objects of an interface. They are freed when the interface is closed.
 #[derive(Default)]
 struct Objects {
     entries: Vec<MeHandle>,
     descriptors: BTreeMap<MdHandle, Reporting>,
     queues: Vec<EqHandle>,
-    /// Counters, with the value that the process last saw.
+    /// Counters, each with the value that the process has last read.
     counters: BTreeMap<CtHandle, CtEvent>,
     table: Vec<u32>,
     pieces: Vec<HpuMemoryId>,
@@ -65,24 +65,24 @@ pub(crate) struct Interface {
     host: Host,
     turns: Rc<Turns>,
     rank: u32,
-    /// The time of a look at a counter.
+    /// The virtual time of a look at a counter.
     look: Duration,
-    /// The start of the process's failed looks.
+    /// The start of the first of the process's failed looks.
     failed_looks: Cell<Option<Time>>,
-    /// Whether commands with counters or descriptors may be in flight without an answer.
+    /// Whether commands that name counters or descriptors may be in flight. The card does not answer them.
     commands: Cell<bool>,
     portals: OnceCell<Portals>,
     is_open: Cell<bool>,
     objects: RefCell<Objects>,
     notes: Notes,
     moved: Cell<Moved>,
-    /// Host memory in place of copies.
+    /// Two buffers of the host, which stand for the process's memory in copies.
     copied: RefCell<Option<(Buffer, Buffer)>>,
 }
 
 type Words = [u64; WORDS];
 
-/// Returns the result of a wait that was given up.
+/// Returns the result of a wait that ended before a counter reached its value.
 pub(crate) fn not_reached() -> i64 {
     number("PTL_CT_NONE_REACHED")
 }
@@ -105,7 +105,7 @@ impl Interface {
         }
     }
 
-    /// Returns the transfers so far.
+    /// Returns the transfers of the process so far.
     pub(crate) fn moved(&self) -> Moved {
         let matched = self.portals.get().map_or(0, |portals| {
             let statistics = portals.card().statistics();
@@ -114,7 +114,7 @@ impl Interface {
         Moved { matched, ..self.moved.get() }
     }
 
-    /// Returns the error if the card could not reach memory of the process.
+    /// Returns the error if the card could not access memory of the process.
     pub(crate) fn missed(&self) -> Option<Error> {
         self.notes.missed.borrow().clone().map(Error::Program)
     }
@@ -124,7 +124,7 @@ impl Interface {
         &self.notes
     }
 
-    /// Carries out a call, and returns the number of its return code.
+    /// Executes a call, and returns the number of its return code.
     pub(crate) async fn call(&self, op: u32) -> Result<i64, Error> {
         if !is_look(op) {
             self.failed_looks.set(None);
@@ -146,7 +146,7 @@ impl Interface {
         }
     }
 
-    /// Carries out a call, if there is one of its number, and returns the words of its outcome.
+    /// Executes a call, and returns the words of its outcome. Refuses a call with an unknown number.
     async fn carry_out(&self, call: Option<Call>) -> Result<Words, Stop> {
         match call {
             Some(Call::Barrier(_)) => {
@@ -175,7 +175,7 @@ impl Interface {
                 "there is no such call: the process has another version of the library",
             ));
         };
-        // A freed object must exist until the commands that name it reach the card.
+        // An object must exist until commands that name it have reached the card, even if the process has freed it.
         if matches!(call, Call::CtFree(_) | Call::MdRelease(_) | Call::NiFini(_)) && self.commands.take() {
             portals.atomic_sync().await?;
         }
@@ -211,7 +211,7 @@ impl Interface {
         })
     }
 
-    /// Frees the interface's objects, except those in use (`PtlNIFini`). Use-once entries free themselves.
+    /// Frees the objects of the interface, except those in use (`PtlNIFini`). Use-once entries free themselves.
     async fn close(&self, portals: &Portals) {
         self.is_open.set(false);
         let objects = self.objects.take();
@@ -227,7 +227,7 @@ impl Interface {
         objects.pieces.into_iter().for_each(|piece| drop(card.hpu_free(piece)));
     }
 
-    /// Returns bytes of the process.
+    /// Reads bytes from the memory of the process.
     fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Stop> {
         let none = || Stop::invalid("the rank has no process");
         let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
@@ -249,16 +249,16 @@ impl Interface {
         text.map(Some).map_err(|_| Stop::invalid("a name that is not UTF-8"))
     }
 
-    /// Returns the address in the host's memory of an address of the process.
+    /// Returns the address in host memory that stands for an address of the process, and the length.
     fn place(start: u64, length: u64) -> Result<(u64, u64), Stop> {
         if start >= nicety::PROCESS_BYTES {
             return Err(Stop::invalid("an address that no process has"));
         }
-        // A descriptor of all memory ends with the process's addresses.
+        // A descriptor of all memory ends at the last address of the process.
         Ok((PROCESS_ADDRESSES + start, length.min(nicety::PROCESS_BYTES - start)))
     }
 
-    /// Takes the time of copying bytes.
+    /// Takes the virtual time of a copy of `bytes` bytes.
     async fn copy(&self, bytes: u64) -> Result<(), Stop> {
         let room = self.copied.take().filter(|(from, _)| from.len() >= bytes);
         let (from, to) = match room {
@@ -272,7 +272,7 @@ impl Interface {
         Ok(done?)
     }
 
-    /// Records the end of a look that began at this time.
+    /// Records the end of a look at a counter that began at `begun`.
     async fn looked(&self, portals: &Portals, begun: Time, found: bool) {
         if found {
             return self.failed_looks.set(None);
@@ -285,7 +285,7 @@ impl Interface {
         self.turns.lap(self.rank, Part::Waits);
     }
 
-    /// Counts an operation of `bytes` bytes.
+    /// Counts an operation that transfers `bytes` bytes.
     fn count(&self, bytes: u64) {
         let Moved { operations, bytes: before, matched } = self.moved.get();
         self.moved.set(Moved { operations: operations + 1, bytes: before + bytes, matched });

@@ -1,4 +1,4 @@
-//! Calls of Portals that are posted or waited for: they take virtual time.
+//! Calls of Portals that take virtual time: posts and waits.
 
 use super::codes::{self, ANY, FOREVER, Stop, atomic, options};
 use super::handles::{Attached, Object, counter};
@@ -11,11 +11,11 @@ use nicety::portals::{
 };
 use nicety::{Duration, HpuMemoryId, NodeId, PROCESS_ADDRESSES, Portals};
 
-/// The most queues or counters of one poll.
+/// Maximum queues or counters in one poll.
 const MOST_POLLED: u64 = 1 << 16;
 const PS_PER_MS: u64 = 1_000_000_000;
 
-/// Returns the match entry of an append or a search.
+/// Returns the match entry that the arguments of an append or a search describe.
 macro_rules! entry_of {
     ($asked:ident) => {{
         let (start, length) = Interface::place($asked.start, $asked.length)?;
@@ -42,7 +42,7 @@ macro_rules! entry_of {
     }};
 }
 
-/// Returns the put of an operation.
+/// Returns the put that the arguments of an operation describe.
 macro_rules! put_of {
     ($asked:ident, $ack:expr) => {
         PutRequest {
@@ -60,7 +60,7 @@ macro_rules! put_of {
     };
 }
 
-/// Returns an operation that fetches.
+/// Returns the fetching operation that the arguments of a call describe.
 macro_rules! fetch_of {
     ($asked:ident, $operand:expr) => {
         FetchRequest {
@@ -74,7 +74,7 @@ macro_rules! fetch_of {
 }
 
 impl Interface {
-    /// Carries out a call that takes virtual time, and returns the words of its outcome.
+    /// Executes a call that takes virtual time, and returns the words of its outcome.
     pub(super) async fn post(&self, portals: &Portals, call: Call) -> Result<Words, Stop> {
         match call {
             Call::NiFini(_) => self.close(portals).await,
@@ -113,7 +113,7 @@ impl Interface {
         Ok(Nothing {}.into())
     }
 
-    /// Posts a change of a counter, or an operation.
+    /// Posts an operation, or a change of a counter.
     async fn post_command(&self, portals: &Portals, call: &Call) -> Result<(), Stop> {
         match call {
             Call::CtCancel(asked) => {
@@ -142,7 +142,7 @@ impl Interface {
         }
     }
 
-    /// Posts an operation, now or triggered.
+    /// Posts an operation. It starts now, or when a counter triggers it.
     async fn post_operation(&self, portals: &Portals, call: &Call) -> Result<(), Stop> {
         macro_rules! posting {
             ($asked:ident) => {
@@ -176,7 +176,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Returns the counter and the value of a change, which may be in flight without an answer.
+    /// Returns the counter and the value of a change. The card does not answer the change, which may be in flight.
     fn change(&self, ct: u64, success: u64, failure: u64) -> Result<(CtHandle, CtEvent), Stop> {
         let ct = CtHandle::of(ct)?;
         self.commands.set(true);
@@ -204,7 +204,7 @@ impl Interface {
 
     async fn ct_wait(&self, portals: &Portals, ct: u64, test: u64) -> Result<Count, Stop> {
         let ct = self.own(CtHandle::of(ct)?)?;
-        // Failures are counted, and the process reads the counts.
+        // A failure is counted, and the process reads the counts.
         if let Err(error) = portals.ct_wait(ct, test).await
             && portals.ct_get(ct).failure == 0
         {
@@ -232,7 +232,7 @@ impl Interface {
             .map_err(|error| Stop::invalid(&format!("{length} bytes at {to:#x} of the process: {error}")))
     }
 
-    /// Returns the acknowledgement of an operation: only one that its descriptor can report has an effect.
+    /// Returns the acknowledgement that an operation requests. It is none if the operation's descriptor cannot report it.
     fn ack(&self, ack: u64, md: u64) -> Result<AckRequest, Stop> {
         let asked = codes::ack(ack)?;
         let told = self.objects.borrow().descriptors.get(&MdHandle::of(md)?).copied();
@@ -245,7 +245,7 @@ impl Interface {
         })
     }
 
-    /// Checks that a counter is the process's own.
+    /// Checks that a counter belongs to the process.
     fn own(&self, ct: CtHandle) -> Result<CtHandle, Stop> {
         match self.objects.borrow().counters.contains_key(&ct) {
             true => Ok(ct),
@@ -253,12 +253,12 @@ impl Interface {
         }
     }
 
-    /// Returns the value that the process had seen of a counter, and records the new one.
+    /// Records the value of a counter that the process now reads, and returns the value that it has read before.
     fn seen(&self, ct: CtHandle, value: CtEvent) -> CtEvent {
         self.objects.borrow_mut().counters.insert(ct, value).unwrap_or_default()
     }
 
-    /// Returns handles or numbers from the process's memory.
+    /// Reads handles or numbers from the memory of the process.
     fn handles(&self, address: u64, count: u64) -> Result<Vec<u64>, Stop> {
         if count > MOST_POLLED {
             return Err(Stop::invalid("more than 65536 of them"));
@@ -276,7 +276,7 @@ impl Interface {
     }
 }
 
-/// Returns the limit of a wait, from milliseconds.
+/// Returns the time limit of a wait, given in milliseconds; `None` if it is unlimited.
 fn limit(ms: u64) -> Option<Duration> {
     (ms != FOREVER).then(|| Duration::from_ps(ms.saturating_mul(PS_PER_MS)))
 }

@@ -1,4 +1,4 @@
-//! The memory of a process as its host's: a card reads and writes it in place.
+//! Makes the memory of a process available as host memory. A card reads and writes it in place.
 
 use crate::memory;
 use nicety::ProcessBytes;
@@ -6,20 +6,20 @@ use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 
-/// The first range that could not be read or written.
+/// A text about the first range that could not be read or written.
 pub(crate) type Missed = Rc<RefCell<Option<String>>>;
 
-/// Called after a write to the process, with address and bytes.
+/// Called after a write into the process, with the address and the number of bytes.
 pub(crate) type OnWrite = Box<dyn Fn(u64, usize)>;
 
-/// Notes about the memory of a process.
+/// Notes about accesses to the memory of a process.
 #[derive(Clone, Default)]
 pub(crate) struct Notes {
     pub(crate) missed: Missed,
     pub(crate) wrote: Rc<OnceCell<OnWrite>>,
 }
 
-/// A process, by its number.
+/// A process, by its process id.
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) rank: u32,

@@ -1,4 +1,4 @@
-//! Set-up calls of Portals, without virtual time.
+//! Set-up calls of Portals, which take no virtual time.
 
 use super::codes::{ANY, Stop, options, register};
 use super::handles::{Attached, Object, counter, queue};
@@ -9,7 +9,7 @@ use nicety::spin::Card;
 use nicety::{ApplicationId, Attach, HandlerNames, HpuMemoryId, Portals, State};
 
 impl Interface {
-    /// Carries out a set-up call and returns its result, 0 if it has none; `None` for other calls.
+    /// Executes a set-up call. Returns its result, which is 0 if the call has none. Returns `None` for a call that is not set-up.
     pub(super) fn set_up(&self, portals: &Portals, call: &Call) -> Result<Option<u64>, Stop> {
         let card = portals.card();
         let mut objects = self.objects.borrow_mut();
@@ -69,7 +69,7 @@ impl Interface {
         }))
     }
 
-    /// Loads handlers from the file that the process names.
+    /// Loads handlers from a file that the process names, and attaches them.
     fn attach(&self, portals: &Portals, asked: &AskedAttach) -> Result<Attached, Stop> {
         let path =
             self.text(asked.program, asked.program_bytes)?.ok_or_else(|| Stop::invalid("no program"))?;
@@ -136,7 +136,7 @@ impl Objects {
     }
 }
 
-/// Adds the name of a call's file to an error.
+/// Adds the name of a file to the error of a call.
 fn in_file(path: &str, stop: Stop) -> Stop {
     match stop {
         Stop::Refused(code, why) => Stop::Refused(code, format!("{path}: {why}")),

@@ -1,4 +1,4 @@
-//! Calls and outcomes as words, from the table of calls.
+//! The calls and outcomes of the table of calls, encoded in words.
 
 use super::Words;
 
@@ -7,7 +7,7 @@ macro_rules! wire {
         outcomes: { $($outcome:ident { $($word:ident),* })* }
         calls: { $($op:ident $call:ident { $($field:ident: $_type:ident),* } -> $_told:ident [$($_functions:tt)*];)* }
     ) => {
-        /// The calls, in the order of their numbers.
+        /// The calls by name. Their values are their numbers.
         enum Op {
             $($call),*
         }
@@ -31,7 +31,7 @@ macro_rules! wire {
         }
 
         impl Call {
-            /// Returns the call of a number; none if there is no such call.
+            /// Returns the call with this number; `None` if there is no such call.
             pub(crate) fn of(number: u32, words: &Words) -> Option<Call> {
                 let mut words = words.iter().copied();
                 let mut word = || words.next().expect("a call has fewer words");
@@ -63,7 +63,7 @@ macro_rules! wire {
 
 nicety::portals_calls!(wire);
 
-/// Returns whether a call looks for something that may not be there.
+/// Returns whether a call checks for something that may not be there.
 pub(crate) const fn is_look(number: u32) -> bool {
     matches!(number, op::CT_GET | op::EQ_GET | op::CT_POLL | op::EQ_POLL)
 }

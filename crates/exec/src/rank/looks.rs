@@ -1,4 +1,4 @@
-//! Looks of a process that find nothing, and the text of its waits.
+//! Looks of a process that find nothing, and the description of a process's waits.
 
 use super::receives::whose;
 use super::{Course, LIBRARY_CORES, Program};
@@ -8,7 +8,7 @@ use crate::spent::Part;
 use nicety::{Duration, Time};
 
 impl Program {
-    /// Computes, for a look or for other work.
+    /// Takes CPU time on the host, for a look (`is_look`) or for other work.
     pub(super) async fn computes_for_looks(&self, duration: Duration, is_look: bool) {
         if is_look {
             self.turns.looks(self.rank);
@@ -16,8 +16,8 @@ impl Program {
         self.host.compute(duration).await;
     }
 
-    /// A look, after `counted` looks that the process has counted itself. If further ones certainly follow, all looks until one finds
-    /// something, or no event is left.
+    /// Executes a look. The process has counted `counted` looks by itself before. If further looks certainly follow, executes all
+    /// of them, until one finds something or no event is left.
     pub(super) async fn looks(
         &self,
         (course, counted): (&mut Course, u64),
@@ -50,8 +50,8 @@ impl Program {
         }
     }
 
-    /// The looks that follow a failed one, if they are known to follow. Each has its usual cost, and all but the last find nothing. If they
-    /// depend on other work of the host, they are made one by one. The time until the last one belongs to `part`.
+    /// Executes the looks that certainly follow a failed look. Each has its usual cost, and only the last one finds something. If
+    /// other work of the host affects them, they are simulated one by one. The time until the last one belongs to `part`.
     async fn looks_on(&self, (since, part): (Time, Part), finds: impl Fn() -> bool) {
         let cores = LIBRARY_CORES + self.places.on_host() as usize;
         loop {
@@ -76,7 +76,7 @@ impl Program {
         }
     }
 
-    /// Takes the rest of a look that began `over_ps` ago.
+    /// Waits for the rest of a look that began `over_ps` picoseconds ago.
     async fn rest_of_look(&self, over_ps: u64) {
         self.computes_for_looks(Duration::from_ps(self.poll.ps() - over_ps), true).await;
         self.turns.lap(self.rank, Part::Looks);

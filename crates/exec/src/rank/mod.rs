@@ -1,4 +1,4 @@
-//! A process as the program of a host: its calls, carried out by the host's card.
+//! A process as the program of a host. The host's card executes the calls of the process.
 
 mod looks;
 mod receives;
@@ -26,7 +26,8 @@ use std::rc::Rc;
 use untagged::Untagged;
 use window::Window;
 
-/// Cores that the library of a process may take at a time. With fewer free, a process that looks may keep a core from it.
+/// Number of cores that the library of a process may need at a time. If fewer are free, looks of the process may compete with the
+/// library for a core.
 const LIBRARY_CORES: usize = 4;
 
 /// The counts of a process.
@@ -50,23 +51,23 @@ pub(crate) struct Program {
     tasks: Tasks,
     stand_ins: StandIns,
     ended: Rc<Completions>,
-    /// Messages that a peek has claimed, by its context.
+    /// Messages that probes have claimed. The key is the context of the probe.
     claimed: RefCell<BTreeMap<u64, (ArrivedMessage, StandIn)>>,
-    /// The last look for a message, if it failed and only looks followed.
+    /// The last probe, if it failed and the process has only looked since then.
     peeks: RefCell<Option<Receive>>,
-    /// Sends that have not ended, by number.
+    /// Sends that have not ended, by their numbers.
     sending: RefCell<BTreeMap<u64, Send>>,
-    /// Posted receives, by number.
+    /// Posted receives, by their numbers.
     posted: RefCell<BTreeMap<u64, Posted>>,
     untagged: Untagged,
-    /// Receives that wait for an entry of the card.
+    /// Receives that wait for a free match entry of the card.
     queued: RefCell<VecDeque<Receive>>,
     numbers: Cell<u64>,
     counts: RefCell<Counts>,
     portals: Interface,
     rma: Rma,
     goroutines: Rc<Goroutines>,
-    /// Whether the process waits for the end of the run.
+    /// Whether the process waits until the run ends.
     waits_for_end: Cell<bool>,
 }
 
@@ -77,17 +78,18 @@ struct Posted {
     memory: Held,
 }
 
-/// Memory of a receive, until its message has been copied or it is cancelled.
+/// Memory of a receive. It is given back when the message has been copied, or the receive is cancelled.
 type Held = Rc<Cell<Option<StandIn>>>;
 
-/// An arrived message, and the data sent with it.
+/// An arrived message, and the data that its sender added for the completion.
 #[derive(Clone, Copy)]
 struct ArrivedMessage {
     received: Received,
     with: Option<CompletionData>,
 }
 
-/// A probe that another one follows: its start, the end of the quiet time known then, the time since the probe before it, and calls.
+/// A failed probe. It has the probe's start, and the time until which no event was expected then. `period` is the time since the
+/// start of the previous probe, and `calls` counts calls.
 struct Probing {
     begun: Time,
     quiet_until: Time,
@@ -95,25 +97,25 @@ struct Probing {
     calls: u64,
 }
 
-/// The state of a process between its calls.
+/// The state of a process that lasts from call to call.
 #[derive(Default)]
 struct Course {
-    /// The start of its failed looks, and of its failed looks for messages.
+    /// The start of the process's failed looks, and the start of its failed probes.
     polls_since: Option<Time>,
     peeks_since: Option<Time>,
-    /// Its last probe that another one follows.
+    /// The last failed probe.
     probing: Option<Probing>,
-    /// Receives from before the start of all.
+    /// Receives that the process posted before all processes had started.
     early: Vec<Receive>,
-    /// The time since its last reply that has been processed, and the total that is still to be charged.
+    /// The process's own time since its last reply that has been added up, and the sum that its host must still compute.
     charged_ps: u64,
     owed_ps: u64,
-    /// The same for the looks that it has counted itself.
+    /// The same for the looks that the process has counted by itself.
     charged_looks: u32,
     owed_looks: u32,
-    /// The quiet time and looks of its last reply.
+    /// The quiet time and number of looks that the last reply gave the process.
     quiet: Quiet,
-    /// The start of its wait for the end of all others, and its times until then.
+    /// The start of the process's wait for the end of all others, and the division of its time until then.
     ends: Option<(Time, Spent)>,
 }
 
@@ -124,7 +126,7 @@ fn written_over(call: Call) -> Error {
     ))
 }
 
-/// Returns the error if several processes of a host call for a resource that the card has once.
+/// Returns the error if several processes of a host use a resource that the card has only once.
 fn shared(call: Call) -> Error {
     let what = if matches!(call, Call::Portals(_)) { "a Portals interface" } else { "channels" };
     Error::Input(format!(
@@ -133,7 +135,7 @@ fn shared(call: Call) -> Error {
 }
 
 impl Program {
-    /// Creates the program of the next rank, which is on this host.
+    /// Creates the program of the next rank, which runs on this host.
     pub(crate) fn new(
         host: &Host,
         (turns, places): (&Rc<Turns>, Places),
@@ -174,14 +176,14 @@ impl Program {
         Counts {
             sends: counts.sends + moved.operations + channels.sends,
             bytes: counts.bytes + moved.bytes + channels.bytes,
-            // The card has matched each message of MPI, too.
+            // The card has also matched each message of MPI.
             receives: counts.receives.max(moved.matched) + channels.receives,
             calls: counts.calls + channels.calls,
             ..counts
         }
     }
 
-    /// Handles the end of the run: ends a process that waits for it. Returns an error if the card could not reach its memory.
+    /// Ends a process that waits for the end of the run. Returns an error if the card could not access memory of the process.
     pub(crate) fn over(&self) -> Result<(), Error> {
         if self.waits_for_end.take() {
             self.turns.reply(self.rank, &Reply { now_ps: self.host.now().ps(), ..Reply::default() });
@@ -189,7 +191,7 @@ impl Program {
         self.portals.missed().map_or(Ok(()), Err)
     }
 
-    /// Runs until the process closes the network.
+    /// Serves the process until it closes the network.
     pub(crate) async fn run(self: Rc<Self>) -> Result<(), Error> {
         self.host.match_in_library(self.places.pairs())?;
         let mut course = Course::default();
@@ -201,7 +203,7 @@ impl Program {
         ended
     }
 
-    /// Returns the time, and the shares of the process's time.
+    /// Returns the virtual time, and the division of the process's time.
     fn now(&self) -> (Time, Spent) {
         (self.host.now(), self.turns.spent(self.rank))
     }
@@ -228,7 +230,7 @@ impl Program {
             };
             let (result, completions) = self.carry_out(call, spent, course).await?;
             if call == Call::Portals(op::FINI) {
-                // Its memory must exist until no message can arrive.
+                // The memory of the process must exist until no message can arrive.
                 self.waits_for_end.set(true);
                 return Ok(());
             }
@@ -249,14 +251,14 @@ impl Program {
         }
     }
 
-    /// Returns the numbers of its operations that have not ended: sends and accesses, and receives.
+    /// Returns the numbers of operations that have not ended: first sends and accesses, then receives.
     fn under_way(&self) -> [u32; 2] {
         let sends = self.sending.borrow().len() + self.rma.pending();
         let receives = self.posted.borrow().len() + self.queued.borrow().len();
         [sends, receives].map(|count| u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    /// Records the looks that the process has counted itself since its last reply.
+    /// Records the looks that the process has counted by itself since its last reply.
     fn note_looks(&self, course: &mut Course) {
         let looks = self.turns.pages.looks(self.rank);
         let looks = looks.min(course.quiet.looks);
@@ -268,7 +270,7 @@ impl Program {
         self.counts.borrow_mut().calls += u64::from(more);
     }
 
-    /// Returns the looks that a process may count itself, since they find nothing.
+    /// Returns the time and the number of looks that the process may count by itself, since these looks find nothing.
     fn quiet(&self, course: &Course) -> Quiet {
         if self.ended.is_woken() || !self.turns.have_started() || course.owed_ps > 0 {
             return Quiet::default();
@@ -278,7 +280,8 @@ impl Program {
         Quiet { until_ps: until.ps(), looks: u32::try_from(looks).unwrap_or(u32::MAX) }
     }
 
-    /// Carries out a call; `spent_ps` is the process's own time since its last reply. Returns the result, and completions.
+    /// Executes a call. `spent_ps` is the time that the process has taken by itself since its last reply. Returns the result, and
+    /// completions.
     async fn carry_out(
         self: &Rc<Self>,
         call: Call,
@@ -300,7 +303,7 @@ impl Program {
                 _ => self.turns.starts(self.rank, call.is_look()).await,
             }
             if !self.turns.have_started() {
-                // The number of looks depends on this machine.
+                // The number of these looks depends on the real time of the start.
                 self.counts.borrow_mut().calls -= u64::from(call.is_look());
                 return Ok((0, Vec::new()));
             }
@@ -314,8 +317,8 @@ impl Program {
         }
     }
 
-    /// Does what is due before a call: early receives, and the process's own time and looks. Returns the looks that it has counted itself
-    /// while nothing was in flight.
+    /// Executes what is due before a call: early receives, and the time and looks of the process itself. Returns the number of
+    /// looks that the process has counted while nothing was in flight.
     async fn catch_up(self: &Rc<Self>, call: Call, course: &mut Course) -> Result<u64, Error> {
         for receive in course.early.drain(..) {
             self.post_receive(receive).await?;
@@ -343,7 +346,7 @@ impl Program {
         Ok(if course.quiet.until_ps == Time::MAX.ps() { looks.into() } else { 0 })
     }
 
-    /// Carries out a call for which nothing else is due. The process has counted looks itself.
+    /// Executes a call, after `catch_up`. The process has counted `counted` looks by itself before.
     async fn perform(
         self: &Rc<Self>,
         call: Call,
@@ -385,14 +388,14 @@ impl Program {
             Call::Portals(_) | Call::Channels(_) if self.places.are_shared() => return Err(shared(call)),
             Call::Portals(op::CT_AWAIT) => self.await_count().await?,
             Call::Portals(op) => self.portals.call(op).await?,
-            // The first call of a process with goroutines, which charge their time themselves.
+            // The first call of a process with goroutines. Goroutines account for their time themselves.
             Call::Channels(_) | Call::Back | Call::Posted | Call::End => 0,
             Call::Unknown(_) => return Err(written_over(call)),
         };
         Ok((result, completions))
     }
 
-    /// Looks at counters, or waits for them.
+    /// Executes a look at counters, or waits for them.
     async fn count(&self, count: Count, looks: (&mut Course, u64)) -> i64 {
         let Count { kinds, done, failed, ps } = count;
         let sum = (kinds, done, failed);
@@ -400,7 +403,7 @@ impl Program {
         let finds = || self.ended.has_counted_before(sum) || self.ended.is_found();
         match ps {
             0 => self.looks(looks, finds, Follows::Unknown).await,
-            // The process may be released when no event is left.
+            // The wait may end early, because no event is left.
             ANY => {
                 while !has() {
                     self.wait(ps, has).await;
@@ -412,7 +415,7 @@ impl Program {
         0
     }
 
-    /// Records the start of an access to registered memory, and returns the process.
+    /// Records the start of an access to registered memory. Returns the id of the process.
     fn accesses(&self, access: &Access) -> Option<u32> {
         self.ended.logged(Log::accesses);
         let mut counts = self.counts.borrow_mut();
@@ -421,7 +424,7 @@ impl Program {
         self.turns.pages.process(self.rank)
     }
 
-    /// Waits for a count, or until there is a completion for the process.
+    /// Waits until a count is reached, or the process has a completion.
     async fn await_count(&self) -> Result<i64, Error> {
         let signal = self.turns.signal(self.rank);
         let come = signal.wait_until(|| self.ended.is_woken());
@@ -443,7 +446,7 @@ impl Program {
         nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;
     }
 
-    /// Starts a task beside the process; its failure ends the process's program.
+    /// Starts a task that runs beside the process. Its failure ends the process's program.
     pub(crate) fn start<F>(self: &Rc<Self>, task: impl FnOnce(Host) -> F)
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -460,12 +463,12 @@ impl Program {
         });
     }
 
-    /// Returns a byte of the host's memory, for the library's own messages.
+    /// Returns a byte of host memory, for messages of the library itself.
     pub(crate) fn byte(&self) -> Result<Buffer, Error> {
         Ok(self.stand_ins.any(1)?.part)
     }
 
-    /// Sends a byte of the library's own to a host.
+    /// Sends a byte to a host, as a message of the library itself.
     pub(crate) async fn send_byte(&self, host: &Host, to: u32, tag: u64) -> Result<(), Error> {
         let stand_in = self.stand_ins.any(1)?;
         host.send(&stand_in.part, to, tag).await?;
@@ -484,7 +487,8 @@ impl Program {
 
     fn send(self: &Rc<Self>, send: Send) -> Result<i64, Error> {
         let has_data = send.flags & flag::DATA != 0;
-        // In a word of the card's own, if it has one for a long message.
+        // The data goes in front of the message's bytes. A card that has pages carries the data of a long message in a field of
+        // its own.
         let head = if has_data && !self.stand_ins.has_pages(send.bytes) { DATA_BYTES } else { 0 };
         let mut bytes = if send.flags & flag::INLINE == 0 {
             memory::bytes(self.process()?, head as usize, send.address, send.bytes)

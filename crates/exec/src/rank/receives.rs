@@ -1,4 +1,4 @@
-//! Receives of a process, its probes for messages, and cancelled receives.
+//! Receives of a process, probes for messages, and cancellation of receives.
 
 use super::{ArrivedMessage, Course, Posted, Probing, Program, StandIn};
 use crate::memory;
@@ -10,10 +10,10 @@ use nicety::{Duration, Error, Host, PendingRecv, Received, Tags, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// FI_ETRUNC of libfabric.
+/// The error number FI_ETRUNC of libfabric.
 const TRUNCATED: i32 = 265;
 impl Program {
-    /// Returns the host and the tags of the messages that a receive takes.
+    /// Returns the host and the card's tags of the messages that a receive takes.
     fn wanted(&self, receive: &Receive) -> (Option<u32>, Tags) {
         let from = rank_or_any(receive.from);
         let tags = match receive.flags & flag::UNTAGGED {
@@ -26,12 +26,12 @@ impl Program {
         (from.map(|rank| self.places.host(rank)), self.places.wanted(from, self.rank, tags))
     }
 
-    /// Returns a message with a rank as its source.
+    /// Returns the message with its sender's rank, in place of the host, as its source.
     const fn of_rank(&self, received: Received) -> Received {
         Received { source: self.places.source(received.source, received.tag), ..received }
     }
 
-    /// Posts a receive on the host, into this memory.
+    /// Posts a receive on the host, into the memory `stand_in`.
     pub(super) async fn post(
         &self,
         host: &Host,
@@ -42,7 +42,7 @@ impl Program {
         host.post_recv_matching(&own.part, from, tags).await
     }
 
-    /// Copies an arrived message into the process, and returns its completion.
+    /// Copies an arrived message into the process, and returns the completion of its receive.
     pub(super) fn bring(
         &self,
         ArrivedMessage { received, with }: ArrivedMessage,
@@ -53,7 +53,7 @@ impl Program {
         let head = with.map_or(0, |with| with.head);
         let sent = received.length - head.min(received.length);
         let bytes = sent.min(room).min(own.part.len().saturating_sub(head));
-        // If messages share memory, the next one may have overwritten the header data of this one.
+        // If several messages share the memory, the next message may have overwritten the header data of this one.
         let data = match with {
             Some(with) if head == 0 || self.stand_ins.has_pages(own.part.len()) => with.data,
             Some(_) => u32::from_le_bytes(own.part.read(0, DATA_BYTES).try_into().expect("four bytes")),
@@ -119,17 +119,17 @@ impl Program {
         Ok(0)
     }
 
-    /// Posts receives that have waited for entries of the card.
+    /// Posts receives that waited for match entries of the card.
     async fn post_queued(self: &Rc<Self>) -> Result<(), Error> {
         while !self.window.is_full() {
             let Some(receive) = self.queued.borrow_mut().pop_front() else { break };
-            // Boxed, since the task would contain itself.
+            // Boxed, because the task would otherwise contain itself.
             Box::pin(self.receive(receive)).await?;
         }
         Ok(())
     }
 
-    /// Waits for the message of a receive; `op` is its operation in the log.
+    /// Waits for the message of a receive. `op` is the receive's operation in the log.
     pub(super) async fn arrived(
         self: &Rc<Self>,
         host: &Host,
@@ -148,7 +148,7 @@ impl Program {
         Ok(ArrivedMessage { received, with })
     }
 
-    /// Probes for an unexpected message, which then stays, is claimed for the caller, or is discarded.
+    /// Probes for an unexpected message. A message that is found stays, is claimed for a later receive, or is discarded.
     pub(super) async fn peek(self: &Rc<Self>, peek: Receive, course: &mut Course) -> Result<i64, Error> {
         let (from, tags) = self.wanted(&peek);
         if peek.flags & flag::REPEATS != 0 {
@@ -196,7 +196,7 @@ impl Program {
         }
         let mut op = None;
         if peek.flags & (flag::CLAIM | flag::DISCARD) != 0 {
-            // It is the first one of its source and tag, so this receive takes it.
+            // This message is the first one of its source and tag, so this receive takes it.
             let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
             let stand_in = self.stand_ins.any(completion.bytes + DATA_BYTES)?;
             let pending = self.post(&self.host, &exactly, &stand_in).await?;
@@ -212,8 +212,8 @@ impl Program {
         Ok(0)
     }
 
-    /// Skips probes that end before the next event, since they find nothing. If the last two probes took the same time and no event came
-    /// between, the next ones take it, too. All but the last of them are charged at once.
+    /// Skips probes that end before the next event, since they find nothing. This requires that the last two probes took the same
+    /// time and that no event occurred between them. All skipped probes but the last are charged at once.
     async fn skip_probes(&self, course: &mut Course) {
         let (now, quiet_until) = (self.host.now(), self.host.quiet_until());
         let calls = self.counts.borrow().calls;
@@ -252,7 +252,7 @@ impl Program {
         Ok(0)
     }
 
-    /// Cancels a receive without a message; an arrived message is received.
+    /// Cancels a receive, if it has no message. An arrived message is received.
     pub(super) async fn cancel(self: &Rc<Self>, context: u64) -> Result<i64, Error> {
         let find = |(number, own): (&u64, &Posted)| {
             (own.receive.context == context).then(|| (*number, own.pending.clone()))
@@ -292,7 +292,7 @@ impl Program {
     }
 }
 
-/// Returns the sender and the tags of the messages that a receive takes.
+/// Describes the sender and the tags of the messages that a receive takes.
 pub(super) fn whose(receive: &Receive) -> String {
     let from = rank_or_any(receive.from).map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
     match receive.flags & flag::UNTAGGED {

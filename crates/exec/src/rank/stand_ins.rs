@@ -1,24 +1,25 @@
-//! Host memory in place of a process's, for the bytes of messages in flight.
+//! Host memory for the bytes of messages in flight. It stands for the memory of the process.
 //!
-//! Cards with RDMA cache a few address translations, so the pages of a message matter. A program that reuses one buffer uses the same pages
-//! for any number of messages in flight. So memory for a message of more than a page is found by the program's address. It begins at the
-//! same offset in a page, and is shared as the program shares its own.
+//! Cards with RDMA cache a few address translations, so the pages of a message affect its time. A program that reuses a buffer
+//! uses the same pages for many messages in flight. So each address of the program has its own host memory, if a message is
+//! longer than a page. The host memory begins at the same offset in a page. Messages share host memory if they share the
+//! program's memory.
 
 use nicety::{Buffer, Error, Host};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// Bytes of a page, and the longest message for which pages do not matter.
+/// Bytes of a page. A message of at most this length needs no host memory of its own address.
 pub(super) const PAGE: u64 = 4096;
-/// The most addresses with memory.
+/// Maximum number of addresses with host memory of their own.
 const MOST: usize = 1024;
 
-/// Memory for one message.
+/// Host memory for one message.
 pub(super) struct StandIn {
     whole: Buffer,
-    /// The part for its bytes.
+    /// The part of the memory for the bytes of the message.
     pub(super) part: Buffer,
-    /// The program's address by which it is found.
+    /// The program's address to which the memory belongs, if any.
     address: Option<u64>,
 }
 
@@ -31,9 +32,9 @@ enum Use {
 struct Named {
     whole: Buffer,
     users: u32,
-    /// The users' kind.
+    /// The kind of operation that uses the memory now.
     what: Use,
-    /// The number of the last use, among all uses.
+    /// The sequence number of the last use, over all addresses.
     used: u64,
 }
 
@@ -42,7 +43,7 @@ pub(super) struct StandIns {
     has_pages: bool,
     named: RefCell<BTreeMap<u64, Named>>,
     uses: Cell<u64>,
-    /// Free memory, by the logarithm of its size.
+    /// Free memory. The key is the logarithm of its length.
     free: RefCell<BTreeMap<u32, Vec<Buffer>>>,
 }
 
@@ -57,18 +58,18 @@ impl StandIns {
         }
     }
 
-    /// Returns whether pages matter to the card for a message of `bytes` bytes.
+    /// Returns whether the pages of a message of `bytes` bytes affect its time.
     pub(super) const fn has_pages(&self, bytes: u64) -> bool {
         self.has_pages && bytes > PAGE
     }
 
-    /// Returns memory without an address.
+    /// Returns memory that belongs to no address.
     pub(super) fn any(&self, bytes: u64) -> Result<StandIn, Error> {
         let whole = self.take(bytes)?;
         Ok(StandIn { part: whole.slice(0, bytes)?, whole, address: None })
     }
 
-    /// Returns the memory for a receive of the program at this address.
+    /// Returns memory for a receive into the program's memory at this address.
     pub(super) fn of_receive(&self, address: u64, bytes: u64) -> Result<StandIn, Error> {
         if !self.has_pages(bytes) || !self.is_shared((address, bytes), Use::Receive) {
             return self.any(bytes);
@@ -76,11 +77,11 @@ impl StandIns {
         self.named((address, bytes), Use::Receive)
     }
 
-    /// Returns the memory for a send of these bytes, which the program has at this address.
+    /// Returns memory with these bytes, for a send from the program's memory at this address.
     pub(super) fn of_send(&self, address: u64, bytes: &[u8]) -> Result<StandIn, Error> {
         let length = bytes.len() as u64;
         let in_use = |own: &Named| own.users > 0;
-        // Bytes in flight from there must not be overwritten.
+        // The memory may have bytes in flight, which must not be overwritten.
         let differs = || {
             let there =
                 self.named.borrow().get(&address).filter(|own| in_use(own)).map(|own| own.whole.clone());
@@ -94,7 +95,7 @@ impl StandIns {
         Ok(own)
     }
 
-    /// Returns whether the memory of an address can be used, alone or together with other messages of the same kind.
+    /// Returns whether the memory of an address is free, or large enough and used only by operations of the same kind.
     fn is_shared(&self, (address, bytes): (u64, u64), what: Use) -> bool {
         let named = self.named.borrow();
         let room = |own: &Named| own.whole.len() >= address % PAGE + bytes;
@@ -126,7 +127,7 @@ impl StandIns {
         })
     }
 
-    /// Returns the memory of a message that is no longer in flight.
+    /// Gives back the memory of a message that is no longer in flight.
     pub(super) fn give_back(&self, own: StandIn) {
         match own.address {
             Some(address) => {

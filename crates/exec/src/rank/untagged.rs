@@ -1,8 +1,8 @@
-//! Untagged receives of a process that has posted a buffer for many messages (FI_MULTI_RECV): the library matches them.
+//! Untagged receives of a process that has posted a buffer for many messages (FI_MULTI_RECV). The library matches these receives.
 //!
-//! Cards put each message into a buffer of its own. So a few receives of the host are posted, with room for the process's longest receive.
-//! A message goes to the first of the process's receives that takes it, in order. A buffer for many is used until less room is left than
-//! the program's minimum (FI_OPT_MIN_MULTI_RECV), and then returned to the program.
+//! A card puts each message into a separate buffer. So the library posts a few receives on the host, as long as the longest
+//! receive of the process. It copies each message to the first receive of the process that accepts the message. A buffer for many
+//! messages is returned to the program when fewer bytes are left than the program's minimum (FI_OPT_MIN_MULTI_RECV).
 
 use super::{ArrivedMessage, Held, Program, StandIn};
 use crate::pages::rank_or_any;
@@ -13,18 +13,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Receives of the host per buffer for many messages, including messages that no receive of the process has taken.
+/// Number of host receives for each buffer for many messages. It includes messages that no receive of the process has taken.
 const AT_ONCE: usize = 4;
 
-/// The longest message of a buffer for many: some cards accept none of 2 MiB or more.
+/// Maximum bytes of a message for a buffer for many messages. Some cards accept no messages of 2 MiB or more.
 const LONGEST_OF_MANY: u64 = 1 << 20;
 
 /// A receive of the process.
 struct Waiting {
     receive: Receive,
-    /// Its operation in the log.
+    /// The receive's operation in the log.
     op: Option<u32>,
-    /// Bytes that messages have used.
+    /// Bytes of the buffer that messages have used.
     used: u64,
 }
 
@@ -38,28 +38,28 @@ impl Waiting {
     }
 }
 
-/// The untagged receives of a process, since its first buffer for many messages.
+/// The untagged receives of a process, from its first buffer for many messages on.
 #[derive(Default)]
 pub(super) struct Untagged {
     is_used: Cell<bool>,
     waiting: RefCell<VecDeque<Waiting>>,
-    /// Unexpected messages.
+    /// Messages that no receive of the process has taken.
     early: RefCell<VecDeque<(ArrivedMessage, StandIn)>>,
-    /// Receives of the host, by number.
+    /// Receives of the host, by their numbers.
     posted: RefCell<BTreeMap<u64, (PendingRecv, Held)>>,
-    /// Receives that are posted or about to be.
+    /// The number of host receives that are posted, or will be.
     count: Cell<usize>,
-    /// Bytes of each.
+    /// The length of each host receive, in bytes.
     room: Cell<u64>,
 }
 
 impl Untagged {
-    /// Returns whether this receive is one of them.
+    /// Returns whether the library matches this receive.
     pub(super) fn has(&self, receive: &Receive) -> bool {
         receive.flags & flag::MULTI != 0 || (self.is_used.get() && receive.flags & flag::UNTAGGED != 0)
     }
 
-    /// Returns the number of waiting receives of one message, and the first of them.
+    /// Returns the number of waiting receives for a single message, and the first of them.
     pub(super) fn waiting(&self) -> (usize, Option<Receive>) {
         let waiting = self.waiting.borrow();
         let mut single = waiting.iter().filter(|own| !own.is_for_many());
@@ -67,12 +67,12 @@ impl Untagged {
         (usize::from(first.is_some()) + single.count(), first)
     }
 
-    /// Returns the most receives of the host.
+    /// Returns the maximum number of host receives.
     fn most(&self) -> usize {
         AT_ONCE * self.waiting.borrow().iter().filter(|own| own.is_for_many()).count().max(1)
     }
 
-    /// Removes and returns a receive with this context.
+    /// Removes and returns the receive with this context.
     fn take_back(&self, context: u64) -> Option<Receive> {
         let mut waiting = self.waiting.borrow_mut();
         let at = waiting.iter().position(|own| own.receive.context == context)?;
@@ -100,7 +100,7 @@ impl Program {
         Ok(0)
     }
 
-    /// Cancels the receives of the host, which have too little room, except those with a message.
+    /// Cancels host receives that have no message, because they are shorter than a new receive.
     async fn withdraw(&self) -> Result<(), Error> {
         let own = &self.untagged;
         let numbers: Vec<u64> = own.posted.borrow().keys().copied().collect();
@@ -119,7 +119,7 @@ impl Program {
         Ok(())
     }
 
-    /// Posts receives of the host up to the limit.
+    /// Posts host receives, up to the maximum number.
     fn refill(self: &Rc<Self>) {
         let own = &self.untagged;
         while own.count.get() + own.early.borrow().len() < own.most() {
@@ -129,7 +129,7 @@ impl Program {
         }
     }
 
-    /// Takes messages one by one, while there may be more without a receive of the process.
+    /// Receives messages one after another, as long as the number of host receives is below the maximum.
     async fn take_untagged(self: &Rc<Self>, host: &Host) -> Result<(), Error> {
         let own = &self.untagged;
         loop {
@@ -137,7 +137,7 @@ impl Program {
             let room = own.room.get();
             let stand_in = self.stand_ins.any(room + DATA_BYTES)?;
             let pending = self.post(host, &any, &stand_in).await?;
-            // A receive may have needed more room since.
+            // A receive of the process may be longer than this one by now.
             if room < own.room.get() && host.cancel(pending.clone()).await?.is_none() {
                 self.stand_ins.give_back(stand_in);
                 continue;
@@ -157,7 +157,7 @@ impl Program {
         }
     }
 
-    /// Copies arrived messages to the receives that take them.
+    /// Copies waiting messages to the receives that accept them.
     fn match_early(&self) -> Result<(), Error> {
         let own = &self.untagged;
         let mut at = 0;
@@ -173,7 +173,7 @@ impl Program {
         }
     }
 
-    /// Copies a message to a receive.
+    /// Copies a message to the receive with index `taker`.
     fn bring_untagged(&self, taker: usize, came: ArrivedMessage, stand_in: StandIn) -> Result<(), Error> {
         let mut waiting = self.untagged.waiting.borrow_mut();
         let own = &mut waiting[taker];
@@ -191,20 +191,20 @@ impl Program {
         let mut completion = self.bring(came, &stand_in, &own.receive, place)?;
         self.stand_ins.give_back(stand_in);
         own.used += completion.bytes;
-        // A message that does not fit takes the rest of the buffer.
+        // A message that does not fit uses the rest of the buffer.
         let is_used_up = completion.error != 0 || bytes - own.used < least.max(1);
         completion.flags |= if own.is_for_many() && is_used_up { done::USED_UP } else { 0 };
         if is_used_up || !own.is_for_many() {
             waiting.remove(taker);
         }
-        // The program always gets a completion at the end of a buffer.
+        // The program always gets a completion when a buffer is full.
         if flags & flag::COMPLETION != 0 || completion.error != 0 || completion.flags & done::USED_UP != 0 {
             self.ended.complete(completion, op);
         }
         Ok(())
     }
 
-    /// Cancels a receive with this context that the library matches. Returns whether there was one.
+    /// Cancels the receive with this context, if the library matches it. Returns whether there was such a receive.
     pub(super) fn cancel_untagged(&self, context: u64) -> bool {
         let Some(receive) = self.untagged.take_back(context) else { return false };
         let used_up = if receive.flags & flag::MULTI != 0 { done::USED_UP } else { 0 };

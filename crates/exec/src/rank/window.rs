@@ -1,8 +1,8 @@
-//! The limit of messages in flight, on cards with bounded descriptors, match entries and unexpected headers.
+//! The limit of messages in flight on cards with limited descriptors, match entries and unexpected headers.
 //!
-//! A library loses the message if it sends while the receiver's card has no room for another header. So each process counts its messages to
-//! and from each other process. After half a window the receiver sends a grant, a message of its own. A sender with a whole window in
-//! flight waits for the grant. Waiting sends continue in order.
+//! A message is lost if the receiver's card cannot store another unexpected header. So each process counts its messages to and
+//! from every other process. After each half of a window, the receiver sends a grant, which is a message of the library. A sender
+//! with a whole window of messages in flight waits for a grant. Waiting sends continue in order.
 
 use super::Program;
 use crate::places::{Places, UNTAGGED};
@@ -12,26 +12,27 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// The tag of a library's own messages, which a program's untagged messages do not have.
+/// The tag of the library's own messages. Untagged messages of a program do not have it.
 const GRANT: u64 = UNTAGGED | 1;
-/// The smallest window. With many hosts the windows may exceed the unexpected headers, as in MPI libraries: not all hosts send at once.
+/// The smallest window. With many hosts, the sum of all windows may exceed the number of unexpected headers, as in MPI libraries.
+/// This is safe as long as not all hosts send at once.
 const LEAST: u64 = 512;
-/// Descriptors and entries reserved for registered memory and the library.
+/// Descriptors and match entries that are reserved for registered memory and the library.
 const RESERVED: u32 = 64;
 
-/// The card's resources for the messages of a process.
+/// The resources of the card that messages of a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
-    /// Messages to another process that it has not yet granted.
+    /// Maximum messages to another process that are in flight without a grant.
     window: u64,
-    /// Sends with a descriptor.
+    /// Maximum sends that have a descriptor.
     sends: usize,
-    /// Receives with an entry.
+    /// Maximum receives that have a match entry.
     receives: usize,
 }
 
 impl Limits {
-    /// Returns `None` on cards with a library that waits by itself.
+    /// Returns the limits; `None` on a card with a library that limits messages itself.
     fn of(host: &Host, places: Places) -> Option<Limits> {
         let limits = host.portals().ok()?.ni_limits();
         let (hosts, own) = (u64::from(host.ranks()), places.on_host());
@@ -47,26 +48,26 @@ impl Limits {
     }
 }
 
-/// Messages sent to another process.
+/// The messages to one other process.
 #[derive(Default)]
 struct Sent {
     sends: u64,
-    /// The number of messages that the other process has granted.
+    /// The number of messages for which the other process has sent grants.
     granted: u64,
     waiting: VecDeque<Signal>,
-    /// Whether its grants are received.
+    /// Whether the library has a receive for grants of the other process.
     is_heard: bool,
 }
 
-/// The messages of a process in flight.
+/// The counts of a process's messages in flight.
 pub(crate) struct Window {
     limits: Option<Limits>,
     sent: RefCell<BTreeMap<u32, Sent>>,
     taken: RefCell<BTreeMap<u32, u64>>,
-    /// Sends with a descriptor, and those that wait for one.
+    /// The number of sends that have a descriptor, and the signals of sends that wait for one.
     sending: Cell<usize>,
     for_descriptor: RefCell<VecDeque<Signal>>,
-    /// Receives with an entry.
+    /// The number of receives that have a match entry.
     receiving: Cell<usize>,
 }
 
@@ -82,22 +83,22 @@ impl Window {
         }
     }
 
-    /// Returns whether receives use all entries.
+    /// Returns whether all match entries for receives are in use.
     pub(crate) fn is_full(&self) -> bool {
         self.limits.is_some_and(|limits| self.receiving.get() >= limits.receives)
     }
 
-    /// Takes an entry for a receive.
+    /// Counts a receive that takes a match entry.
     pub(crate) fn receives(&self) {
         self.receiving.set(self.receiving.get() + 1);
     }
 
-    /// Returns the entry of a receive.
+    /// Counts a receive that gives back its match entry.
     pub(crate) fn received(&self) {
         self.receiving.set(self.receiving.get().saturating_sub(1));
     }
 
-    /// Begins a send. Returns a signal if it has to wait for the other process.
+    /// Starts a send. Returns a signal if the send has to wait for a grant.
     fn begin(&self, to: u32, host: &Host, window: u64) -> Option<Signal> {
         let mut sent = self.sent.borrow_mut();
         let own = sent.entry(to).or_default();
@@ -110,7 +111,7 @@ impl Window {
         Some(signal)
     }
 
-    /// Records that another process has received `more` messages.
+    /// Records a grant: another process has received `more` messages.
     fn grant(&self, to: u32, more: u64, window: u64) {
         let mut sent = self.sent.borrow_mut();
         let own = sent.entry(to).or_default();
@@ -122,7 +123,7 @@ impl Window {
         }
     }
 
-    /// Returns the descriptor of a send.
+    /// Gives back the descriptor of a send. If a send waits for a descriptor, it gets this one.
     pub(crate) fn sent(&self) {
         match self.for_descriptor.borrow_mut().pop_front() {
             Some(next) => next.notify_all(),
@@ -132,7 +133,7 @@ impl Window {
 }
 
 impl Program {
-    /// Waits until a message may be sent.
+    /// Waits until the process may send a message.
     pub(crate) async fn may_send(self: &Rc<Self>, host: &Host, to: u32) -> Result<(), Error> {
         let Some(limits) = self.window.limits else { return Ok(()) };
         let waits = self.window.begin(to, host, limits.window);
@@ -150,7 +151,7 @@ impl Program {
         Ok(())
     }
 
-    /// Receives another process's grants, once half of the window is used.
+    /// Starts to receive the grants of another process, once half of the window is used.
     fn hear(self: &Rc<Self>, to: u32, window: u64) {
         {
             let mut sent = self.window.sent.borrow_mut();
@@ -172,7 +173,7 @@ impl Program {
         });
     }
 
-    /// Records a received message of another process, and sends a grant after half a window.
+    /// Records a message from another process. Sends a grant after each half of a window.
     pub(crate) fn has_received(self: &Rc<Self>, from: u32) {
         let Some(limits) = self.window.limits else { return };
         let count = {

@@ -1,13 +1,13 @@
-//! Atomic operations by libfabric's numbers, as `shim/atomics.c` passes them on.
+//! Atomic operations, with libfabric's numbers as in `shim/atomics.c`.
 
 use crate::protocol::Operation;
 use nicety::portals::{Atomic, AtomicOp, Datatype};
 
-/// FI_ATOMIC_READ and FI_ATOMIC_WRITE.
+/// The operators FI_ATOMIC_READ and FI_ATOMIC_WRITE.
 const READ: u8 = 10;
 const WRITE: u8 = 11;
 
-/// The form of an atomic operation on a card with Portals.
+/// The Portals call for an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtomicForm {
     /// `PtlAtomic`.
@@ -16,14 +16,15 @@ pub(super) enum AtomicForm {
     Fetches(Atomic),
     /// `PtlSwap`.
     Swaps(Atomic),
-    /// A swap without a result.
+    /// `PtlSwap`, with a result that is ignored.
     Writes(Atomic),
-    /// Bitwise or with zeros, for any type: a get could overtake operations in flight.
+    /// `PtlFetchAtomic`: a bitwise or with zeros, for every type. A get would not do, since it could overtake operations in
+    /// flight.
     Reads(Atomic),
 }
 
 impl AtomicForm {
-    /// Returns the operation of these numbers, if there is one.
+    /// Returns the Portals call for an operation; `None` if Portals has no such operation.
     pub(super) fn of(operation: &Operation) -> Option<AtomicForm> {
         let datatype = *Datatype::ALL.get(usize::from(operation.datatype))?;
         let atomic = |op: AtomicOp| Atomic::new(op, datatype).ok();
@@ -33,7 +34,7 @@ impl AtomicForm {
             (1, READ) => Atomic::new(AtomicOp::Bor, Datatype::Uint8).ok().map(AtomicForm::Reads),
             (0, op @ ..=9) => atomic(AtomicOp::ALL[usize::from(op)]).map(AtomicForm::Combines),
             (1, op @ ..=9) => atomic(AtomicOp::ALL[usize::from(op)]).map(AtomicForm::Fetches),
-            // Conditional and masked swaps are one number behind those of Portals.
+            // The numbers of conditional and masked swaps are those of Portals plus one.
             (2, op @ 12..) => {
                 let op = *AtomicOp::ALL.get(usize::from(op) - 1)?;
                 atomic(op).filter(|_| op.has_operand()).map(AtomicForm::Swaps)
@@ -66,7 +67,8 @@ mod tests {
 
     #[test]
     fn missing_atomics_are_none() {
-        // A read without a result, a swap as a sum, a long double, logical operators on fractions, a comparison by a sum.
+        // Invalid: a read without a result, a swap as a sum, a long double, logic on a floating-point number, a comparison by a
+        // sum.
         for (kind, datatype, op) in
             [(0, 4, 10), (0, 4, 12), (1, 4, 18), (0, 12, 2), (0, 9, 4), (2, 4, 2), (2, 4, 19), (3, 4, 2)]
         {

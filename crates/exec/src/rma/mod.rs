@@ -1,8 +1,9 @@
-//! Registered memory of processes: writes, reads and atomic operations of libfabric, by the means of the hosts' card.
+//! Registered memory of processes. The hosts' card executes libfabric's writes, reads and atomic operations on it.
 //!
-//! - `portals.rs`: on cards with Portals, a region is a match entry in the process's own memory, and accesses are puts, gets and atomics;
+//! - `portals.rs`: on cards with Portals, a region is a match entry for memory of the process, and accesses are puts, gets and
+//!   atomics;
 //! - `atomics.rs`: libfabric's numbers of operators and types;
-//! - `rdma.rs`: on cards with RDMA, a region is registered with the card, and accesses are its puts and gets.
+//! - `rdma.rs`: on cards with RDMA, a region is registered with the card, and accesses are the card's puts and gets.
 
 mod atomics;
 mod portals;
@@ -20,14 +21,16 @@ use rdma::OnRdma;
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-/// The most parts of an access.
+/// Maximum parts of an access.
 const MOST_PARTS: u64 = 8;
-/// The fewest portal table entries: those of messages, of a program's own, two of regions, and that of offloaded collectives.
+/// Minimum number of portal table entries: one for messages, one for the program, two for regions, and one for collective
+/// operations on the card.
 const LEAST_TABLE: u32 = 5;
-/// FI_ENOKEY of libfabric.
+/// The error number FI_ENOKEY of libfabric.
 const NO_KEY: i64 = 266;
 
-/// Returns the abilities of a host's card for its process. If several processes share it, the host's memory is not the process's own.
+/// Returns the operations on registered memory that a host's card can execute for its process. It can execute none if several
+/// processes share the host, because host memory is then not the memory of one process.
 pub(crate) fn abilities(host: &Host, is_shared: bool) -> Abilities {
     if is_shared {
         return Abilities::default();
@@ -52,23 +55,23 @@ pub(crate) fn abilities(host: &Host, is_shared: bool) -> Abilities {
     }
 }
 
-/// The mechanism of a card.
+/// The implementation of registered memory on a card.
 enum Mechanism {
     Portals(Rc<OnPortals>),
     Rdma(Rc<OnRdma>),
 }
 
-/// The state that the mechanisms share.
+/// The state that both implementations need.
 #[derive(Clone)]
 struct Owner {
     host: Host,
     pid: u32,
     ended: Rc<Completions>,
-    /// The ranges that others may write, by number.
+    /// Ranges that other processes may write: number, address and length.
     writable: Rc<RefCell<Vec<(u64, u64, u64)>>>,
 }
 
-/// The registered memory of a process, and its accesses to that of others.
+/// The registered memory of a process, and the process's accesses to registered memory of others.
 pub(crate) struct Rma {
     host: Host,
     ended: Rc<Completions>,
@@ -76,7 +79,7 @@ pub(crate) struct Rma {
     mechanism: OnceCell<Mechanism>,
 }
 
-/// Returns the error of a call that the run's card does not support.
+/// Returns the error of a call that the card of the run does not support.
 fn none() -> Error {
     Error::Program("the process accesses registered memory, which its card does not offer".to_owned())
 }
@@ -86,7 +89,7 @@ impl Rma {
         Rma { host: host.clone(), ended: ended.clone(), notes: notes.clone(), mechanism: OnceCell::new() }
     }
 
-    /// Returns the mechanism, and creates it at its first use.
+    /// Returns the implementation. Creates it at the first call.
     fn mechanism(&self, pid: Option<u32>) -> Result<&Mechanism, Error> {
         if let Some(mechanism) = self.mechanism.get() {
             return Ok(mechanism);
@@ -107,7 +110,7 @@ impl Rma {
         Ok(self.mechanism.get_or_init(|| mechanism))
     }
 
-    /// Returns the memory of the process as its host's. Writes of others into it count as news for the process.
+    /// Returns the memory of the process as host memory. Writes of other processes into it are news for the process.
     fn process(&self, owner: &Owner) -> Process {
         let (writable, ended) = (owner.writable.clone(), self.ended.clone());
         let wrote = move |address: u64, bytes: usize| {
@@ -171,7 +174,7 @@ impl Rma {
 }
 
 impl Owner {
-    /// Returns bytes of the process, as they are now.
+    /// Reads bytes from the memory of the process now.
     fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         memory::bytes(self.pid, 0, address, bytes).map_err(|error| self.unreachable((address, bytes), &error))
     }
@@ -180,7 +183,7 @@ impl Owner {
         self.ended.unreachable(", of an access to registered memory,", place, error)
     }
 
-    /// Returns the destinations of a read: addresses and bytes.
+    /// Returns the parts of memory to which a read goes: addresses and lengths.
     fn parts(&self, access: &Access) -> Result<Vec<(u64, u64)>, Error> {
         if access.flags & flag::PARTS == 0 {
             return Ok(vec![(access.address, access.bytes)]);
@@ -190,7 +193,7 @@ impl Owner {
         Ok(words.as_chunks::<2>().0.iter().map(|[address, bytes]| (*address, *bytes)).collect())
     }
 
-    /// Records that others may write to this memory.
+    /// Records that other processes may write to this memory.
     fn opens(&self, memory: &Registration) {
         self.writable.borrow_mut().push((memory.number, memory.address, memory.bytes));
     }
@@ -199,7 +202,7 @@ impl Owner {
         self.writable.borrow_mut().retain(|(own, ..)| *own != number);
     }
 
-    /// Ends an access: counts it, and gives the process a completion if it wants or needs one.
+    /// Ends an access. It is counted. The process gets a completion if it has requested one, or if the access failed.
     fn ends(&self, access: &Access, what: Ended, failed: Option<(i32, Reason)>) {
         self.ended.count(what.kind, failed.is_none());
         if access.flags & flag::COMPLETION == 0 && failed.is_none() {
@@ -218,7 +221,7 @@ impl Owner {
     }
 }
 
-/// The end of an access: its kind for counters, and flags of its completion.
+/// The kind of an access that ends, for counters, and the flags of its completion.
 #[derive(Clone, Copy)]
 struct Ended {
     kind: Kind,

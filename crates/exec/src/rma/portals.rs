@@ -1,12 +1,13 @@
 //! Registered memory on cards with Portals.
 //!
-//! A region is a match entry over memory of the process, with its key as the match bits. Entries do not truncate: an access that exceeds
-//! the region matches none. So no byte is written, and the card reports that to the initiator.
+//! A region is a match entry for memory of the process. The match bits are the region's key. An entry does not truncate, so an
+//! access beyond the region matches no entry. Then no byte is written, and the card reports the failure to the initiator.
 //!
-//! There are two portal table entries. Regions on the first have no events, or one per access if counters of the target count them. Regions
-//! on the second are for writes with data for the target's completion queue, with an event for each.
+//! Each region has entries at two portal table indices. Entries at the first index cause no events, or one for each access if
+//! counters of the target count accesses. Entries at the second index are for writes with data for the target's completion queue.
+//! Each of these writes causes an event.
 //!
-//! An operation ends by its acknowledgement or reply, which the card sends when the bytes are in the target's memory.
+//! An operation ends with its acknowledgement or reply. The target's card sends it when the bytes are in the target's memory.
 
 use super::atomics::AtomicForm;
 use super::{Ended, FETCHED, NO_KEY, OPERATED, Owner, READ, WRITTEN};
@@ -21,12 +22,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The most events of the queue, unless the card's limit is lower.
+/// Maximum events in the queue, unless the card's limit is lower.
 const EVENTS: u32 = 1 << 14;
-/// Looks at a region that messages still use, before the call fails as busy.
+/// Maximum attempts to unlink a region that messages still use. Then the call fails as busy.
 const LOOKS: u32 = 1000;
 
-/// Host memory in place of the process's, for bytes that may change.
+/// Host memory with a copy of bytes of the process, which may change there.
 struct Staged {
     buffer: Buffer,
     md: MdHandle,
@@ -36,10 +37,10 @@ struct Staged {
 struct Pending {
     access: Access,
     what: Ended,
-    /// Answers that are outstanding.
+    /// The number of acknowledgements and replies that have not arrived.
     left: u32,
     fail: FailType,
-    /// Whether the process got a completion.
+    /// Whether the process has got its completion.
     is_told: bool,
     staged: Vec<Staged>,
 }
@@ -52,20 +53,21 @@ struct Region {
 pub(super) struct OnPortals {
     owner: Owner,
     portals: Portals,
-    /// The portal table entries of all ranks: of regions, and of regions for writes with data.
+    /// The portal table indices, equal in all ranks: for regions, and for regions as targets of writes with data.
     tables: [u32; 2],
     has_tables: Cell<bool>,
     eq: EqHandle,
-    /// All memory of the process: with an event at the end, and with another one after the read.
+    /// Two descriptors of all memory of the process. `whole` causes an event at the end of an operation. `early` also causes an
+    /// event when the bytes have been read.
     whole: MdHandle,
     early: MdHandle,
-    /// The most accesses in flight, and the signal at the end of one.
+    /// Maximum accesses in flight. `freed` signals the end of an access.
     most: usize,
     freed: Signal,
     numbers: Cell<u64>,
     pending: RefCell<BTreeMap<u64, Pending>>,
     regions: RefCell<BTreeMap<u64, Region>>,
-    /// Free memory, by the logarithm of its size.
+    /// Free host memory. The key is the logarithm of its length.
     free: RefCell<BTreeMap<u32, Vec<Staged>>>,
 }
 
@@ -77,13 +79,13 @@ impl OnPortals {
         let memory =
             |options| Md { start: PROCESS_ADDRESSES, length: PROCESS_BYTES, options, eq: Some(eq), ct: None };
         let own = Rc::new(OnPortals {
-            // The last one is for the library that executes collective operations of MPI on the card.
+            // The last index belongs to the library that executes collective operations of MPI on the card.
             tables: [limits.portal_table - 2, limits.portal_table - 3],
             has_tables: Cell::new(false),
             whole: portals.md_bind(memory(MdOptions::EVENT_SEND_DISABLE))?,
             early: portals.md_bind(memory(MdOptions::empty()))?,
             eq,
-            // Each has two events at most, and a target refuses a request without room for its reply.
+            // Each access has at most two events, and a target refuses a request if it has no room for the reply.
             most: (depth / 4)
                 .min(limits.operations / 2)
                 .min(portals.card().spec().replies / owner.host.ranks())
@@ -111,7 +113,7 @@ impl OnPortals {
         self.pending.borrow().len()
     }
 
-    /// Appends the entries of a region.
+    /// Registers memory: appends the match entries of a region.
     pub(super) async fn register(&self, memory: Registration) -> Result<i64, Error> {
         if self.regions.borrow().values().any(|region| region.key == memory.key) {
             return Ok(-NO_KEY);
@@ -137,7 +139,7 @@ impl OnPortals {
             }
             let me = Me {
                 start: PROCESS_ADDRESSES + memory.address,
-                // A region of such a length means all memory from its address on.
+                // A region of this length means all memory from its address on.
                 length: memory.bytes.min(PROCESS_BYTES - memory.address),
                 match_bits: memory.key,
                 options,
@@ -168,7 +170,7 @@ impl OnPortals {
         self.unlink(region).await
     }
 
-    /// Unlinks the entries of a region, after the messages that refer to them.
+    /// Unlinks the match entries of a region, after messages that use them have ended.
     async fn unlink(&self, region: Region) -> Result<i64, Error> {
         for (_, entry) in region.entries {
             let mut looks = 0;
@@ -184,7 +186,7 @@ impl OnPortals {
         Ok(0)
     }
 
-    /// Returns memory of the host for `bytes` bytes.
+    /// Returns host memory for `bytes` bytes.
     fn stage(&self, bytes: u64) -> Result<Staged, Error> {
         let class = bytes.max(64).next_power_of_two().ilog2();
         if let Some(staged) = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop) {
@@ -201,7 +203,7 @@ impl OnPortals {
         Ok(Staged { md: self.portals.md_bind(md)?, buffer })
     }
 
-    /// Returns memory of the host with these bytes.
+    /// Returns host memory with these bytes.
     fn stage_with(&self, bytes: &[u8]) -> Result<Staged, Error> {
         let staged = self.stage(bytes.len() as u64)?;
         if !bytes.is_empty() {
@@ -215,7 +217,7 @@ impl OnPortals {
         self.free.borrow_mut().entry(class).or_default().push(staged);
     }
 
-    /// Returns the number of a new access, once there is room for it.
+    /// Waits until another access may be in flight, and returns the number of the new access.
     async fn begin(&self, access: Access, what: Ended, left: u32, staged: Vec<Staged>) -> u64 {
         self.freed.wait_until(|| self.pending() < self.most).await;
         let number = self.numbers.replace(self.numbers.get() + 1);
@@ -224,7 +226,7 @@ impl OnPortals {
         number
     }
 
-    /// Returns a put of an access, from staged memory or the process's own.
+    /// Returns the put of an access. Its bytes are in staged host memory, or in the process's own memory.
     fn put(&self, access: &Access, staged: Option<&Staged>, number: u64) -> PutRequest {
         let has_data = access.flags & flag::DATA != 0;
         let own = if access.flags & flag::EARLY != 0 { self.early } else { self.whole };
@@ -311,7 +313,7 @@ impl OnPortals {
         self.portals.post(&request).await
     }
 
-    /// Handles the events of accesses, beside the process, as the library that polls for them does.
+    /// Handles the events of accesses, in a task beside the process. It acts as the library, which polls for them.
     async fn follow(&self, host: &Host) -> Result<(), Error> {
         let portals = host.portals()?;
         loop {
@@ -332,7 +334,7 @@ impl OnPortals {
         }
     }
 
-    /// Handles the SEND event of a write: its bytes have been read.
+    /// Handles the SEND event of a write: the card has read the bytes of the write.
     fn has_left(&self, number: u64, fail: FailType) {
         let mut pending = self.pending.borrow_mut();
         let Some(own) = pending.get_mut(&number).filter(|_| fail.is_ok()) else { return };
@@ -344,7 +346,7 @@ impl OnPortals {
         }
     }
 
-    /// Handles an answer.
+    /// Handles an acknowledgement or a reply.
     fn answered(&self, number: u64, fail: FailType) {
         let ended = {
             let mut pending = self.pending.borrow_mut();
@@ -364,7 +366,7 @@ impl OnPortals {
         }
     }
 
-    /// Handles an access of another process to a region.
+    /// Handles an access of another process to a region of this process.
     fn served(&self, event: &Event) {
         if !event.fail.is_ok() {
             return;
@@ -386,7 +388,7 @@ impl OnPortals {
     }
 }
 
-/// Returns the error of an access, and its reason; `None` if it succeeded.
+/// Returns the error number of an access and the reason; `None` if the access succeeded.
 fn reason(fail: FailType) -> Option<(i32, Reason)> {
     match fail {
         FailType::Ok => None,

@@ -1,17 +1,17 @@
 //! Registered memory on cards with RDMA.
 //!
-//! A region of a process is registered with the card, and accesses name its addresses. Their own bytes are in host memory that the library
-//! has registered, and keeps registered for later accesses.
+//! A region of a process is registered with the card, and accesses name addresses in it. At the initiator, the bytes of an access
+//! are in host memory that the library has registered. That memory stays registered for later accesses.
 //!
-//! The card reports to the sender of a put that it has read the bytes, and to the receiver that they are in memory. So the receiver's
-//! library answers each put by an empty one, which ends the put for its sender.
+//! The sender of a put gets an event when the card has read the bytes. The receiver gets an event when the bytes are in memory.
+//! So the receiver's library answers each put with an empty put, which ends the access for the sender.
 //!
 //! | bits of a put's data | field |
 //! |---|---|
-//! | 62..64 | 1 a write, 2 its answer |
-//! | 61 | whether it has data for the receiver's completion |
+//! | 62..64 | 1 for a write, 2 for its answer |
+//! | 61 | whether the write has data for the receiver's completion |
 //! | 32..61 | the number of the access at its sender |
-//! | 0..32 | that data |
+//! | 0..32 | the data for the receiver's completion |
 
 use super::{Ended, Owner, READ, WRITTEN};
 use crate::memory;
@@ -26,9 +26,9 @@ use std::rc::Rc;
 const WRITE: u64 = 1;
 const ANSWER: u64 = 2;
 const HAS_DATA: u64 = 1 << 61;
-/// Bits of an access's number.
+/// The mask of an access's number, which has 29 bits.
 const NUMBER: u64 = (1 << 29) - 1;
-/// An empty put names this address, which has no memory.
+/// Empty puts name this address, at which no memory is.
 const NOWHERE: u64 = 1;
 
 const fn data(kind: u64, number: u64, low: u32) -> u64 {
@@ -44,7 +44,7 @@ struct Pending {
     access: Access,
     what: Ended,
     operation: Option<Operation>,
-    /// The buffer for the bytes of a read, which go from there to these places of the process.
+    /// For a read, the buffer that receives the bytes. They are then copied to these parts of the process's memory.
     buffer: Option<Buffer>,
     parts: Vec<(u64, u64)>,
     is_told: bool,
@@ -58,14 +58,14 @@ pub(super) struct OnRdma {
     pending: RefCell<BTreeMap<u64, Pending>>,
     ended: Signal,
     regions: RefCell<BTreeMap<u64, Region>>,
-    /// Free registered memory of the host, by the logarithm of its size.
+    /// Free host memory that is registered. The key is the logarithm of its length.
     free: RefCell<BTreeMap<u32, Vec<Buffer>>>,
 }
 
 impl OnRdma {
     pub(super) fn open(owner: Owner, rdma: Rdma) -> Rc<OnRdma> {
         let (gets, events) = rdma.limits();
-        // Each access has two events here, and one at the target.
+        // Each access has two events at this process, and one at the target.
         let most = (events / (4 * u64::from(owner.host.ranks()))).min(gets).max(1) as usize;
         let own = Rc::new(OnRdma {
             ended: owner.host.signal(),
@@ -103,7 +103,7 @@ impl OnRdma {
                 self.regions.borrow_mut().insert(memory.number, region);
                 Ok(0)
             }
-            // Empty, or beyond the room of the card's table.
+            // The region is empty, or the card's table has no room for it.
             Err(Error::Input(_) | Error::Program(_)) => Ok(-i64::from(libc::ENOMEM)),
             Err(error) => Err(error),
         }
@@ -118,7 +118,7 @@ impl OnRdma {
         Ok(0)
     }
 
-    /// Returns registered memory of the host.
+    /// Returns host memory that is registered with the card.
     async fn stage(&self, bytes: u64) -> Result<Buffer, Error> {
         let class = bytes.max(64).next_power_of_two().ilog2();
         if let Some(buffer) = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop) {
@@ -134,7 +134,8 @@ impl OnRdma {
         self.free.borrow_mut().entry(class).or_default().push(buffer);
     }
 
-    /// Begins an access once there is room for it, and returns its number. An access to an address that no process has fails at once.
+    /// Waits until another access may be in flight, starts the access, and returns its number. An access to an address that no
+    /// process has fails at once.
     async fn begin(&self, access: Access, what: Ended, parts: Vec<(u64, u64)>) -> Option<u64> {
         let fits = access.remote.checked_add(access.bytes).is_some_and(|end| end <= PROCESS_BYTES);
         if !fits {
@@ -149,7 +150,7 @@ impl OnRdma {
     }
 
     fn posted(&self, number: u64, operation: Operation, buffer: Buffer) {
-        // No event of it has been handled yet: the task that handles events has had no time.
+        // The task that handles events has not run since the post, so no event of this access has been handled.
         if let Some(own) = self.pending.borrow_mut().get_mut(&number) {
             (own.operation, own.buffer) = (Some(operation), Some(buffer));
         }
@@ -182,7 +183,7 @@ impl OnRdma {
         Ok(())
     }
 
-    /// Handles the events of accesses, beside the process, as the library that polls for them does.
+    /// Handles the events of accesses, in a task beside the process. It acts as the library, which polls for them.
     async fn follow(&self, host: &Host) -> Result<(), Error> {
         let rdma = host.rdma()?;
         let empty = self.owner.host.alloc(64)?.slice(0, 0)?;
@@ -203,13 +204,13 @@ impl OnRdma {
         }
     }
 
-    /// Returns the number of an access from the card's operation; `None` for an answer.
+    /// Returns the number of the access to which an operation of the card belongs; `None` for an answer.
     fn number_of(&self, operation: Operation) -> Option<u64> {
         let pending = self.pending.borrow();
         pending.iter().find(|(_, own)| own.operation == Some(operation)).map(|(number, _)| *number)
     }
 
-    /// Handles the end of a write's read: its bytes have been read.
+    /// Handles the event of a write at its sender: the card has read the bytes.
     fn has_left(&self, operation: Operation) {
         let Some(number) = self.number_of(operation) else { return };
         let told = {
@@ -225,7 +226,7 @@ impl OnRdma {
         }
     }
 
-    /// Handles the arrival of a read's bytes, and copies them to the process.
+    /// Handles the arrival of the bytes of a read, and copies them to the process.
     fn fetched(&self, operation: Operation) -> Result<(), Error> {
         let Some(number) = self.number_of(operation) else { return Ok(()) };
         if let Some(Pending { buffer: Some(buffer), parts, .. }) = self.pending.borrow().get(&number) {
@@ -255,7 +256,7 @@ impl OnRdma {
         }
     }
 
-    /// Handles a write of another process, now in memory.
+    /// Handles a write of another process that is now in memory.
     fn served(&self, event: &Event) {
         if event.data & HAS_DATA == 0 {
             return;

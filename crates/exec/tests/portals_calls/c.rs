@@ -1,13 +1,13 @@
-//! The C of Portals calls, made of the table of calls: `portals_calls.h` and `portals_calls.c` in `shim/generated`.
+//! Generates the C code of Portals calls from the table of calls: `portals_calls.h` and `portals_calls.c` in `shim/generated`.
 
 use super::{CALLS, Call, Field, Function, OUTCOMES, Outcome};
 use std::fmt::Write;
 
 const HEAD: &str = "Made of crates/nicety/src/commands/table.rs by crates/exec/tests/portals_calls, and not to be changed by hand.";
-/// Maximum length of a line.
+/// Maximum length of a line in the generated files.
 const WIDTH: usize = 120;
 
-/// Returns the numbers of calls, their arguments and outcomes, and a function for each.
+/// Returns the header: the numbers of calls, the structures of their arguments and outcomes, and a function for each call.
 pub fn header() -> String {
     let mut text = format!(
         "/* Calls of Portals: their numbers, arguments and outcomes.\n *\n * {HEAD} */\n\n#ifndef NICETY_PORTALS_CALLS_H\n\
@@ -44,7 +44,7 @@ pub fn header() -> String {
     text + "\n#endif\n"
 }
 
-/// Returns a structure of words; none without words.
+/// Returns a structure of words; `None` if it has no words.
 fn structure(name: &str, words: impl Iterator<Item = &'static str>) -> String {
     let words: String = words.map(|word| format!("    uint64_t {word};\n")).collect();
     if words.is_empty() { words } else { format!("\nstruct {name} {{\n{words}}};\n") }
@@ -78,7 +78,7 @@ impl Call {
 }
 
 impl Field {
-    /// Returns the parameter of a function, the word of it, and its check.
+    /// Returns the C parameter of a function, the word that it becomes, and the check of it.
     fn in_c(&self) -> (String, String, Option<String>) {
         let name = self.name;
         let (parameter, word, check) = match self.kind {
@@ -95,7 +95,7 @@ impl Field {
                 name.to_owned(),
                 Some(format!("portals_triggered({name})")),
             ),
-            // One parameter has several words.
+            // Some parameters take several words.
             "ptl_ct_event_t" => ("ptl_ct_event_t count".to_owned(), format!("count.{name}"), None),
             "operand" => (
                 "const void *operand".to_owned(),
@@ -119,7 +119,7 @@ impl Field {
     }
 }
 
-/// The order of checks: a program learns of the first error.
+/// The order of checks. A program gets the error of the first check that fails.
 const CHECKS: [&str; 7] = [
     "portals_triggered(",
     "portals_check(",
@@ -184,7 +184,7 @@ impl Function {
     }
 }
 
-/// Returns the head of a function, in lines that are not too long.
+/// Returns the first lines of a function, none longer than the maximum.
 fn signature(before: &str, name: &str, parameters: &[String]) -> String {
     let mut text = format!("\n{before}int {name}(");
     let indent = text.len() - 1;

@@ -1,4 +1,4 @@
-//! Files made of the table of Portals calls: C for processes, and Python.
+//! Files generated from the table of Portals calls: C for processes, and Python.
 //!
 //! `NICETY_WRITE=1 cargo test -p nicety-exec --test all -- portals_calls` rewrites them.
 
@@ -27,11 +27,11 @@ struct Field {
 /// A function of `portals4.h` that only makes a call.
 struct Function {
     name: &'static str,
-    /// Its check of the interface: `ni`, `open`, or none.
+    /// The check of the interface: `ni`, `open`, or none.
     first: &'static str,
-    /// Its result, and the type.
+    /// The name and type of the result, if the function has one.
     result: Option<(&'static str, &'static str)>,
-    /// The arguments that it sets itself.
+    /// The arguments with constant values.
     own: &'static [(&'static str, &'static str)],
 }
 

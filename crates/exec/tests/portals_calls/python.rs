@@ -1,4 +1,4 @@
-//! The Python of Portals operations, made of the table of calls: `python/nicety/_generated/operations.py`.
+//! Generates the Python code of Portals operations from the table of calls: `python/nicety/_generated/operations.py`.
 
 use super::{CALLS, Call};
 use std::fmt::Write;
@@ -32,10 +32,10 @@ class Operations:
     _portals: _native.PortalsCalls
 "#;
 
-/// A parameter in Python: the argument of the table, its name, its type, and its default.
+/// A parameter in Python: the argument's name in the table, the parameter's name, its type, and its default.
 struct Parameter(&'static str, &'static str, &'static str, Option<&'static str>);
 
-/// Parameters in Python's order. Those without a place before `to` are by keyword alone.
+/// Parameters in the order of Python. Those after `length_bytes` are keyword-only.
 const PARAMETERS: [Parameter; 19] = [
     Parameter("md", "md", "int", None),
     Parameter("length", "length_bytes", "int", None),
@@ -58,10 +58,10 @@ const PARAMETERS: [Parameter; 19] = [
     Parameter("ack", "ack", "bool | Ack", Some("False")),
 ];
 
-/// The words that only triggered operations have.
+/// The arguments that only triggered operations have.
 const TRIGGER: [&str; 2] = ["trigger", "threshold"];
 
-/// The operations, with their texts.
+/// The operations, with their docstrings.
 const OPERATIONS: [(&str, &str); 10] = [
     (
         "put",
@@ -153,7 +153,7 @@ Raises:
     ),
 ];
 
-/// The entries of appends and searches: the arguments of the table, and their names.
+/// The arguments of appends and searches that describe an entry: the name in the table, and the name in Python.
 const ENTRY: [(&str, &str); 4] =
     [("start", "buffer"), ("length", ""), ("match_id", "source"), ("op", "delete")];
 
@@ -172,7 +172,7 @@ fn call(name: &str) -> &'static Call {
     CALLS.iter().find(|call| call.name.eq_ignore_ascii_case(name)).expect("a call of the table")
 }
 
-/// Returns a method.
+/// Returns the Python method of an operation.
 fn operation(name: &str, doc: &str) -> String {
     let native = name.trim_start_matches("triggered_");
     let has = |field: &str| native != name || !TRIGGER.contains(&field);
@@ -195,7 +195,7 @@ fn operation(name: &str, doc: &str) -> String {
         text += "        operator, datatype = item_operator(operator, datatype)\n";
     }
     text += "        asked = (\n";
-    // The trigger's words are the last ones: an operation without a trigger leaves them out.
+    // The words of the trigger are the last ones, so an operation without a trigger leaves them out.
     for field in call.fields.iter().filter(|field| has(field.name)) {
         let Parameter(_, named, ..) =
             PARAMETERS.iter().find(|known| known.0 == field.name).expect("a parameter");
@@ -210,7 +210,7 @@ fn operation(name: &str, doc: &str) -> String {
     text
 }
 
-/// Returns a function of an entry's arguments, in the order of the table.
+/// Returns a function that takes the arguments of an entry, in the order of the table.
 fn entry(name: &str) -> String {
     let call = call(name);
     let named =
@@ -230,7 +230,7 @@ fn entry(name: &str) -> String {
     text + "    )\n"
 }
 
-/// Defaults of an entry's arguments, which list entries and searches leave out.
+/// Defaults of arguments of an entry. List entries and searches do not have these arguments.
 const DEFAULTS: [(&str, &str); 6] = [
     ("buffer", " = None"),
     ("match_bits", " = 0"),

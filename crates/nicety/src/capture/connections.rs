@@ -1,16 +1,16 @@
 //! TCP connections in a file with several runs: each run has its own ports.
 //!
-//! Runs of one seed have the same connections, and their sequence numbers start again. Wireshark identifies a connection by
-//! addresses and ports on any interface, so it takes the second run for retransmissions. So a connection that an earlier run of
-//! the file had gets another port at its higher-port end, only in the file's frames.
+//! Two runs with one seed have the same connections with the same sequence numbers. Wireshark identifies a connection by its
+//! addresses and ports on any interface, so it would show the second run as retransmissions. Therefore a connection of an earlier
+//! run gets a new port in the frames of the file. The new port replaces the higher one of the connection's two ports.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// The first port to assign, the first ephemeral one (RFC 6335), and the number of ports from there on.
+/// The first port to assign is the first ephemeral port (RFC 6335). `PORTS` is the number of ports from there on.
 const FIRST: u16 = 49152;
 const PORTS: usize = 1 << 14;
-/// Maximum connections of a file that are kept apart.
+/// Maximum number of connections that one file keeps apart. The ports of further connections stay unchanged.
 const MOST: usize = 1 << 20;
 
 const IPV4: u16 = 0x0800;
@@ -18,34 +18,35 @@ const IPV6: u16 = 0x86dd;
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 const TCP: u8 = 6;
 
-/// An end of a connection: its address and its port. An IPv4 address is in the first bytes.
+/// An end of a connection: its address and its port. An IPv4 address takes the first four bytes.
 type End = ([u8; 16], u16);
-/// A connection, lower end first.
+/// Both ends of a connection, in ascending order.
 type Connection = [End; 2];
 
 /// The connections of a file.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Connections of earlier runs.
+    /// The connections of earlier runs, with their ports in the file.
     earlier: HashSet<Connection>,
-    /// The number of ports assigned.
+    /// The number of ports assigned so far.
     given: usize,
 }
 
 /// The connections of a run.
 #[derive(Debug, Default)]
 pub(super) struct OfRun {
-    /// Connections on the links, with the end that has another port in the file, and that port.
+    /// Each connection as the links carry it. If one end has another port in the file, the value is that end and its port in the
+    /// file.
     known: HashMap<Connection, Option<(End, u16)>>,
-    /// The same connections as the file has them.
+    /// The connections of this run, with their ports in the file.
     shown: HashSet<Connection>,
-    /// The first and the last assigned port, if any, and the number of changed connections.
+    /// The first and the last assigned port, if any. `moved` is the number of connections with an assigned port.
     ports: Option<(u16, u16)>,
     moved: usize,
 }
 
 impl Connections {
-    /// Gives a TCP frame the port of its connection in the file. Other frames stay unchanged.
+    /// Replaces the port of a TCP frame, if its connection has another port in the file. Other frames stay unchanged.
     pub(super) fn place(&mut self, run: &mut OfRun, frame: &mut [u8]) {
         let Some(found) = Found::of(frame) else { return };
         let ends = found.ends(frame);
@@ -70,7 +71,7 @@ impl Connections {
         }
     }
 
-    /// Assigns the next port that makes the connection unique in the file, to the end with the higher port.
+    /// Assigns the next port that makes the connection unique in the file. The end with the higher port gets it.
     fn give(&mut self, run: &mut OfRun, connection: Connection) -> Option<(End, u16)> {
         let high = usize::from(connection[1].1 > connection[0].1);
         let (end, other) = (connection[high], connection[1 - high]);
@@ -88,7 +89,7 @@ impl Connections {
         None
     }
 
-    /// Ends a run.
+    /// Ends a run: its connections become those of earlier runs.
     pub(super) fn end(&mut self, run: OfRun) {
         self.earlier.extend(run.shown);
     }
@@ -181,7 +182,7 @@ mod tests {
         sum as u16
     }
 
-    /// Whether the checksum of a segment is correct, with the addresses of its packet.
+    /// Whether a segment's checksum is correct. The checksum covers the addresses of its packet.
     fn is_right(frame: &[u8], addresses: &[u8], tcp: usize) -> bool {
         let segment = &frame[tcp..];
         folded(sum(addresses) + u64::from(TCP) + segment.len() as u64 + sum(segment)) == 0xffff
@@ -267,7 +268,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over any runs, a connection keeps its frames, two runs never share a connection, and checksums stay correct.
+        /// For any runs, each frame stays with its connection, two runs never share a connection, and checksums stay correct.
         #[test]
         fn connections_of_runs_never_meet(
             runs in prop::collection::vec(prop::collection::vec((0u8..3, 0u8..3, 0u16..4, 0u16..4, any::<bool>()), 1..12), 1..5),

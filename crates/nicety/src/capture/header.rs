@@ -33,7 +33,7 @@ use nicety_nic_core::LinkLayer;
 const HEADER: usize = 40;
 const VERSION: u8 = 1;
 
-/// The link type of this layer in the registry of tcpdump.org.
+/// Returns the number of this layer in tcpdump.org's registry of link types.
 pub(super) const fn link_type(layer: LinkLayer) -> u16 {
     match layer {
         LinkLayer::Ethernet { .. } => 1,
@@ -41,7 +41,7 @@ pub(super) const fn link_type(layer: LinkLayer) -> u16 {
     }
 }
 
-/// Returns a packet's bytes, and the length with all of the payload.
+/// Returns a packet's bytes in the file, and its length with the whole payload.
 pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64) {
     let &Captured { label, channel, disposition, header, payload, length, pause, .. } = packet;
     let mut bytes = match layer {

@@ -1,16 +1,17 @@
 //! Captures: the packets of a run's links, in a pcapng file.
 //!
-//! Each direction of a link with traffic is an interface, and so is each node that dropped packets. A packet's time is that of
-//! its first byte on the link: in nanoseconds, and in a comment to the picosecond.
+//! The file has one interface for each direction of a link with traffic, and one for each node that dropped packets. The
+//! timestamp of a packet is the virtual time of its first byte on the link, in nanoseconds. The packet's comment gives that time
+//! in picoseconds.
 //!
 //! Several runs may go into one file. Each has its own interfaces and its own TCP connections. From the second run on, the
-//! interface names give the run. Packets of a run are in the order of time, then of interface. So a seed makes one file, to the
-//! byte.
+//! interface names give the run. The packets of a run are sorted by time, then by interface. So the same seed gives the same
+//! file, byte for byte.
 //!
 //! - `header.rs`: the bytes of a packet
 //! - `connections.rs`: ports of connections, run by run
 //! - `pcapng.rs`: the blocks of the file
-//! - `whole.rs`: a file of whole runs only
+//! - `whole.rs`: a file that contains complete runs only
 
 mod connections;
 mod header;
@@ -31,7 +32,7 @@ use whole::Whole;
 
 /// Default memory for the packets of a run, in bytes.
 const MEMORY: u64 = 1 << 30;
-/// Maximum bytes of a packet in a file: the most that tools read.
+/// Maximum bytes of a packet in a file: capture tools read no longer packets.
 const LONGEST: usize = 1 << 18;
 
 /// A file for the packets of runs, one run after the other. Clones write to the same file.
@@ -57,7 +58,7 @@ struct Appended {
 
 /// A run to write to a capture.
 pub struct CapturedRun<'r> {
-    /// A text for the descriptions of its interfaces: cards, network, seed.
+    /// The description of this run for its interfaces: cards, network, seed.
     pub description: String,
     /// The format of its packets.
     pub layer: LinkLayer,
@@ -82,14 +83,15 @@ impl Capture {
         Capture { file: Arc::new(Mutex::new(appended)), memory: MEMORY, label: String::new() }
     }
 
-    /// Sets the memory for the packets of a run, in bytes, in equal shares for all nodes; default 1 GiB. Packets that do not fit
-    /// are counted.
+    /// Sets the memory for the packets of a run, in bytes; default 1 GiB. Each node has an equal share. Packets beyond the memory
+    /// are counted, but not written.
     #[must_use]
     pub fn within(self, memory: u64) -> Capture {
         Capture { memory, ..self }
     }
 
-    /// Returns the same file, with a label for the interfaces of a run.
+    /// Returns a capture to the same file with a label. The interfaces of runs that are written through it have the label in
+    /// their descriptions.
     #[must_use]
     pub fn labelled(&self, label: impl Into<String>) -> Capture {
         Capture { label: label.into(), ..self.clone() }
@@ -100,12 +102,12 @@ impl Capture {
         self.memory
     }
 
-    /// Packets of all runs so far that did not fit the memory.
+    /// The number of packets that did not fit the memory, in all runs so far.
     pub fn left_out(&self) -> u64 {
         self.lock().left_out
     }
 
-    /// Packets of all runs so far.
+    /// The number of packets in all runs so far.
     pub fn packets(&self) -> u64 {
         self.lock().packets
     }
@@ -184,7 +186,8 @@ impl Appended {
     }
 }
 
-/// Returns the packets of links: time, link, and number on that link.
+/// Returns the packets of all links, sorted by time. Each item is the time, the index of the link, and the packet's index on that
+/// link.
 fn in_order(links: &[CapturedLink]) -> Vec<(Time, u32, usize)> {
     let numbers = |(link, of): (usize, &CapturedLink)| {
         (0..of.len()).map(|number| (of.time(number), link as u32, number)).collect::<Vec<_>>()
@@ -208,7 +211,8 @@ fn frame_of(
     (bytes, length)
 }
 
-/// Returns unique names for a run's links, also for several links between two nodes. From the second run on they give its number.
+/// Returns unique names for the links of a run, even if several links connect two nodes. The names of later runs end with the
+/// number of the run.
 fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
     let mut known = BTreeMap::new();
     let of_run = if run > 1 { format!(", run {run}") } else { String::new() };
@@ -227,7 +231,7 @@ fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
     links.iter().map(name).collect()
 }
 
-/// Returns a packet's exact time and its disposition.
+/// Returns the comment of a packet: its time in picoseconds, and its disposition.
 fn comment(packet: &Captured<'_>, of: Option<CardPort>) -> String {
     let Disposition { lost, dropped, damaged, again, late } = packet.disposition;
     let mut text = format!("{} ps", packet.time.ps());
@@ -239,7 +243,7 @@ fn comment(packet: &Captured<'_>, of: Option<CardPort>) -> String {
     }
     match dropped {
         Some(Cause::QueueFull(port)) => {
-            // A card's port has its own number.
+            // The card numbers its ports itself.
             let port = of.map_or(port, |of| of.number);
             text += &format!(", dropped: no room before port {port}");
         }

@@ -1,6 +1,6 @@
 //! Blocks of a pcapng file (draft-ietf-opsawg-pcapng), little-endian.
 
-/// Ticks of interfaces: nanoseconds.
+/// The resolution of timestamps: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 /// Option numbers. A number's meaning depends on the kind of block.
 const COMMENT: u16 = 1;
@@ -17,7 +17,7 @@ struct Options(Vec<u8>);
 
 impl Options {
     fn with(mut self, code: u16, value: &[u8]) -> Options {
-        // Values of nicety are far below 64 KiB, but names may be the user's.
+        // The options of nicety are far shorter than 64 KiB, but a name may come from the user.
         let value = &value[..value.len().min(u16::MAX as usize - 3)];
         self.0.extend(code.to_le_bytes());
         self.0.extend((value.len() as u16).to_le_bytes());
@@ -51,13 +51,13 @@ fn block(kind: u32, parts: &[&[u8]]) -> Vec<u8> {
     block
 }
 
-/// Returns a time as two halves, high one first.
+/// Returns a timestamp as two 32-bit halves, the high half first.
 fn halves(ticks: u64) -> [u8; 8] {
     let [high, low] = [(ticks >> 32) as u32, ticks as u32].map(u32::to_le_bytes);
     [high, low].concat().try_into().expect("two halves")
 }
 
-/// Returns the start of a file by this application.
+/// Returns the section header block, which names the application.
 pub(super) fn section(application: &str) -> Vec<u8> {
     let mut fixed = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
     fixed.extend([1_u16, 0].map(u16::to_le_bytes).concat());
@@ -65,7 +65,7 @@ pub(super) fn section(application: &str) -> Vec<u8> {
     block(0x0a0d_0d0a, &[&fixed, &Options::default().with(SHB_USERAPPL, application.as_bytes()).end()])
 }
 
-/// Returns the next interface. Its packets have at most `longest` bytes.
+/// Returns the block of the next interface. A packet of this interface has at most `longest` bytes in the file.
 pub(super) fn interface(link_type: u16, longest: u32, name: &str, description: &str) -> Vec<u8> {
     let mut fixed = [link_type, 0].map(u16::to_le_bytes).concat();
     fixed.extend(longest.to_le_bytes());
@@ -76,7 +76,7 @@ pub(super) fn interface(link_type: u16, longest: u32, name: &str, description: &
     block(1, &[&fixed, &options.end()])
 }
 
-/// Returns a packet of an interface: the first bytes of `length`.
+/// Returns the block of a packet. `bytes` are the first bytes of a packet of `length` bytes.
 pub(super) fn packet(interface: u32, ns: u64, length: u64, bytes: &[u8], comment: &str) -> Vec<u8> {
     let length = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
     let captured = (bytes.len() as u32).to_le_bytes();
@@ -84,7 +84,8 @@ pub(super) fn packet(interface: u32, ns: u64, length: u64, bytes: &[u8], comment
     block(6, &[&fixed, bytes, &Options::default().with(COMMENT, comment.as_bytes()).end()])
 }
 
-/// Returns the number of packets of an interface until `ns`, and the number of those missing from the file.
+/// Returns the statistics block of an interface at time `ns`: the number of its packets, and the number of packets that are not
+/// in the file.
 pub(super) fn statistics(interface: u32, ns: u64, packets: u64, left_out: u64) -> Vec<u8> {
     let options =
         Options::default().with(ISB_IFRECV, &packets.to_le_bytes()).with(ISB_IFDROP, &left_out.to_le_bytes());

@@ -1,24 +1,24 @@
-//! A file that grows by whole runs. A failed write leaves the earlier contents.
+//! A file that contains complete runs only. After a failed write it has its earlier contents.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is being written. Until its first run is whole, it has a temporary name beside its own.
+/// A file that is being written. It has a temporary name in the same folder until its first run is complete.
 #[derive(Debug)]
 pub(super) struct Whole {
     path: PathBuf,
-    /// The temporary name, while the file has it.
+    /// The temporary path, until the file is renamed.
     beside: Option<PathBuf>,
     file: BufWriter<File>,
-    /// Bytes of whole runs.
+    /// The length of the complete runs, in bytes.
     bytes: u64,
 }
 
 impl Whole {
-    /// Creates a file at this path. Anything other than a plain file, such as a pipe, is written directly.
+    /// Creates a file at this path. A path that is not a regular file, such as a pipe, is written directly.
     pub(super) fn create(path: &Path) -> io::Result<Whole> {
-        // A symbolic link stays one.
+        // If the path is a symbolic link, the link stays.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_plain = path.metadata().map_or(true, |about| about.is_file());
         let beside = is_plain.then(|| {
@@ -29,7 +29,7 @@ impl Whole {
         let direct = || File::options().write(true).truncate(is_plain).open(&path);
         let (beside, file) = match beside.as_ref().map(File::create) {
             Some(Ok(file)) => (beside, file),
-            // The folder takes no new file, but the old one may be writable.
+            // The user may not create files in the folder, but may be able to write the existing file.
             Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 (None, direct().map_err(|_| error)?)
             }
@@ -39,7 +39,7 @@ impl Whole {
         Ok(Whole { path, beside, file: BufWriter::new(file), bytes: 0 })
     }
 
-    /// Appends the bytes of `write`, all or none.
+    /// Appends the bytes that `write` writes. After an error none of them are in the file.
     pub(super) fn append(
         &mut self,
         write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
@@ -58,10 +58,10 @@ impl Whole {
         done
     }
 
-    /// Removes the bytes of a partial run. A failure of the removal has no remedy.
+    /// Truncates the file to its complete runs. Errors are ignored, because there is no remedy.
     fn take_back(&mut self) {
         let Ok(file) = self.file.get_ref().try_clone() else { return };
-        // Buffered bytes go with the old writer.
+        // The old writer is dropped together with its buffered bytes.
         let (mut file, _) = std::mem::replace(&mut self.file, BufWriter::new(file)).into_parts();
         let _ = file.set_len(self.bytes);
         let _ = file.seek(SeekFrom::Start(self.bytes));
@@ -76,7 +76,7 @@ impl Drop for Whole {
     }
 }
 
-/// The file while a run is written, with its length.
+/// A writer of one run, which tracks the length of the file.
 pub(super) struct Counted<'w> {
     file: &'w mut BufWriter<File>,
     bytes: u64,

@@ -25,7 +25,7 @@ impl Cluster {
     ) -> Result<Cluster, Error> {
         let nodes = config.nodes;
         let mix = Mix::of(mem::take(&mut config.cards), nodes)?;
-        // The first host's card gives the settings that all hosts share.
+        // Some settings are common to all hosts. The card of rank 0 gives them.
         let mut around = mix.card(0).spec.node();
         if let Some(rank) = config.all_ports {
             around.switch = inside(&mix.card(rank).spec.node());
@@ -109,7 +109,7 @@ fn check(config: &ClusterConfig, mix: &Mix, around: &NodeSpec, testers: usize) -
     Ok(())
 }
 
-/// Returns the world, or one part of it.
+/// Returns the simulation of the whole cluster, or of one part.
 fn world(
     config: &ClusterConfig,
     pauses: Arc<Pauses>,
@@ -117,7 +117,7 @@ fn world(
 ) -> World<Symbol> {
     let config = Config {
         seed: config.seed,
-        // Shards beyond the number of hosts would be empty.
+        // More shards than hosts would be empty.
         shards: config.shards.min(config.nodes as usize),
         interrupt: Some(Interrupt::new(move || pauses.is_due())),
         max_time: None,
@@ -128,7 +128,7 @@ fn world(
     }
 }
 
-/// Connects hosts and testers by a network with its faults, and returns it with their ports.
+/// Connects hosts and testers by a network with the configured faults. Returns the network, and the port of each host and tester.
 fn connect(
     config: &ClusterConfig,
     world: &mut World<Symbol>,
@@ -148,7 +148,7 @@ fn connect(
     let (mut ports, mut network) = config.topology.build_with(world, &links, &parts, flow)?;
     network.inject(&config.faults, &mut ports)?;
     let sender = mix.card(0).spec.clone();
-    // Reports of traffic count frames from and to testers.
+    // The traffic reports already count the frames from and to testers.
     network.set_data(move |packet| {
         let ends = [packet.label.message.source, packet.label.destination];
         ends.iter().all(|end| end.0 < nodes) && !sender.makes_up_for(packet)
@@ -156,7 +156,7 @@ fn connect(
     Ok((network, ports))
 }
 
-/// Begins the requested capture, and returns it with the description of the run.
+/// Starts the requested capture. Returns it with the description of the run.
 fn capture(
     config: &mut ClusterConfig,
     mix: &Mix,
@@ -174,7 +174,7 @@ fn capture(
 struct Hosts<'c> {
     config: &'c ClusterConfig,
     mix: &'c Mix,
-    /// Nodes of hosts and testers.
+    /// The number of nodes that are hosts or testers.
     ends: u32,
     /// The recorder of each node.
     recorders: Vec<(NodeId, Recorder)>,
@@ -190,7 +190,7 @@ impl<'c> Hosts<'c> {
         Hosts { config, mix, ends, recorders: Vec::new(), hosts, cards, memories, failed: Failed::default() }
     }
 
-    /// Returns the recorder of a node. Nodes come in order. Only a router is on a known node, that of its host.
+    /// Returns the recorder of a node. Calls come in ascending order of nodes, except that a router is on the node of its host.
     fn recorder(&mut self, node: NodeId) -> Recorder {
         if let Some((known, recorder)) = self.recorders.get(node.0 as usize) {
             debug_assert_eq!(*known, node);
@@ -254,7 +254,7 @@ impl<'c> Hosts<'c> {
     }
 }
 
-/// Returns the switch that merges the packets of a card's ports.
+/// Returns the switch inside a card, which merges the packets of the card's ports.
 fn inside(card: &NodeSpec) -> SwitchSpec {
     SwitchSpec { latency: Duration::ZERO, ports: card.ports + 1, buffer: card.link.buffer }
 }

@@ -14,17 +14,17 @@ use std::sync::Arc;
 pub struct ClusterConfig {
     /// Number of hosts.
     pub nodes: u32,
-    /// The hosts' cards, by rank; a single one is in all hosts.
+    /// The cards of the hosts, by rank. If there is one card, all hosts have it.
     pub cards: Vec<LoadedCard>,
     /// The network's topology.
     pub topology: Topology,
-    /// In a star, the rank with all ports of its card in use. The switch is then inside that card, and merges the packets of the
-    /// ports without delay. It buffers as much for each port as the card for all, and its link to the card is as fast as all
-    /// ports.
+    /// In a star, the rank of the host that uses all ports of its card. The switch of the star is then inside that card, and
+    /// merges the packets of the ports without delay. The switch buffers as many bytes for each port as the card buffers for all
+    /// ports. Its link to the card is as fast as all ports together.
     pub all_ports: Option<u32>,
-    /// Protection of switch buffers from overflow; [`flow::parse`](crate::flow::parse) reads it.
+    /// Flow control of the switches, which protects their buffers from overflow. [`flow::parse`](crate::flow::parse) reads it.
     pub flow_control: FlowControl,
-    /// The user of each host's operations, by rank; user 0 on every host if empty.
+    /// The user id of each host's operations, by rank. If empty, the user id of every host is 0.
     pub uids: Vec<u32>,
     /// Background noise on the hosts' CPUs.
     pub noise: Option<Noise>,
@@ -32,9 +32,9 @@ pub struct ClusterConfig {
     pub faults: Faults,
     /// The seed of all random streams.
     pub seed: u64,
-    /// Number of shards for the nodes; results do not depend on it.
+    /// Number of shards into which the nodes are divided. Results do not depend on it.
     pub shards: usize,
-    /// When set, the build or the run of the cluster ends.
+    /// When this interrupt is set, the build or the run of the cluster ends.
     pub interrupt: Option<Interrupt>,
     /// Receives the output of handlers.
     pub log: Log,
@@ -42,29 +42,30 @@ pub struct ClusterConfig {
     pub large: fn(&LargeCluster),
     /// Failures that do not fail the run.
     pub allowed: Allowed,
-    /// Whether packets dropped by a full buffer are part of the experiment, and do not fail the run.
+    /// Whether drops by a full buffer are part of the experiment. Such drops then do not fail the run.
     pub drops_allowed: bool,
-    /// Whether [`Host::path`](crate::Host::path) accounts for its time by stage, which costs memory and time. Always on where
-    /// messages are recorded.
+    /// Whether [`Host::path`](crate::Host::path) divides its time into stages. This takes more memory and CPU time. It is always
+    /// on if messages are recorded.
     pub breakdown: bool,
     /// Level of recording.
     pub recording: Level,
-    /// Maximum rows of each node in each table of a recording; later rows are only counted. A message takes about 200 bytes, a
-    /// packet 300, and every other row 120.
+    /// Maximum rows of each node in each table of a recording. Later rows are counted, but not kept. A row of messages takes
+    /// about 200 bytes, a row of packets 300, and every other row 120.
     pub recorded_rows: usize,
     /// Takes the packets of the network's links.
     pub capture: Option<Capture>,
-    /// Traffic for hosts' cards while programs run, as expressions. Each has its own tester, a node after the hosts. The tester
-    /// sends to the rank in the expression's `to`, or to rank 0.
+    /// Traffic for hosts' cards while programs run, one expression for each source. Each source is a tester, a node after the
+    /// hosts. The tester sends to the rank in `to` of its expression, or to rank 0.
     pub traffic: Vec<String>,
 }
 
-/// Default for the rows of a node in each table.
+/// Default maximum of rows of a node in each table.
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
-    /// Returns the defaults: credits, no noise, no failure allowed, a pair (or a single host), seed 1, one shard, no recording.
-    /// The output of handlers and the announcement of a large cluster go to standard error.
+    /// Returns the defaults: flow control by credits, no noise, no allowed failure, seed 1, one shard, and no recording. The
+    /// topology is a pair, or a single host. Handlers write their output to standard error, and so does the announcement of a
+    /// large cluster.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
@@ -90,7 +91,7 @@ impl ClusterConfig {
         }
     }
 
-    /// As [`ClusterConfig::new`], with a host for each of these cards.
+    /// As [`ClusterConfig::new`], with one host for each of these cards.
     ///
     /// # Panics
     /// When there are no cards.

@@ -1,5 +1,5 @@
-//! The memory of the simulating machine: the limit for a cluster, and a gauge during the build of a large cluster. The gauge
-//! refuses the cluster before the memory is exhausted.
+//! The memory of the simulating machine. A cluster that cannot fit is refused before the build. During the build of a large
+//! cluster, a gauge measures memory, and refuses the cluster before the memory is exhausted.
 
 use crate::Error;
 use std::cell::Cell;
@@ -7,13 +7,13 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Minimum memory of a host with its card: the leanest card takes 14 KiB, measured.
+/// Minimum memory of a host with its card, in bytes. The smallest measured value is 14 KiB.
 const LEAST: u64 = 12 << 10;
-/// Minimum number of hosts for the check; fewer take at most some hundred MiB.
+/// Minimum number of hosts for the check. Fewer hosts take at most some hundred MiB.
 const FEW: u64 = 128;
-/// Minimum growth in bytes for a prediction: memory grows by large pages of 2 MiB.
+/// Minimum growth in bytes from which the gauge predicts. Memory may grow by large pages of 2 MiB.
 const PRECISE: u64 = 32 << 20;
-/// Minimum size in bytes for the announcement.
+/// Predicted bytes from which a cluster is announced as large.
 const MUCH: u64 = 2 << 30;
 
 /// The memory of a large cluster on the simulating machine.
@@ -21,9 +21,9 @@ const MUCH: u64 = 2 << 30;
 pub struct LargeCluster {
     /// Number of hosts.
     pub hosts: u64,
-    /// Name of their card.
+    /// Names of the hosts' cards.
     pub card: String,
-    /// Initial bytes, approximately.
+    /// Predicted memory of the built cluster, in bytes.
     pub bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for LargeCluster {
     }
 }
 
-/// Returns the memory of this process, and the memory left for it; none if the system does not report it.
+/// Returns the memory of this process, and the memory still available to it. `None` if the system does not report them.
 pub(crate) fn memory() -> Option<Memory> {
     read(Path::new("/"))
 }
@@ -42,9 +42,10 @@ pub(crate) fn memory() -> Option<Memory> {
 /// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Resident now.
+    /// Resident bytes now.
     pub(crate) resident: u64,
-    /// Available in addition: the minimum left by the machine, the process's control groups, and its limit of address space.
+    /// Additional bytes that the process can take. The machine, the process's control groups and its address-space limit each set
+    /// a bound; this is the lowest.
     pub(crate) available: u64,
 }
 
@@ -65,7 +66,7 @@ fn read(root: &Path) -> Option<Memory> {
     Some(Memory { resident, available })
 }
 
-/// Returns a field of `/proc/meminfo` or `/proc/self/status` in bytes. The files have KiB.
+/// Returns a field of `/proc/meminfo` or `/proc/self/status`, which give KiB, in bytes.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
@@ -77,8 +78,8 @@ fn address_limit(text: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the folders of a process's control groups and of their parents, if any. Supports version 2 and the memory controller
-/// of version 1.
+/// Returns the folders of a process's control groups and their parents, if any. Supports cgroup version 2, and the memory
+/// controller of version 1.
 fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -89,7 +90,7 @@ fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
             names if names.split(',').any(|name| name == "memory") => root.join("sys/fs/cgroup/memory"),
             _ => continue,
         };
-        // In a container, the path may be that of the machine around it. Then the root is the container's own.
+        // In a container, the path may be the path on the host machine. The container's own group is then at the root.
         let own = base.join(path.trim_start_matches('/'));
         let around = own.ancestors().take_while(|folder| folder.starts_with(&base));
         found.extend(around.filter(|folder| folder.is_dir()).map(Path::to_path_buf));
@@ -97,7 +98,7 @@ fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the memory below the limit of a control group; none without a limit. Inactive pages of files count as free, because
+/// Returns the free memory below the limit of a control group; `None` without a limit. Inactive file pages count as free, because
 /// the kernel reclaims them when memory is short.
 fn left_in(group: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
@@ -116,7 +117,7 @@ fn left_in(group: &Path) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(idle.unwrap_or(0))))
 }
 
-/// A measurement of memory during the build of a cluster.
+/// Measures memory during the build of a cluster.
 pub(crate) struct Gauge {
     hosts: u64,
     card: String,
@@ -125,15 +126,15 @@ pub(crate) struct Gauge {
     told: Cell<bool>,
     /// Memory before the build.
     before: Option<Memory>,
-    /// Resident memory at half the current number of hosts.
+    /// Resident bytes at the previous measurement, with half the hosts.
     half: Cell<u64>,
 }
 
 impl Gauge {
-    /// Starts to measure, before the build. `tell` is called once for a large cluster.
+    /// Starts to measure before the build. `tell` is called at most once, for a large cluster.
     ///
     /// # Errors
-    /// When the memory is too small even for hosts of the leanest card.
+    /// When the memory is too small even for hosts with the smallest known card.
     pub(crate) fn new(hosts: u32, card: &str, tell: fn(&LargeCluster)) -> Result<Gauge, Error> {
         Gauge::with(hosts, card, memory, tell)
     }
@@ -156,9 +157,9 @@ impl Gauge {
         }
     }
 
-    /// Reports that `hosts` hosts are built. Memory is measured at each power of two; the growth of the second half predicts that
-    /// of the remaining hosts. The first half is no measure: it includes one-time memory, and memory that was free in this
-    /// process may hide it.
+    /// Reports that `hosts` hosts are built. Memory is measured when that number is a power of two. The growth since the previous
+    /// measurement, by half of these hosts, predicts the growth by the remaining hosts. Growth by the first half is not used: it
+    /// includes memory that is allocated once, and free memory of this process may hide it.
     ///
     /// # Errors
     /// When all hosts need more memory than the machine has.

@@ -4,18 +4,18 @@ use crate::Error;
 use crate::cards::{self, Card};
 use std::sync::Arc;
 
-/// Maximum card names in a text.
+/// Maximum number of card names in a text.
 const NAMED: usize = 4;
 
 /// The cards of a cluster's hosts.
 pub(crate) struct Mix {
-    /// By rank; a single card is in all hosts.
+    /// The cards by rank. If there is one card, all hosts have it.
     cards: Vec<Card>,
-    /// Their names.
+    /// The names of the cards, in the same order.
     names: Vec<Arc<str>>,
-    /// Maximum payload of a packet that all cards accept.
+    /// Maximum payload of a packet that all cards accept; `None` if no card has such a limit.
     packet_payload: Option<u64>,
-    /// Maximum length of a message that all cards accept before its receive is known.
+    /// Maximum length of an eager message that all cards accept; `None` if no card has such a limit.
     eager: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ impl Mix {
     /// Returns the cards of `hosts` hosts.
     ///
     /// # Errors
-    /// When there is neither one card for all nor one for each, or two cards speak different protocols.
+    /// When the number of cards is neither 1 nor `hosts`, or two cards speak different protocols.
     pub(crate) fn of(cards: Vec<Card>, hosts: u32) -> Result<Mix, Error> {
         if cards.len() != 1 && cards.len() != hosts as usize {
             let many = cards.len();
@@ -48,7 +48,7 @@ impl Mix {
         self.names[self.index(rank)].clone()
     }
 
-    /// Maximum payload of a packet that all cards accept.
+    /// Maximum payload of a packet that all cards accept; `None` if no card has such a limit.
     pub(crate) fn packet_payload(&self) -> Option<u64> {
         self.packet_payload
     }
@@ -59,7 +59,7 @@ impl Mix {
         self.packet_payload.map_or(largest, |least| least.min(largest))
     }
 
-    /// Maximum length of a message that all cards accept before its receive is known.
+    /// Maximum length of an eager message that all cards accept; `None` if no card has such a limit.
     pub(crate) fn eager(&self) -> Option<u64> {
         self.eager
     }
@@ -79,7 +79,7 @@ impl Mix {
         }
     }
 
-    /// Returns the label of a rank in texts: with its card, if cards differ.
+    /// Returns the label of a rank in texts. The label names the card, if the cards differ.
     pub(crate) fn label(&self, rank: u32) -> String {
         match self.names.iter().any(|name| *name != self.names[0]) {
             true => format!("rank {rank} ({})", self.name(rank)),
@@ -87,7 +87,7 @@ impl Mix {
         }
     }
 
-    /// Adds the rank to an error about its card.
+    /// Adds the rank to an error in its card's set-up.
     pub(crate) fn about(&self, rank: u32, error: Error) -> Error {
         if self.cards.len() == 1 { error } else { error.inside(&self.label(rank)) }
     }

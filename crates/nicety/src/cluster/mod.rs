@@ -51,25 +51,26 @@ use testers::Testers;
 
 pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Topology};
 
-/// A node's results of a run.
+/// Results of a run for one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReport {
     /// The name of its card.
     pub nic: Arc<str>,
     /// Bytes read from and written to host memory.
     pub memory: Traffic,
-    /// Traps and failures of handlers and processes, and lost packets of the node.
+    /// Failures of this node: of its handlers and processes, and lost packets that it sent.
     pub failures: Vec<ProgramFailure>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Messages without cycles left in their application's budget: the application, and their number.
+    /// Messages that handlers did not process, because their application had used up its budget of cycles. Each item is an
+    /// application and the number of messages.
     pub unserved: Vec<(String, u64)>,
     /// Counters of the card.
     pub card: CardReport,
 }
 
 impl NodeReport {
-    /// Returns the counters in one design's type; the default if the card is of another design.
+    /// Returns the counters as the type `R` of one card design. Returns the default of `R` if the card is of another design.
     pub fn of<R: Clone + Default + 'static>(&self) -> R {
         self.card.of::<R>().cloned().unwrap_or_default()
     }
@@ -78,7 +79,7 @@ impl NodeReport {
 /// The results of a completed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The time of the last event.
+    /// The virtual time of the last event.
     pub end: Time,
     /// Events that the kernel processed.
     pub events: u64,
@@ -86,7 +87,7 @@ pub struct Run {
     pub nodes: Vec<NodeReport>,
     /// Packet dispositions of the traffic for hosts' cards.
     pub traffic: Vec<TrafficReport>,
-    /// Counters of the network's ports: hosts by rank, then testers.
+    /// Counters of the network's ports. Ports of hosts come first, by rank, then those of testers.
     pub network: NetworkStatistics,
     /// The recording of the run.
     pub recording: Recording,
@@ -97,7 +98,7 @@ pub struct Cluster {
     world: World<Symbol>,
     pauses: Arc<Pauses>,
     network: Network,
-    /// The capture, and the description of the run.
+    /// The requested capture, and the description of the run in its interfaces.
     capture: Option<(Capture, String)>,
     mix: Mix,
     recording: Level,
@@ -106,7 +107,7 @@ pub struct Cluster {
     hosts: Vec<Host>,
     cards: Vec<Rc<dyn Card>>,
     memories: Vec<Rc<Memory>>,
-    /// Failed programs: rank and reason.
+    /// The programs that failed, each with its rank and reason.
     failed: Failed,
     testers: Testers,
     log: Log,
@@ -115,25 +116,26 @@ pub struct Cluster {
 }
 
 impl Run {
-    /// Returns failures on the nodes, by rank: traps and failures of handlers and processes, refused commands, messages without
-    /// budget, lost packets.
+    /// Returns failures on the nodes, by rank. They are traps and failures of handlers and processes, refused commands, messages
+    /// without budget, and lost packets.
     pub fn failures(&self) -> Vec<Failure> {
         (0..).zip(&self.nodes).flat_map(|(rank, node)| verdict::failures(rank, node)).collect()
     }
 }
 
 impl Cluster {
-    /// Builds the cluster at time zero.
+    /// Builds the cluster at virtual time zero.
     ///
     /// # Errors
     /// [`Error::Input`] when the topology does not allow this number of nodes, or this machine has too little memory. Also when
-    /// the noise, faults, flow control or users are invalid. [`Error::Interrupted`] when interrupted.
+    /// the noise, faults, flow control or users are invalid. [`Error::Interrupted`] when the configured interrupt is set.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         Cluster::build(config, None)
     }
 
-    /// Builds one part of a cluster. All parts are built alike, each in its own thread or process. A part runs the programs of a
-    /// block of hosts (see [`Cluster::runs`]), and the switches beside them. Its report counts its own events.
+    /// Builds the cluster for one part of a run. Each part is in its own thread or process, and builds the same cluster. A part
+    /// runs the programs of a block of hosts (see [`Cluster::runs`]), and the switches next to these hosts. Its report counts
+    /// only its own events.
     ///
     /// # Errors
     /// As [`Cluster::new`].
@@ -154,7 +156,7 @@ impl Cluster {
         &self.memories
     }
 
-    /// Whether the programs of a rank run here, and not in another [part](Cluster::part).
+    /// Whether the programs of a rank run in this part.
     ///
     /// # Panics
     /// When the rank does not exist.
@@ -162,13 +164,13 @@ impl Cluster {
         self.world.runs(NodeId(rank))
     }
 
-    /// Whether all hosts run here.
+    /// Whether this part runs all hosts.
     pub fn is_whole(&self) -> bool {
         (0..self.hosts.len() as u32).all(|rank| self.runs(rank))
     }
 
-    /// Adds a host's program, which starts at time zero. Does nothing for a host that does not [run here](Cluster::runs). When
-    /// the last program of a host has ended, its sockets are closed.
+    /// Adds a host's program, which starts at virtual time zero. Does nothing if the host does not [run in this
+    /// part](Cluster::runs). When the last program of a host ends, the host's sockets are closed.
     ///
     /// # Panics
     /// When the rank does not exist.
@@ -179,9 +181,9 @@ impl Cluster {
         self.begin_program(self.host(rank).clone(), None, program);
     }
 
-    /// As [`Cluster::program`], for one of several processes of a host. `name` is its name in texts. They share the host's
-    /// memory, its CPUs, its card and the card's message library, so tags must distinguish their messages. Each has its own
-    /// thread and path.
+    /// Adds the program of one process, as [`Cluster::program`], for a host with several processes. Texts call the process
+    /// `name`. The processes of a host share its memory, CPUs, card and message library, so their messages must have different
+    /// tags. Each process has its own thread and path.
     ///
     /// # Panics
     /// When the rank does not exist.
@@ -215,18 +217,18 @@ impl Cluster {
 
     /// Runs until no events are left.
     ///
-    /// A [capture](ClusterConfig::capture) has the packets up to an error.
+    /// After an error, a [capture](ClusterConfig::capture) has the packets until then.
     ///
     /// # Errors
-    /// The first of these:
+    /// The first of these that applies:
     ///
-    /// 1. A program's own error, since others often wait because of it.
+    /// 1. The error of a program. It comes first, because other programs often wait as its consequence.
     /// 2. A failed handler.
-    /// 3. Messages that a network with faults did not deliver. A packet that a full switch or card dropped, and that nothing
-    ///    sends again, is not delivered, unless [drops are allowed](ClusterConfig::drops_allowed).
-    /// 4. A deadlock. Ports that have paused each other in a circle are a deadlock even after the end of all programs.
-    /// 5. Failures that no program noticed, unless they are [allowed](ClusterConfig::allowed).
-    /// 6. Data that the network lost or damaged and nothing sends again, unless that is allowed.
+    /// 3. Messages that a network with faults did not deliver. This includes packets that a full switch or card dropped and that
+    ///    nothing resends, unless [drops are allowed](ClusterConfig::drops_allowed).
+    /// 4. A deadlock. Ports that pause each other in a circle are a deadlock, even if all programs have ended.
+    /// 5. Failures that did not affect a program, unless their kind is [allowed](ClusterConfig::allowed).
+    /// 6. Data that the network lost or damaged and that nothing resends, unless this kind of failure is allowed.
     /// 7. A capture that cannot be written.
     pub fn run(&mut self) -> Result<Run, Error> {
         self.begin();
@@ -234,7 +236,7 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// As [`Cluster::run`], and calls `go_on` at intervals of some hundred thousand events. When it returns false, the run is
+    /// As [`Cluster::run`], but calls `go_on` after every few hundred thousand events. If it returns false, the run is
     /// interrupted.
     ///
     /// # Errors
@@ -251,8 +253,8 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// As [`Cluster::run`]. When no events are left and programs wait, calls `more`. It may cause events from outside the
-    /// simulation, such as the notification of a [signal](Host::signal). When it returns false, the run ends.
+    /// As [`Cluster::run`], but calls `more` when no events are left and programs wait. `more` may cause events from outside the
+    /// simulation, such as the notification of a [signal](Host::signal). If it returns false, the run ends.
     ///
     /// # Errors
     /// As [`Cluster::run`].
@@ -267,7 +269,7 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// Starts the traffic. It ends with the last program; without programs, all of it is sent.
+    /// Starts the traffic. It stops when the last program ends. Without programs, all of it is sent.
     fn begin(&self) {
         let hosts = || self.hosts.iter().filter(|host| self.runs(host.rank()));
         if !self.testers.is_empty() && hosts().any(Host::is_running) {

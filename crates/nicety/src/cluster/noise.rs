@@ -1,4 +1,4 @@
-//! Background noise on the CPUs of a cluster's hosts, in the form that users write.
+//! Background noise on the CPUs of a cluster's hosts, as users write it.
 
 use crate::Error;
 use nicety_host::{Intervals, NoiseSpec, NoiseTrace, Regularity};
@@ -8,23 +8,23 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::str::FromStr;
 
-/// Maximum bytes of a trace: sixteen million intervals and more.
+/// Maximum bytes of a trace file. This is enough for sixteen million intervals.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Background noise on the CPUs of all hosts, or of one.
 ///
 /// As a text it is `PERIOD,DURATION`, optionally followed by `fixed` and `rank=N`, such as `1ms,25us` or
-/// `100us,1us,fixed,rank=1`. Or it is the name of a trace file, optionally followed by `rank=N`.
+/// `100us,1us,fixed,rank=1`. A text without these numbers is the name of a trace file, optionally followed by `rank=N`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// The intervals in which noise holds CPUs.
+    /// The intervals during which noise occupies CPUs.
     pub intervals: Intervals,
-    /// The only host with noise; none for all hosts.
+    /// The only host with noise; `None` if all hosts have it.
     pub rank: Option<u32>,
 }
 
 impl Noise {
-    /// Returns the noise of a host.
+    /// Returns the noise of a host; `None` if it has none.
     pub(crate) fn on(&self, rank: u32) -> Option<&Intervals> {
         self.rank.is_none_or(|only| only == rank).then_some(&self.intervals)
     }
@@ -99,7 +99,8 @@ fn rank_of(number: &str) -> Result<u32, String> {
     number.parse().map_err(|_| format!("'{number}' is no rank; write rank=1"))
 }
 
-/// Explains a missing trace: the user may not have meant a file.
+/// Returns the error of a trace file that cannot be read. It also explains the other form, since the user may not have meant a
+/// file.
 fn no_file(file: &str, error: &io::Error) -> String {
     let said = error.to_string();
     let said = said.split(" (os error").next().unwrap_or_default();

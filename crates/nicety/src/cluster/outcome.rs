@@ -56,7 +56,7 @@ impl Cluster {
             Ok(_) if undelivered.is_some() && (lost.is_none() || !self.allowed.has(FailureKind::Lost)) => {
                 Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
             }
-            // A circle of pauses may go through other parts.
+            // A circle of pauses may include ports of other parts.
             Ok(_)
                 if self.network.paused_ring().is_some() || !self.is_whole() && self.network.has_paused() =>
             {
@@ -94,7 +94,7 @@ impl Cluster {
         })
     }
 
-    /// Explains the error of a run that stopped before the ends of its programs.
+    /// Returns the error of a run that stopped before all programs ended, with its cause.
     fn explain_end(
         &self,
         error: &RunError,
@@ -121,7 +121,7 @@ impl Cluster {
         }
     }
 
-    /// Describes ports that have paused each other in a circle; empty if there are none.
+    /// Describes ports that pause each other in a circle; empty if there is no such circle.
     fn ring_note(&self) -> String {
         self.network.paused_ring().map_or_else(String::new, |ring| {
             format!(
@@ -131,8 +131,8 @@ impl Cluster {
         })
     }
 
-    /// Describes the effects of faults and full buffers on packets so far. Where cards resend packets, only failed links and
-    /// nodes count. Empty if there are none.
+    /// Describes the effects of faults and full buffers on packets so far; empty if there are none. If cards retransmit packets,
+    /// only failed links and nodes are described.
     pub fn fault_notes(&self) -> String {
         undelivered::notes(&self.network, &self.cards)
     }

@@ -1,7 +1,8 @@
 //! A run in several threads or processes, each with a block of the hosts.
 //!
-//! Each builds the whole cluster and runs its part of it, so they share nothing but messages. A failed run is repeated as a
-//! whole, in one thread or in each process. It is the same run, and only a run with all hosts can explain the failure.
+//! Each thread or process builds the whole cluster and runs one part of it. The parts exchange only messages. A failed run is
+//! repeated with all hosts in one thread, or in each process. The repetition fails in the same way, and only a run with all hosts
+//! can explain the failure.
 
 use super::{Cluster, ClusterConfig};
 use crate::Error;
@@ -16,10 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A report of progress in the caller's units. Returns whether to continue.
+/// Receives the progress of a run, in units of the caller. Returns whether to continue.
 type Progress<'t> = dyn FnMut(u64) -> bool + 't;
 
-/// The threads and processes of a run. With processes, each has one thread.
+/// The threads or processes of a run. Each process has one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Spread {
     /// Number of threads, at least one.
@@ -41,11 +42,12 @@ impl Spread {
     }
 }
 
-/// Runs a cluster in parts, as many as `spread` says, at most one per host. In each part, `body` gets its [part](Cluster::part)
-/// of the cluster: it starts programs, runs the cluster, and returns the results of its hosts.
+/// Runs a cluster in parts. `spread` gives their number, and each part has at least one host. `body` gets one
+/// [part](Cluster::part) of the cluster. It starts programs, runs the cluster, and returns the results of the part's hosts.
 ///
-/// Results are in rank order, and all processes get all of them. In the caller's thread, `go_on` gets the progress of all bodies;
-/// with processes, an estimate of it. With a capture, one part runs all hosts. The same holds for the repetition of a failed run.
+/// Results are in the order of ranks. Every process gets all results. `go_on` is called in the caller's thread. It gets the sum
+/// of the progress of all parts, which is an estimate if they are processes. A run with a capture has one part with all hosts,
+/// and so has the repetition of a failed run.
 ///
 /// # Errors
 /// As [`Cluster::new`] and `body`, or when other processes are out of reach.
@@ -61,7 +63,7 @@ pub fn in_parts<T: Send + Serialize + DeserializeOwned>(
     let parts = if config.capture.is_some() { 1 } else { spread.parts(config.nodes) };
     if parts > 1 {
         let results = match &spread.peers {
-            // With fewer hosts than processes, every process runs all hosts.
+            // If there are fewer hosts than processes, every process runs all hosts.
             Some(peers) if parts == peers.count() => in_processes(config, peers, go_on, &body)?,
             Some(_) => None,
             None => match in_threads(config, parts, go_on, &body) {
@@ -81,7 +83,7 @@ pub fn in_parts<T: Send + Serialize + DeserializeOwned>(
     body(&mut Cluster::new(config)?, go_on).map(|whole| vec![whole])
 }
 
-/// Returns the configuration of part `number`, which keeps the handlers' output.
+/// Returns the configuration of part `number`. The output of its handlers is kept in `printed`.
 fn config_of(config: &ClusterConfig, number: usize, printed: &Arc<Mutex<Vec<Logged>>>) -> ClusterConfig {
     let printed = printed.clone();
     ClusterConfig {
@@ -93,7 +95,7 @@ fn config_of(config: &ClusterConfig, number: usize, printed: &Arc<Mutex<Vec<Logg
     }
 }
 
-/// Prints the handlers' output in order of time.
+/// Prints the output of handlers, sorted by virtual time.
 fn print(config: &ClusterConfig, mut printed: Vec<Logged>) {
     printed.sort_by_key(Logged::order);
     printed.iter().for_each(|line| (config.log)(line));
@@ -103,7 +105,7 @@ fn taken(printed: &Mutex<Vec<Logged>>) -> Vec<Logged> {
     std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns the results of all processes; none if one of them failed.
+/// Returns the results of all processes; `None` if a process failed.
 fn in_processes<T: Serialize + DeserializeOwned>(
     config: &ClusterConfig,
     peers: &Peers,
@@ -158,7 +160,7 @@ fn in_threads<T: Send>(
             others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         std::iter::once(first).chain(others).collect()
     });
-    // A failed thread releases the others, which then report an interrupt.
+    // A thread that failed has released the others, which report an interrupt. So its own error is preferred.
     let (failed, interrupted): (Vec<_>, Vec<_>) = results
         .iter()
         .filter_map(|result| result.as_ref().err())

@@ -1,15 +1,15 @@
-//! The checks of a run: for its interrupt, and for a pause if the caller wants one at intervals.
+//! Stops of a running simulation: for its interrupt, and at intervals if the caller wants to be called during the run.
 
 use nicety_kernel::Interrupt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Checks by the kernel, one per thousand events or so, between two pauses.
+/// Number of checks between two pauses. The kernel checks about once per thousand events.
 const LOOKS: u32 = 256;
 
-/// The interrupt of a run, and its pauses for the caller.
+/// The interrupt of a run, and the pauses during which the caller is called.
 pub(super) struct Pauses {
     interrupt: Option<Interrupt>,
-    /// Whether there are pauses.
+    /// Whether the run pauses at intervals.
     pub(super) active: AtomicBool,
     looks: AtomicU32,
 }
@@ -32,7 +32,7 @@ impl Pauses {
         self.is_interrupted() || pauses()
     }
 
-    /// Whether a stopped run may continue: its interrupt is not set.
+    /// Whether a stopped run may continue, because its interrupt is not set.
     pub(super) fn is_over(&self) -> bool {
         !self.is_interrupted()
     }

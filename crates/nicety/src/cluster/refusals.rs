@@ -6,8 +6,8 @@ use std::rc::Rc;
 /// Maximum listed commands.
 const LISTED: usize = 8;
 
-/// Returns refused commands, as notes on a failed run. A handler that ignores a command's result does not wait, but others may
-/// wait for its effect.
+/// Returns refused commands as notes on a failed run. The handler itself does not fail if it ignores a command's result, but
+/// others may wait for the command's effect.
 pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
     let found = merged(cards.iter().map(|card| card.refused_commands()).zip(0..));
     let mut text: String = found
@@ -27,7 +27,7 @@ pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
     text
 }
 
-/// Merges refusals by source line, over ranks.
+/// Merges the refusals of all ranks that have the same source line.
 fn merged(of_ranks: impl Iterator<Item = (Vec<RefusedCommand>, u32)>) -> Vec<(RefusedCommand, Vec<u32>)> {
     let mut found: Vec<(RefusedCommand, Vec<u32>)> = Vec::new();
     for (refused, rank) in of_ranks {

@@ -1,5 +1,5 @@
-//! Testers: nodes after the hosts, each with its own link into the network. They send traffic to a host's card while the hosts'
-//! programs run.
+//! Testers are nodes after the hosts, each with its own link to the network. They send traffic to the card of a host while the
+//! hosts' programs run.
 
 use super::mix::Mix;
 use crate::Error;
@@ -21,28 +21,28 @@ const MOST: usize = 64;
 /// Traffic for a host's card, and the dispositions of its frames.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TrafficReport {
-    /// The expression.
+    /// The expression that describes the traffic.
     pub traffic: String,
-    /// The rank of its target card.
+    /// The rank with the target card.
     pub rank: u32,
-    /// Frames that its tester sent: all of them, or those until the programs' end.
+    /// Frames that the tester sent: all frames of the traffic, or those sent before the programs ended.
     pub offered: u64,
-    /// Their bytes, without frame check sequences.
+    /// Bytes of the offered frames, without frame check sequences.
     pub offered_bytes: u64,
-    /// Duration of the offered frames at their rate, up to the next due time. For a capture that is a mean gap after the last
-    /// frame.
+    /// Virtual time that the offered frames take at their rate, until the next frame would be due. For a capture, the last frame
+    /// is followed by a mean gap.
     pub offered_ns: f64,
-    /// Additional time until the link was free, because the network stalled frames.
+    /// Total delay of frames beyond their due times, because the network stalled the tester's link.
     pub stalled_ns: f64,
     /// Frames that the card accepted.
     pub handled: u64,
-    /// Frames of `handled` that went on: to the host, or out again.
+    /// Frames of `handled` that went to the host or out again.
     pub passed: u64,
     /// Frames of `handled` that handlers sent out.
     pub to_wire: u64,
     /// Frames that handlers dropped.
     pub dropped_by_handler: u64,
-    /// Frames on which handlers failed.
+    /// Frames with a failed handler.
     pub failed: u64,
     /// Frames with a wrong check sequence.
     pub damaged: u64,
@@ -50,32 +50,32 @@ pub struct TrafficReport {
     pub dropped_by_overload: u64,
     /// Frames lost by faults of the network.
     pub lost: u64,
-    /// Frames for the host that were dropped without a buffer there.
+    /// Frames for the host that were dropped because the host had no free receive buffer.
     pub dropped_at_host: u64,
     /// Frames from hosts and handlers that reached the tester.
     pub returned: u64,
-    /// Their bytes, without frame check sequences.
+    /// Bytes of the returned frames, without frame check sequences.
     pub returned_bytes: u64,
-    /// Mean latency through the card, from the last byte in the packet buffer until the frame has left it.
+    /// Mean latency through the card, from the frame's last byte in the packet buffer until the frame has left the buffer.
     pub latency_ns_mean: f64,
-    /// Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
+    /// Median latency: the nearest rank, rounded up by at most 0.2 %. The other percentiles are rounded likewise.
     pub latency_ns_p50: f64,
     /// 99th percentile of the latency.
     pub latency_ns_p99: f64,
     /// 99.9th percentile of the latency.
     pub latency_ns_p999: f64,
-    /// Maximum latency, exact.
+    /// Maximum latency, not rounded.
     pub latency_ns_max: f64,
 }
 
-/// Frames that a tester has sent, and the error that ended it, if any.
+/// The frames that a tester has sent, and the error that stopped it, if any.
 #[derive(Default)]
 struct Sent {
     offered: Offered,
     error: Option<TrafficError>,
 }
 
-/// Opened traffic for a rank.
+/// A source of traffic that is ready to send to a rank.
 pub(super) struct Aimed {
     text: String,
     pub(super) rank: u32,
@@ -97,7 +97,7 @@ struct Running {
 #[derive(Default)]
 pub(super) struct Testers(Vec<Running>);
 
-/// Returns the error of an invalid expression, or of a packet that cannot be sent.
+/// Returns the user's error about an expression of traffic, or about a packet that cannot be sent.
 fn refused(text: &str, error: &TrafficError) -> Error {
     match error.place() {
         Some(_) => Error::Input(format!("traffic: {error}")),
@@ -105,11 +105,11 @@ fn refused(text: &str, error: &TrafficError) -> Error {
     }
 }
 
-/// Opens the traffic of a cluster with `hosts` hosts. Without addresses in the expression, frames go from the tester's address to
-/// the host's.
+/// Opens the traffic of a cluster with `hosts` hosts. If the expression has no addresses, frames have the addresses of the tester
+/// and of the host.
 ///
 /// # Errors
-/// When traffic cannot be sent to its target, or cannot be read.
+/// When an expression is invalid, its file cannot be read, or its target does not exist or does not accept frames.
 pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Result<Vec<Aimed>, Error> {
     if traffic.len() > MOST {
         return Err(Error::Input(format!(
@@ -147,7 +147,8 @@ pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Res
 }
 
 impl Testers {
-    /// Adds a tester, which sends traffic to a card from its start on, and stops when the programs leave the barrier.
+    /// Adds a tester. It sends traffic from its start time on, and stops when the hosts' programs have ended and left the barrier
+    /// `over`.
     pub(super) fn add(
         &mut self,
         aimed: Aimed,
@@ -188,7 +189,7 @@ impl Testers {
         self.0.is_empty()
     }
 
-    /// Returns the first error of a capture that failed while it was sent, or of a rate above the wire rate.
+    /// Returns the first error of a tester: a packet of its capture could not be sent, or its rate is above the wire rate.
     pub(super) fn error(&self) -> Option<Error> {
         self.0.iter().find_map(|running| {
             let Sent { offered, error } = &*running.sent.borrow();

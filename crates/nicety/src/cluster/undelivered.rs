@@ -9,20 +9,20 @@ use std::rc::Rc;
 /// Maximum listed messages or packets.
 const LISTED: usize = 10;
 
-/// Describes undelivered messages and their causes; none if the run need not fail. Without reliable transport only losses from
-/// failed links and nodes and from full buffers count. A program may not need a packet that is lost by chance.
+/// Describes undelivered messages and their causes; `None` if they need not fail the run. Without reliable transport, only losses
+/// at failed links and nodes and by full buffers count. Random losses do not, since a program may not need the packet.
 pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
 }
 
-/// Losses of a completed run: the error's text, and the failure of the host that sent the first packet.
+/// The losses of a completed run: the text of the error, and the failure of the host that sent the first lost packet.
 pub(crate) struct Lost {
     pub(crate) text: String,
     pub(crate) failure: ProgramFailure,
 }
 
-/// Returns data that the network lost or damaged and nothing sends again. Without `drops`, excludes losses from full buffers.
-/// None without losses.
+/// Returns data that the network lost or damaged and that nothing resends; `None` if there is none. If `drops` is false, losses
+/// by full buffers are left out.
 pub(crate) fn lost(network: &Network, cards: &[Rc<dyn Card>], drops: bool) -> Option<Lost> {
     let failure = |(node, time), text, times| ProgramFailure {
         kind: FailureKind::Lost,
@@ -49,14 +49,14 @@ pub(crate) fn lost(network: &Network, cards: &[Rc<dyn Card>], drops: bool) -> Op
     let why = format!("packets were {}, and nothing sends them again{}", causes.verb(), causes.listed(": "));
     let failure = failure((first.source, first.time), format!("{why}; the first: {first}"), times);
     let lines = match reliable(cards) {
-        // The first losses include segments of TCP.
+        // `lost_packets` would include TCP segments, which TCP retransmits.
         Some(true) => lost.iter().map(|data| data.first).collect(),
         _ => network.lost_packets(),
     };
     Some(Lost { text: for_good(&causes, &lines, cards), failure })
 }
 
-/// Returns the messages that cards gave up.
+/// Returns the messages that cards have given up, after too many retransmissions.
 fn given_up_by(cards: &[Rc<dyn Card>]) -> impl Iterator<Item = (NodeId, Undelivered)> {
     cards
         .iter()
@@ -64,7 +64,7 @@ fn given_up_by(cards: &[Rc<dyn Card>]) -> impl Iterator<Item = (NodeId, Undelive
         .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (NodeId(rank), message)))
 }
 
-/// Describes messages that cards gave up, and the disposition of their packets since the last progress.
+/// Describes messages that cards gave up, and the losses of their packets since the message last made progress.
 fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let messages: Vec<(NodeId, Undelivered)> = given_up_by(cards).collect();
     if messages.is_empty() {
@@ -99,7 +99,7 @@ fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     Some(format!("{why}; {} not delivered{}", counted(lines.len() as u64, "message", true), listed(&lines)))
 }
 
-/// Describes packets that a failed link or node, or a full buffer, lost for good.
+/// Describes packets that were lost at a failed link or node or by a full buffer, and that nothing resends.
 fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
@@ -112,7 +112,7 @@ fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     failed.then(|| for_good(&causes, &network.lost_packets(), cards))
 }
 
-/// Returns the text of packets that were lost for these causes.
+/// Returns the error text for packets that were lost by these causes.
 fn for_good(causes: &Causes, packets: &[LostPacket], cards: &[Rc<dyn Card>]) -> String {
     let why = match reliable(cards) {
         Some(true) => "TCP alone sends again",
@@ -129,7 +129,7 @@ fn for_good(causes: &Causes, packets: &[LostPacket], cards: &[Rc<dyn Card>]) -> 
     head + &listed(&lines)
 }
 
-/// Causes of lost packets: the text, whether it was a failure, and the number of packets.
+/// Causes of lost packets. Each has its text, whether it is a failure of a link or node, and the number of packets.
 #[derive(Default)]
 struct Causes(Vec<(String, bool, u64)>);
 
@@ -156,13 +156,13 @@ impl Causes {
         }
     }
 
-    /// Returns the failed links and nodes, if there was no other cause.
+    /// Returns the failed links and nodes; `None` if there was any other cause.
     fn failures_alone(&self) -> Option<String> {
         let texts: Vec<&str> = self.0.iter().map(|(text, ..)| text.as_str()).collect();
         (!texts.is_empty() && self.0.iter().all(|(_, failure, _)| *failure)).then(|| texts.join(", "))
     }
 
-    /// Lists all causes, the most frequent first.
+    /// Lists all causes after `before`, the most frequent first.
     fn listed(&self, before: &str) -> String {
         let mut causes: Vec<_> = self.0.iter().collect();
         causes.sort_by_key(|(.., times)| std::cmp::Reverse(*times));
@@ -188,7 +188,7 @@ impl Causes {
 
 const DAMAGED: &str = "damaged";
 
-/// Describes the effects of faults and full buffers, as notes on a run that failed for another reason. Where cards resend
+/// Describes the effects of faults and full buffers, as notes on a run that failed for another reason. If cards retransmit
 /// packets, only failed links and nodes are named.
 pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     if reliable(cards) == Some(true) {
@@ -225,7 +225,7 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     )
 }
 
-/// Names failed links and nodes that lost packets, which no card recovers; empty if there are none.
+/// Names failed links and nodes with their lost packets; empty if there are none. Retransmission cannot recover these packets.
 fn failures_note(network: &Network) -> String {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
@@ -240,7 +240,7 @@ fn failures_note(network: &Network) -> String {
     lost.collect()
 }
 
-/// Whether the cards resend packets that the network lost; none if their design never does.
+/// Whether the cards retransmit packets that the network lost; `None` if their design cannot.
 fn reliable(cards: &[Rc<dyn Card>]) -> Option<bool> {
     cards.first().and_then(|card| card.is_reliable())
 }

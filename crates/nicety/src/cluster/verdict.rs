@@ -1,4 +1,4 @@
-//! The verdict on a completed run: its failures, and the allowed ones among them.
+//! The verdict on a completed run: which failures happened, and which of them are allowed.
 
 use super::NodeReport;
 use crate::Error;
@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
 
-/// Maximum failures in a text, beside those of `failure_lines`.
+/// Maximum number of failures listed in a text, in addition to those of `failure_lines`.
 const LISTED: usize = 8;
 
-/// Failures of handlers and processes that do not fail the run; none by default. By default a trap, a failure, an exceeded budget
-/// or a refused command fails the run, even if no program waited for it.
+/// The kinds of failures that do not fail the run; none by default. So a trap, a failure, an exceeded budget or a refused command
+/// fails the run, even if no program waited for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     kinds: u8,
@@ -61,13 +61,13 @@ impl FromStr for Allowed {
 pub struct Failure {
     /// The rank of its card.
     pub rank: u32,
-    /// `trap`: a handler or process was stopped. `fail`: it returned a failure or an invalid return code. `budget`: a budget of
-    /// its application was used up. `refused`: the card refused a command. `lost`: packets that it sent were lost or damaged in
-    /// the network, and nothing sends them again.
+    /// `trap`: an error stopped a handler or process. `fail`: a handler or process returned a failure or an invalid code.
+    /// `budget`: an application used up a budget. `refused`: the card refused a command. `lost`: the network lost or damaged
+    /// packets of this node, and nothing resends them.
     #[serde(serialize_with = "name")]
     #[schemars(with = "String")]
     pub kind: FailureKind,
-    /// Description, and source line.
+    /// Description, with the source line if known.
     pub text: String,
     /// Number of occurrences.
     pub times: u64,
@@ -100,7 +100,8 @@ pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     node.failures.iter().map(own).chain(refused).chain(unserved).collect()
 }
 
-/// Fails a completed run with these nodes' failures. `label` returns the label of a rank in texts.
+/// Returns the error of a completed run, if its nodes have failures that are not allowed. `label` returns the label of a rank in
+/// texts.
 ///
 /// # Errors
 /// [`Error::HandlerTrap`] with the failures that are not allowed.

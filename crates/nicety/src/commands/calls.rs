@@ -1,15 +1,16 @@
-//! The commands of a subject, each written once: its arguments, and the outcome that it has on a host.
+//! Macros that declare the commands of one subject. Each command is written once, with its arguments and its outcome.
 
 use super::Outcome;
 use nicety_nic_apenet::{self as apenet, Region};
 use nicety_nic_qnix::Completed;
 use nicety_portals::{CtEvent, Event, Limits};
 
-/// Declares the calls of a subject, which take virtual time, and the function of [`Program`](super::Program) that carries
-/// them out. Each has its own boxed future.
+/// Declares the calls of a subject, which take virtual time. Also defines the function of [`Program`](super::Program) that
+/// executes them. Each call has its own boxed future.
 ///
-/// `enum NAME by FUNCTION(PROGRAM, HOST) API = VALUE;` names the type, the function, its variables, and the interface of the
-/// host. Then each call has its arguments and, behind `=>`, an expression for its outcome.
+/// `enum NAME by FUNCTION(PROGRAM, HOST) API = VALUE;` gives the name of the type, the name of the function, and the names of its
+/// two variables. `API` is a variable for an interface of the host, and `VALUE` its value. A list of calls follows. Each has its
+/// arguments and, after `=>`, an expression for its outcome.
 macro_rules! calls {
     (
         $(#[$doc:meta])*
@@ -46,7 +47,7 @@ macro_rules! calls {
     };
 }
 
-/// Declares the commands of a subject that take no virtual time, in the same way.
+/// Declares the commands of a subject that take no virtual time, in the syntax of `calls!`.
 macro_rules! setups {
     (
         $(#[$doc:meta])*
@@ -77,7 +78,7 @@ macro_rules! setups {
 
 pub(super) use {calls, setups};
 
-/// Outcomes of values.
+/// Conversions of values into outcomes.
 macro_rules! outcomes {
     ($($value:ty => $outcome:ident),* $(,)?) => {
         $(impl From<$value> for Outcome {

@@ -6,7 +6,7 @@ use crate::{Alternative, Buffer, Channel, Error, Job, PendingMessage};
 use nicety_types::Duration;
 use std::collections::HashMap;
 
-/// Calls on channels that have begun, by their numbers.
+/// Pending calls on channels, by their numbers.
 #[derive(Default)]
 pub(super) struct PendingMessages {
     waiting: HashMap<u64, PendingMessage>,
@@ -14,7 +14,7 @@ pub(super) struct PendingMessages {
 }
 
 calls! {
-    /// The calls of [`crate::Device`], under the same names. A channel has the number in the outcome of `Subscribe`.
+    /// The calls of [`crate::Device`], under the same names. The outcome of `Subscribe` is the number of a channel.
     enum ChannelCall by channels(program, host) device = host.channels()?.open();
 
     Subscribe { target: u32 } => numbered(&program.0.channels, device.subscribe(target).await?);
@@ -49,7 +49,7 @@ calls! {
         program.started(device.start(channel, Job::SendInd(&buffer), timeout).await?)
     };
     Wait { pending: u64 } => {
-        // A message that has begun needs the device no more.
+        // A pending message no longer needs the device.
         drop(device);
         let taken = program.0.pending.borrow_mut().waiting.remove(&pending);
         let waited_for = || Error::Program("wait: another call has waited for this message".to_owned());
@@ -64,7 +64,7 @@ calls! {
     };
 }
 
-/// A message that a selection waits for.
+/// A message that `select` may receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// A direct message.
@@ -84,7 +84,7 @@ pub enum Wanted {
 }
 
 impl Program {
-    /// Keeps a call that has begun, and returns its number as an outcome.
+    /// Stores a pending call, and returns its number as an outcome.
     fn started(&self, pending: PendingMessage) -> Outcome {
         let mut all = self.0.pending.borrow_mut();
         all.started += 1;
@@ -106,7 +106,7 @@ impl Program {
     }
 }
 
-/// The channel and destination of a [`Wanted`].
+/// The received alternative: a direct message's channel, or an indirect message's channel and buffer.
 enum Found {
     Direct(Channel, u32),
     Indirect(Channel, Buffer),

@@ -4,21 +4,22 @@ use super::calls::setups;
 use super::{OnCards, numbered};
 use crate::Error;
 
-/// A compiled program, and the name of its frame handler if it is not the default.
+/// A compiled program, and the name of its frame handler. `None` is the default handler.
 pub(super) type Compiled = (Vec<u8>, Option<String>);
 
 setups! {
-    /// [`FrameHandlers`](crate::FrameHandlers)'s functions, under the same names.
+    /// The functions of [`FrameHandlers`](crate::FrameHandlers), under the same names.
     enum FrameSetup by set_up_frames(program) frames = program.0.host.frames()?;
 
-    /// Loads a compiled program with a frame handler of this name or the default one. Its number is valid on every host.
+    /// Loads a compiled program with a frame handler. `name` is the handler, or `None` for the default handler. The outcome is
+    /// the program's number, which is valid on every host.
     Load { elf: Vec<u8>, name: Option<String> } => {
         let handlers = frames.load(&elf, name.as_deref())?;
         numbered(&program.0.loaded.frames, OnCards::new((elf, name), frames.spec_address(), handlers))
     };
     Install {
         rule: String,
-        /// The number in the outcome of `Load`.
+        /// The program's number, from the outcome of `Load`.
         handlers: u64,
         state: Vec<u8>,
     } => {
@@ -30,7 +31,7 @@ setups! {
         frames.install(&rule, handlers, &state)? as u64
     };
     State {
-        /// The number in the outcome of `Install`.
+        /// The handler's number, from the outcome of `Install`.
         number: usize,
     } => frames.state(number)?;
 }

@@ -5,10 +5,10 @@ use super::{OnCards, Part, numbered};
 use crate::{ApplicationConfig, ApplicationId, Attach, Error, HandlerNames, HpuMemoryId, State};
 
 setups! {
-    /// [`Portals`](crate::Portals)'s functions, under the same names.
+    /// The set-up functions of [`Portals`](crate::Portals) for handlers, under the same names.
     enum HandlerSetup by set_up_handlers(program) portals = program.0.host.portals()?;
 
-    /// Loads a compiled program. Its number is valid on every host.
+    /// Loads a compiled program. The outcome is its number, which is valid on every host.
     Load { elf: Vec<u8>, names: HandlerNames } => {
         let handlers = portals.load_handlers(&elf, &names)?;
         numbered(&program.0.loaded.handlers, OnCards::new((elf, names), portals.spec_address(), handlers))
@@ -16,15 +16,16 @@ setups! {
     Application { config: ApplicationConfig } => portals.application(config)?.0;
     HpuAlloc { application: ApplicationId, contents: Vec<u8> } => portals.hpu_alloc(application, contents)?.0;
     HpuFree { memory: HpuMemoryId } => portals.hpu_free(memory)?;
-    /// Finds a variable. The upper half of the outcome is its number, the lower half its length.
+    /// Finds a variable of a program in HPU memory. The upper 32 bits of the outcome are the number of the memory, and the lower
+    /// 32 bits are its length.
     HpuVariable { handlers: u32, name: String } => {
         let (memory, bytes) = portals.hpu_variable(handlers, &name)?;
         (memory.0 << 32) | bytes
     };
     Attach {
-        /// The number in the outcome of `Load`.
+        /// The program's number, from the outcome of `Load`.
         handlers: u64,
-        /// The initial state, unless it is shared memory.
+        /// The initial state, unless the handlers share the state of others.
         state: Vec<u8>,
         shared: Option<HpuMemoryId>,
         memory: Option<Part>,
@@ -44,7 +45,7 @@ setups! {
 }
 
 calls! {
-    /// [`Portals`](crate::Portals)'s calls, under the same names.
+    /// The calls of [`Portals`](crate::Portals) for handlers, under the same names.
     enum HandlerCall by handlers(_, host) portals = host.portals()?;
 
     HpuRead { memory: HpuMemoryId, offset: u64, bytes: u64 } => portals.hpu_read(memory, offset, bytes).await?;

@@ -1,11 +1,11 @@
-//! Commands of processes with virtual network interfaces.
+//! Commands of processes that use virtual network interfaces.
 
 use super::Part;
 use super::calls::{calls, setups};
 use nicety_nic_qnix::{Operation, TransferMethod};
 
 setups! {
-    /// Commands that take no virtual time.
+    /// Commands of a process that take no virtual time.
     enum InterfaceSetup by set_up_interfaces(program) vni = program.0.host.vni()?;
 
     /// Allocates memory of a process.
@@ -22,7 +22,7 @@ calls! {
     Send {
         vni: u32,
         part: Part,
-        /// A rank and an interface of its card.
+        /// The destination: a rank, and an interface of its card.
         to: (u32, u32),
         tag: u64,
         how: TransferMethod,

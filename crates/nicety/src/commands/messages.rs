@@ -9,7 +9,7 @@ use nicety_types::Duration;
 use std::ops::Range;
 
 calls! {
-    /// [`Host`](crate::Host)'s calls on any card, under the same names.
+    /// The calls of [`Host`](crate::Host) that work with any card, under the same names.
     enum MessageCall by message(program, host) host = host;
 
     Send { part: Part, to: u32, tag: u64 } => host.send(&program.part(part)?, to, tag).await?;
@@ -24,7 +24,7 @@ calls! {
         receives.waiting.insert(number, pending);
         number
     };
-    /// Waits for a receive, by the number in the outcome of `PostRecv`.
+    /// Waits for a posted receive. `posted` is its number, from the outcome of `PostRecv`.
     Received { posted: u64 } => {
         let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
         let pending = program.0.receives.borrow_mut().waiting.remove(&posted);
@@ -39,12 +39,12 @@ calls! {
     Barrier => host.barrier().await;
 }
 
-/// Memory that a program touches: a part of a buffer, or blocks of it.
+/// Memory that a program reads or writes: a part of a buffer, or blocks inside that part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The part.
+    /// The part of the buffer.
     pub part: Part,
-    /// Offsets in the part and lengths; all of the part if none.
+    /// The blocks: offset in the part, and length. `None` is the whole part.
     pub blocks: Option<Vec<(u64, u64)>>,
 }
 

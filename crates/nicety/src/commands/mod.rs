@@ -1,13 +1,14 @@
-//! The interface to programs that run elsewhere, for example in Python. Commands are plain typed data, each defined once.
+//! The interface for programs that are not written in Rust, for example in Python. Commands are plain typed data, each defined
+//! once.
 //!
-//! A [`Setup`] takes no virtual time, and [`Program::set_up`] returns its outcome at once. A [`Call`] takes virtual time:
-//! [`drive`] resumes a [`Thread`] of the program until it makes a call, and resumes it with the call's [`Outcome`] after that
-//! time. Virtual time stands still while a thread runs. Commands refer to objects, such as buffers, by the numbers in earlier
-//! outcomes.
+//! A [`Setup`] takes no virtual time, and [`Program::set_up`] returns its outcome at once. A [`Call`] takes virtual time.
+//! [`drive`] runs a [`Thread`] of the program until the thread makes a call. When the call has ended in virtual time, `drive`
+//! resumes the thread with the call's [`Outcome`]. Virtual time stands still while a thread runs. Commands refer to objects, such
+//! as buffers, by the numbers in earlier outcomes.
 //!
 //! Each file has the commands of one subject, and executes them on a [`Host`]: `messages.rs`, `portals.rs`, `handlers.rs`,
-//! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `calls.rs` declares them. `names.rs` parses the names of
-//! options and operators. `table.rs` has the calls of Portals from processes, in C.
+//! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `calls.rs` declares them. `names.rs`
+//! parses the names of options and operators. `table.rs` lists the Portals calls of C processes.
 
 mod calls;
 mod channels;
@@ -51,30 +52,30 @@ use std::sync::Arc;
 /// A command that takes no virtual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Setup {
-    /// Allocates memory of the host: an [`Outcome::Buffer`].
+    /// Allocates memory of the host. The outcome is an [`Outcome::Buffer`].
     Alloc {
-        /// Bytes.
+        /// Length in bytes.
         bytes: u64,
     },
-    /// A host's resources on a Portals card.
+    /// Set-up of a Portals card.
     Portals(PortalsSetup),
-    /// Handlers.
+    /// Set-up of handlers.
     Handlers(HandlerSetup),
-    /// Processes of the card.
+    /// Set-up of processes on the card.
     Processes(ProcessSetup),
-    /// Processes of the host with their own interfaces.
+    /// Set-up of the host's processes that have their own interfaces.
     Interfaces(InterfaceSetup),
-    /// RDMA, and the memory of a graphics processor.
+    /// Set-up of RDMA, and memory of a graphics processor.
     Rdma(RdmaSetup),
-    /// Sockets.
+    /// Set-up of sockets.
     Sockets(SocketSetup),
-    /// Handlers on frames.
+    /// Set-up of handlers on frames.
     Frames(FrameSetup),
-    /// Checks that the host's card has this interface: [`Outcome::Nothing`] if it has.
+    /// Checks that the host's card has this interface. The outcome is [`Outcome::Nothing`].
     Has(Api),
 }
 
-/// An interface of one card design, by its handle of [`Host`].
+/// The interface of one card design. [`Host`] has a function for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions of `Host` that give them")]
 pub enum Api {
@@ -94,27 +95,27 @@ pub enum Call {
     Messages(MessageCall),
     /// Calls to a Portals card.
     Portals(PortalsCall),
-    /// The memory of handlers.
+    /// Calls for handlers: access to HPU memory.
     Handlers(HandlerCall),
-    /// Processes of the card.
+    /// Calls for processes on the card.
     Processes(ProcessCall),
-    /// Channels to processes of the card.
+    /// Calls on channels to processes on the card.
     Channels(ChannelCall),
-    /// The interfaces of a process of the host.
+    /// Calls of a host's process on its virtual network interface.
     Interfaces {
         /// The process.
         process: u32,
         /// The call.
         call: InterfaceCall,
     },
-    /// RDMA of a process of the host.
+    /// RDMA calls of a host's process.
     Rdma {
         /// The process.
         process: u32,
         /// The call.
         call: RdmaCall,
     },
-    /// A socket.
+    /// Calls on a socket.
     Sockets {
         /// Its number.
         socket: u32,
@@ -128,24 +129,24 @@ pub enum Call {
 pub struct Part {
     /// The number of the buffer, from [`Outcome::Buffer`].
     pub buffer: u32,
-    /// First byte.
+    /// Offset of the first byte in the buffer.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
 /// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Success without a value.
+    /// The command succeeded, and has no value.
     Nothing,
-    /// A number: a handle, a count, or the number of a new object.
+    /// A number, such as a handle, a count, or the number of a new object.
     Word(u64),
     /// Bytes that were read.
     Bytes(Vec<u8>),
-    /// Memory. [`Program::memory`] returns its bytes.
+    /// Allocated memory. [`Program::memory`] returns its bytes.
     Buffer {
-        /// Its number in commands.
+        /// The number of the buffer, for later commands.
         number: u32,
         /// Its address in host memory.
         address: u64,
@@ -156,23 +157,23 @@ pub enum Outcome {
     Received(Received),
     /// The value of a counter.
     Count(CtEvent),
-    /// The first counter that reached its threshold, with its value; none after the timeout.
+    /// The first counter that reached its threshold, with its value; `None` after the timeout.
     Reached(Option<(CtHandle, CtEvent)>),
-    /// The next event of a queue; none if it is empty.
+    /// The next event of a queue; `None` if the queue is empty.
     Event(Option<Event>),
-    /// The first event of several queues, with its queue; none after the timeout.
+    /// The first event in several queues, with its queue; `None` after the timeout.
     Polled(Option<(EqHandle, Event)>),
-    /// The first of several messages, with its bytes if it is direct.
+    /// The index of the alternative that received a message. A direct message's bytes follow; otherwise they are empty.
     Selected(u32, Vec<u8>),
-    /// The completion of a send or receive of an interface; none if it is pending.
+    /// The completion of a send or receive on an interface; `None` if it is pending.
     Completed(Option<Completed>),
     /// A registered region.
     Region(Region),
-    /// An event of a process with RDMA; none if there is none.
+    /// An event of a process with RDMA; `None` if there is no event.
     RdmaEvent(Option<apenet::Event>),
     /// A datagram, and its sender.
     Datagram(Vec<u8>, SocketAddr),
-    /// A socket's own end, and its peer's.
+    /// The addresses of a socket and of its peer.
     Ends(Option<SocketAddr>, Option<SocketAddr>),
     /// The limits of a Portals card.
     Limits(Limits),
@@ -180,28 +181,29 @@ pub enum Outcome {
 
 /// The next action of a program's thread.
 pub enum Next {
-    /// It waits for a call.
+    /// The thread waits for this call.
     Call(Call),
-    /// It starts further threads, and waits for the ends of all of them.
+    /// The thread starts further threads, and waits until all of them have ended.
     Gather(Vec<Box<dyn Thread>>),
-    /// It has ended.
+    /// The thread has ended.
     Finished,
-    /// The run is to end. Its [interrupt](crate::ClusterConfig::interrupt) is already set.
+    /// The run must end. Its [interrupt](crate::ClusterConfig::interrupt) is already set.
     Stop,
 }
 
-/// A thread of a program that runs elsewhere.
+/// A thread of a program that is not written in Rust.
 pub trait Thread: 'static {
-    /// Runs it up to its next call or its end. `reply` is the outcome of its last call, [`Outcome::Nothing`] at the start.
+    /// Runs the thread until its next call or its end. `reply` is the outcome of its previous call; it is [`Outcome::Nothing`] at
+    /// the start.
     fn resume(&mut self, reply: Result<Outcome, Error>) -> Next;
 }
 
-/// A call in flight. It is boxed with exactly the size of its own future. So a computing thread does not move the state of a
-/// receive.
+/// The future of a call. Each call has its own box of its own size, so a small call does not move the large state of another
+/// kind.
 type Carried<'c> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 'c>>;
 
-/// Compiled programs loaded for a cluster's cards. Other hosts attach a program, which one host has loaded, by its number. Cheap
-/// to clone; a clone is the same list.
+/// The compiled programs of a cluster. One host loads a program, and other hosts attach it by its number. Cheap to clone; a clone
+/// is the same list.
 #[derive(Clone, Default)]
 pub struct Loaded {
     handlers: Shared<OnCards<(Vec<u8>, HandlerNames), Handlers>>,
@@ -212,23 +214,23 @@ pub struct Loaded {
 /// A list that all clones share.
 type Shared<T> = Rc<RefCell<Vec<T>>>;
 
-/// A compiled program, with its loaded form for each specification of cards.
+/// A compiled program, and its loaded form for each card specification.
 struct OnCards<S, T> {
     source: S,
-    /// By the address of the card's specification, which lives as long as the run.
+    /// The loaded forms. The key is the address of the card's specification, which exists until the run ends.
     loaded: RefCell<Vec<(usize, T)>>,
 }
 
 impl<S, T: Clone> OnCards<S, T> {
-    /// Returns the program `source`, loaded for cards of this specification.
+    /// Returns the program `source` with one loaded form, for the card specification at address `spec`.
     fn new(source: S, spec: usize, loaded: T) -> OnCards<S, T> {
         OnCards { source, loaded: RefCell::new(vec![(spec, loaded)]) }
     }
 
-    /// Returns the loaded form for cards of a specification, and loads it if necessary.
+    /// Returns the loaded form for a card specification. Loads the program first, if necessary.
     ///
     /// # Errors
-    /// When it does not fit that specification.
+    /// When the program does not fit cards of that specification.
     fn on(&self, spec: usize, load: impl FnOnce(&S) -> Result<T, Error>) -> Result<T, Error> {
         if let Some((_, loaded)) = self.loaded.borrow().iter().find(|(known, _)| *known == spec) {
             return Ok(loaded.clone());
@@ -239,7 +241,7 @@ impl<S, T: Clone> OnCards<S, T> {
     }
 }
 
-/// A program on its host, with the numbered objects that its threads share. Cheap to clone; a clone is the same program.
+/// A program on its host, and the numbered objects that all its threads share. Cheap to clone; a clone is the same program.
 #[derive(Clone)]
 pub struct Program(Rc<Inner>);
 
@@ -248,13 +250,13 @@ struct Inner {
     loaded: Loaded,
     buffers: RefCell<Vec<Buffer>>,
     receives: RefCell<Receives>,
-    /// Processes that it has started.
+    /// The processes that the program has started on the card.
     started: RefCell<Vec<Process>>,
     channels: RefCell<Vec<Channel>>,
     pending: RefCell<channels::PendingMessages>,
 }
 
-/// Pending receives, by their numbers.
+/// Receives that are posted and not completed, by their numbers.
 #[derive(Default)]
 struct Receives {
     waiting: HashMap<u64, PendingRecv>,
@@ -264,14 +266,14 @@ struct Receives {
 /// Runs a program on its host: its first thread, and the threads that it gathers.
 ///
 /// # Errors
-/// No errors of the program itself, which its threads keep.
+/// Never: each error becomes the outcome of a call, which its thread gets.
 pub async fn drive(program: Program, thread: Box<dyn Thread>) -> Result<(), Error> {
     let host = program.0.host.clone();
     program.run(host, thread).await
 }
 
 impl Program {
-    /// Returns a program for a host of a cluster, with the programs loaded for its cards.
+    /// Returns a program for a host of a cluster. `loaded` are the programs of that cluster.
     pub fn new(host: Host, loaded: Loaded) -> Program {
         Program(Rc::new(Inner {
             host,
@@ -284,7 +286,7 @@ impl Program {
         }))
     }
 
-    /// The current instant.
+    /// The current virtual time.
     pub fn now(&self) -> Time {
         self.0.host.now()
     }
@@ -320,7 +322,7 @@ impl Program {
         }
     }
 
-    /// Returns the bytes of a buffer; none if its length is zero.
+    /// Returns the bytes of a buffer; `None` if the buffer is phantom.
     ///
     /// # Errors
     /// When the buffer does not exist.
@@ -328,7 +330,7 @@ impl Program {
         self.with_buffer(number, |buffer| buffer.shared().cloned())
     }
 
-    /// Runs a thread on `host`.
+    /// Runs a thread on `host` until it ends.
     async fn run(self, host: Host, mut thread: Box<dyn Thread>) -> Result<(), Error> {
         let mut reply = Ok(Outcome::Nothing);
         loop {
@@ -344,10 +346,10 @@ impl Program {
         }
     }
 
-    /// Executes a call of a thread of the program, for callers that keep its threads themselves. `host` is the thread's own.
+    /// Executes a call of a thread. For callers that resume the threads themselves. `host` is the thread's own.
     ///
     /// # Errors
-    /// As the call's function of [`Host`], and for a number without an object.
+    /// As the function of [`Host`] with the call's name, and when a number names no object.
     pub async fn call(&self, host: &Host, call: Call) -> Result<Outcome, Error> {
         self.carry_out(host, call).await
     }

@@ -1,4 +1,5 @@
-//! Names of options, operators and the like in texts: those of the Portals specification without `PTL_`, and those of specs.
+//! Parses names in texts: of options, operators and the like. Names are those of the Portals specification without `PTL_`, and
+//! those of card specifications.
 
 use crate::Error;
 use crate::qnix::TransferMethod;
@@ -53,7 +54,7 @@ pub fn ack(name: &str) -> Result<AckRequest, Error> {
     one_of(name, names, "acknowledgement")
 }
 
-/// Parses an operator and a type of items without `_T`, such as `sum` and `uint64`.
+/// Parses an operator such as `sum`, and a datatype such as `uint64` (without `_T`).
 ///
 /// # Errors
 /// [`Error::Input`] when the operator or type does not exist, [`Error::Program`] when the operator does not apply to the type.
@@ -82,7 +83,7 @@ pub fn card_memory(name: &str) -> Result<MemoryKind, Error> {
     one_of(name, MemoryKind::ALL.map(|kind| (kind.key(), kind)), "memory of the card")
 }
 
-/// Parses a transfer method between a process and its card, such as `auto`.
+/// Parses the method of a transfer between a process and its card, such as `auto`.
 ///
 /// # Errors
 /// [`Error::Input`] when the method does not exist.
@@ -90,7 +91,7 @@ pub fn how(name: &str) -> Result<TransferMethod, Error> {
     one_of(name, TransferMethod::ALL.map(|how| (how.name(), how)), "way to move a message")
 }
 
-/// Returns the item with this name.
+/// Returns the item with this name. The error calls the items `what`, and lists their names.
 fn one_of<N: AsRef<str>, T>(
     name: &str,
     known: impl IntoIterator<Item = (N, T)>,

@@ -13,12 +13,12 @@ use nicety_types::Duration;
 pub struct Trigger {
     /// The counter.
     pub ct: CtHandle,
-    /// The threshold of its successes.
+    /// The number of successes at which the counter triggers.
     pub threshold: u64,
 }
 
 setups! {
-    /// A host's resources on its card: [`Portals`](crate::Portals)'s functions, under the same names.
+    /// The set-up functions of [`Portals`](crate::Portals), under the same names.
     enum PortalsSetup by set_up_portals(program) portals = program.0.host.portals()?;
 
     NiLimits => portals.ni_limits();
@@ -38,10 +38,10 @@ setups! {
 }
 
 calls! {
-    /// [`Portals`](crate::Portals)'s calls, under the same names.
+    /// The calls of [`Portals`](crate::Portals), under the same names.
     enum PortalsCall by portals(program, host) portals = host.portals()?;
 
-    /// An operation, posted now or triggered by a counter.
+    /// Posts an operation. With a trigger, the operation starts when the counter reaches the threshold.
     Post { request: Request, trigger: Option<Trigger> } => match trigger {
         None => portals.post(&request).await?,
         Some(Trigger { ct, threshold }) => portals.triggered(request, ct, threshold).await?,
@@ -67,13 +67,13 @@ calls! {
         Outcome::Polled(found.map(|(index, event)| (eqs[index], event)))
     };
     PtEnable { pt: u32, enabled: bool } => portals.pt_enable(pt, enabled).await?;
-    /// Appends a match entry. `me` is the entry without its memory, which is `part`.
+    /// Appends a match entry. `me` describes the entry, except for its memory, which is `part`.
     MeAppend {
         part: Part,
         pt: u32,
         me: Me,
         list: List,
-        /// Whether to wait until the card has appended it. The outcome is then its handle.
+        /// Whether to wait until the card has appended the entry. If so, the outcome is its handle.
         wait: bool,
     } => {
         let buffer = program.part(part)?;

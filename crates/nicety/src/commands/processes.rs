@@ -5,16 +5,16 @@ use super::{OnCards, Outcome, numbered};
 use crate::{CardMemory, Error, Start};
 
 setups! {
-    /// [`Channels`](crate::Channels)'s functions, under the same names.
+    /// The set-up functions of [`Channels`](crate::Channels), under the same names.
     enum ProcessSetup by set_up_processes(program) channels = program.0.host.channels()?;
 
-    /// Loads a compiled program. Its number is valid on every host.
+    /// Loads a compiled program. The outcome is its number, which is valid on every host.
     Load { elf: Vec<u8> } => {
         let processes = channels.load(&elf)?;
         numbered(&program.0.loaded.processes, OnCards::new(elf, channels.spec_address(), processes))
     };
     Start {
-        /// The number in the outcome of `Load`.
+        /// The program's number, from the outcome of `Load`.
         processes: u64,
         name: String,
         microengine: u32,
@@ -36,7 +36,7 @@ setups! {
         numbered(&program.0.started, channels.start(processes, &start)?)
     };
     OpenQueue { queue: u32 } => channels.open_queue(queue)?;
-    /// Checks a part of the card's memory. The outcome is its address for processes.
+    /// Checks a part of the card's memory. The outcome is the part's address, as processes use it.
     CardMemory { part: CardMemory } => {
         channels.check(&part)?;
         Outcome::Word(part.address().into())
@@ -46,10 +46,10 @@ setups! {
 }
 
 calls! {
-    /// [`Channels`](crate::Channels)'s calls, under the same names.
+    /// The calls of [`Channels`](crate::Channels), under the same names.
     enum ProcessCall by processes(program, host) channels = host.channels()?;
 
-    /// Waits for the end of a process, by the number in the outcome of `Start`.
+    /// Waits for the end of a process. `process` is its number, from the outcome of `Start`.
     Finished { process: u64 } => {
         let unknown = || Error::Program(format!("this host has started no process {process}"));
         let process = program.0.started.borrow().get(process as usize).copied().ok_or_else(unknown)?;

@@ -5,7 +5,7 @@ use super::calls::{calls, setups};
 use nicety_nic_apenet::{Notify, Operation, Region};
 
 setups! {
-    /// [`Rdma`](crate::Rdma)'s functions, under the same names, and memory of the graphics processor.
+    /// The set-up functions of [`Rdma`](crate::Rdma), under the same names, and the allocation of graphics memory.
     enum RdmaSetup by set_up_rdma(program) host = &program.0.host;
 
     /// Allocates memory of the graphics processor.

@@ -6,11 +6,11 @@ use nicety_nic_ethernet::{Setting, SocketKind};
 use std::net::SocketAddr;
 
 setups! {
-    /// [`Sockets`](crate::Sockets)'s functions, under the same names.
+    /// The set-up functions of [`Sockets`](crate::Sockets), under the same names.
     enum SocketSetup by set_up_sockets(program) sockets = program.0.host.socket()?;
 
     Open { kind: SocketKind } => sockets.open(kind);
-    /// The outcome is an [`Outcome::Ends`].
+    /// Returns the addresses of a socket and of its peer, as [`Outcome::Ends`].
     Ends { socket: u32 } => {
         let (own, peer) = sockets.ends(socket)?;
         Outcome::Ends(own, peer)

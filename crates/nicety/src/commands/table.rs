@@ -1,18 +1,20 @@
-//! The table of Portals calls from processes, with their arguments and outcomes.
+//! The table of Portals calls that processes in C make, with the calls' arguments and outcomes.
 
-/// Passes the table of Portals calls to a macro, which derives one layer from it.
+/// Passes the table of Portals calls to a macro, which generates one layer from it.
 ///
-/// A call has two names, arguments with their C types, an outcome, and functions of `portals4.h`. Its place, from 1 on, is its number.
-/// Arguments and outcomes cross between a process and the simulation as words, in this order.
+/// A line has the call's name in C and in Rust, its arguments with their C types, its outcome, and its functions in `portals4.h`.
+/// Calls are numbered from 1, in the order of this table. A process and the simulation exchange arguments and outcomes as words,
+/// in this order.
 ///
-/// A function only makes the call. It has the call's arguments as its parameters, except those that it sets itself. It first checks its
-/// interface: a parameter `(ni)`, or the only one `(open)`. After `->` is its result, an outcome's `value`.
+/// Each listed function only makes the call. Its parameters are the call's arguments, except for those with a constant in `{ }`.
+/// It first checks its interface: `(ni)` is a parameter, and `(open)` means the only open interface. The parameter after `->`
+/// receives the outcome's `value`.
 ///
 /// Types are those of `portals4.h`, or one of these:
 ///
 /// - `word`: 64 bits; `pointer` and `bytes`: addresses;
 /// - `pt_options` and `any_pt`: of a new portal table entry;
-/// - `match_bits`: bits that count if the interface matches; `trigger`: a counter;
+/// - `match_bits`: match bits, which are 0 if the interface is not matching; `trigger`: the counter that triggers the call;
 /// - `operand`: one of the three words of an operand.
 #[macro_export]
 macro_rules! portals_calls {

@@ -1,4 +1,4 @@
-//! Faults of the network, in the form that users write.
+//! Faults of the network, as users write them.
 //!
 //! On one line, as for the command line:
 //!
@@ -6,7 +6,7 @@
 //! loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms
 //! ```
 //!
-//! As TOML (or the same as a JSON object), which allows rates for single links:
+//! As TOML, or as a JSON object with the same keys. Both allow rates for single links:
 //!
 //! ```toml
 //! seed = 7
@@ -33,11 +33,11 @@ use nicety_spec::units::parse_time;
 use nicety_types::{Duration, Time};
 use value::Node;
 
-/// Keys of a document, and of one of its links.
+/// Valid keys of the whole document, and of a link in it.
 const KEYS: [&str; 8] = ["seed", "loss", "corrupt", "duplicate", "reorder", "burst", "fail", "link"];
 const LINK_KEYS: [&str; 7] = ["name", "loss", "corrupt", "duplicate", "reorder", "burst", "drop"];
 
-/// Maximum length of a list.
+/// Maximum number of items in a list.
 const MOST: usize = 100_000;
 
 /// Reads faults: a line of `key=value`, TOML or a JSON object.
@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<Faults, Problem> {
     Ok(faults)
 }
 
-/// Reads rates. Missing ones default to `usual`.
+/// Reads rates. A rate without a key has its value in `usual`.
 fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
     let rate = |key, usual| table.get(key).map_or(Ok(usual), |node| node.rate(key));
     let mut rates = Rates {
@@ -102,7 +102,7 @@ fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
         }
     }
     for (key, rate) in [("loss", rates.loss), ("corrupt", rates.corruption)] {
-        // At least one packet separates two bursts.
+        // Two bursts have at least one packet between them.
         let most = rates.burst / (rates.burst + 1.0);
         if rates.burst > 0.0 && rate > most && rate < 1.0 {
             let burst = rates.burst;

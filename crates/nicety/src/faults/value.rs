@@ -1,10 +1,10 @@
-//! The document of faults, in any of its notations.
+//! Parses the document of faults, in each of its notations.
 
 use super::Problem;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and its line, if the notation has lines.
+/// A value, and its line number if the notation has lines.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) value: Value,
@@ -14,12 +14,12 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
-    /// A number as written, or a value of a `key=value` line, which has no quotes.
+    /// A number as the user wrote it, or a value in a line of `key=value` pairs. Such a value has no quotes.
     Loose(String),
     Flag(bool),
     List(Vec<Node>),
     Table(Vec<(String, Node)>),
-    /// A value that no key accepts.
+    /// A value of a type that no key accepts, with the name of the type.
     Other(&'static str),
 }
 
@@ -49,7 +49,7 @@ fn line(text: &str) -> Result<Node, Problem> {
         let (key, node) = (key.trim().to_owned(), Node::loose(value.trim(), None));
         match entries.iter_mut().find(|(other, _)| *other == key) {
             None => entries.push((key, node)),
-            // The only key that may occur twice.
+            // No other key may occur twice.
             Some((_, before)) if key == "fail" => match &mut before.value {
                 Value::List(nodes) => nodes.push(node),
                 _ => before.value = Value::List(vec![before.clone(), node]),
@@ -105,13 +105,13 @@ impl Node {
         Node { value: Value::Loose(text.to_owned()), line }
     }
 
-    /// Returns an error in the value of a key, with its line.
+    /// Returns an error about the value of a key, with its line number if known.
     pub(super) fn problem(&self, key: &str, what: &str) -> Problem {
         let line = self.line.map_or_else(String::new, |line| format!(", line {line}"));
         format!("{line}: {key}: {what}")
     }
 
-    /// Returns the entries, which must have these keys.
+    /// Returns the entries of a table. Each entry must have one of these keys.
     pub(super) fn table(&self, name: &str, keys: &[&str]) -> Result<&[(String, Node)], Problem> {
         let Value::Table(entries) = &self.value else {
             return Err(self.problem(name, "it is no table"));
@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    /// Returns the items of a list; a single value is a list of one.
+    /// Returns the items of a list. A single value counts as a list of one item.
     pub(super) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(nodes) => nodes,

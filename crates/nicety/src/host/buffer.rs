@@ -1,4 +1,4 @@
-//! Host memory in programs.
+//! Buffers in host memory, for programs.
 
 use crate::Error;
 use nicety_host::{Allocation, HostBytes};
@@ -28,10 +28,10 @@ impl Buffer {
         self.len == 0
     }
 
-    /// Returns a part of the buffer: the same memory.
+    /// Returns a part of the buffer. It shares the buffer's memory.
     ///
     /// # Errors
-    /// When it reaches beyond the end.
+    /// When the part reaches beyond the end of the buffer.
     pub fn slice(&self, offset: u64, len: u64) -> Result<Buffer, Error> {
         match offset.checked_add(len).is_some_and(|end| end <= self.len) {
             true => Ok(Buffer { allocation: self.allocation.clone(), start: self.start + offset, len }),
@@ -42,25 +42,25 @@ impl Buffer {
         }
     }
 
-    /// The shared memory of the whole allocation; none if it is phantom.
+    /// The shared memory of the whole allocation; `None` if it is phantom.
     pub fn shared(&self) -> Option<&Arc<HostBytes>> {
         self.allocation.bytes()
     }
 
-    /// Returns a copy of `len` bytes from `offset` on; takes no virtual time.
+    /// Returns a copy of `len` bytes from `offset` on. This takes no virtual time.
     ///
     /// # Panics
-    /// When the range is outside the buffer.
+    /// When the range is outside the buffer, or the buffer is phantom.
     pub fn read(&self, offset: u64, len: u64) -> Vec<u8> {
         let mut copy = vec![0; len as usize];
         self.bytes(offset, len).read((self.start + offset) as usize, &mut copy);
         copy
     }
 
-    /// Writes bytes from `offset` on; takes no virtual time.
+    /// Writes bytes from `offset` on. This takes no virtual time.
     ///
     /// # Panics
-    /// When the range is outside the buffer.
+    /// When the range is outside the buffer, or the buffer is phantom.
     pub fn write(&self, offset: u64, bytes: &[u8]) {
         self.bytes(offset, bytes.len() as u64).write((self.start + offset) as usize, bytes);
     }

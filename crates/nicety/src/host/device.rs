@@ -5,15 +5,15 @@ use crate::Error;
 use nicety_nic_nfp::{self as nfp, ChannelError, Guard};
 use nicety_types::{Duration, Path};
 
-/// The device through which a host's threads reach the processes on its card. It belongs to the thread that opened it; another
-/// thread opens its own.
+/// A device file, through which a host's thread calls the processes on its card. A device belongs to the thread that opened it.
+/// Each thread opens its own device.
 #[derive(Clone)]
 pub struct Device {
     pub(super) host: Host,
     pub(super) device: nfp::Device,
 }
 
-/// A channel to the process of a target. It carries messages both ways, one at a time in each direction.
+/// A channel to the process that serves a target. It carries messages in both directions, one at a time in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channel {
     channel: nfp::Channel,
@@ -21,13 +21,13 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Its target.
+    /// The target of this channel.
     pub fn target(&self) -> u32 {
         self.target
     }
 }
 
-/// An alternative of [`Device::select`].
+/// A receive that [`Device::select`] may choose.
 #[derive(Clone, Copy, Debug)]
 pub enum Alternative<'b> {
     /// A direct message of this length in bytes.
@@ -36,12 +36,12 @@ pub enum Alternative<'b> {
     Indirect(Channel, &'b Buffer),
 }
 
-/// A message of [`Device::start`].
+/// A send or receive for [`Device::start`].
 #[derive(Clone, Copy, Debug)]
 pub enum Job<'b> {
     /// A direct message to the process.
     Send(&'b [u8]),
-    /// A direct message of this length in bytes from the process.
+    /// A direct message from the process, of this length in bytes.
     Receive(u32),
     /// An indirect message to the process.
     SendInd(&'b Buffer),
@@ -49,7 +49,7 @@ pub enum Job<'b> {
     ReceiveInd(&'b Buffer),
 }
 
-/// A call on a channel that has begun. If dropped, it completes by itself.
+/// A pending call on a channel. If it is dropped, the call still completes.
 pub struct Pending {
     host: Host,
     pending: nfp::Pending,
@@ -57,12 +57,12 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether the call has ended; takes no time.
+    /// Whether the call has ended. This takes no virtual time.
     pub fn is_done(&self) -> bool {
         self.pending.is_done()
     }
 
-    /// Waits for the call's end. Returns a direct message that was received; nothing of others.
+    /// Waits until the call has ended. Returns the bytes of a received direct message. For any other call, the result is empty.
     ///
     /// # Errors
     /// As [`Device::send`], [`Device::receive`], [`Device::send_ind`] and [`Device::receive_ind`].
@@ -75,10 +75,10 @@ impl Pending {
 }
 
 impl Device {
-    /// Subscribes to a target: opens a channel to the process that has registered it.
+    /// Opens a channel to the process that has registered this target.
     ///
     /// # Errors
-    /// When no process has registered it, or the process has another channel already.
+    /// When no process has registered the target, or its process already has a channel.
     pub async fn subscribe(&self, target: u32) -> Result<Channel, Error> {
         let subscribe = async |path: &mut Path| self.device.subscribe(path, target).await;
         let opened = self.host.timed("subscribe", subscribe).await;
@@ -86,22 +86,22 @@ impl Device {
         Ok(Channel { channel, target })
     }
 
-    /// Closes a channel. A process that waits at its end receives an error.
+    /// Closes a channel. If the process waits on the channel, its wait returns an error.
     ///
     /// # Errors
-    /// When it is not open, or a thread is in a call on it.
+    /// When the channel is not open, or a thread is in a call on the channel.
     pub async fn close(&self, channel: Channel) -> Result<(), Error> {
         let close = async |path: &mut Path| self.device.close(path, channel.channel).await;
         let closed = self.host.timed("close", close).await;
         closed.map_err(|error| about("close", channel.target, error))
     }
 
-    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it. A timeout bounds the wait for the process;
-    /// without one the wait is unbounded.
+    /// Sends a direct message of 1 to 56 bytes. Returns when the process has received it. `timeout` limits the wait for the
+    /// process; without a timeout the wait is unlimited.
     ///
     /// # Errors
     /// [`Error::Input`] when the size is invalid, and [`Error::TimedOut`] after the timeout. Other errors when the process
-    /// expects another size or kind, another thread is sending here, or the channel is not open.
+    /// expects another size or kind of message, another thread is sending on this channel, or the channel is not open.
     pub async fn send(&self, channel: Channel, bytes: &[u8], timeout: Option<Duration>) -> Result<(), Error> {
         let send = async |path: &mut Path| self.device.send(path, channel.channel, bytes, timeout).await;
         let sent = self.host.timed("send", send).await;
@@ -125,10 +125,10 @@ impl Device {
         Ok(payload.to_vec())
     }
 
-    /// Sends a buffer as an indirect message. Returns when the process has it.
+    /// Sends a buffer as an indirect message. Returns when the process has received it.
     ///
     /// # Errors
-    /// As [`Device::send`]; when DMA fails too often.
+    /// As [`Device::send`]; also when its DMA transfers fail too often.
     pub async fn send_ind(
         &self,
         channel: Channel,
@@ -161,11 +161,12 @@ impl Device {
         received.map_err(|error| about("receive_ind from", channel.target, error))
     }
 
-    /// Begins to send or to receive on a channel. Returns when the driver has done its first work: a message to send is
-    /// with the card, or pages are locked. [`Pending::wait`] waits for the end. A buffer must not be used meanwhile.
+    /// Starts a send or a receive on a channel. Returns after the driver's first step: a direct message is on the card, or the
+    /// pages of a buffer are locked. [`Pending::wait`] waits for the end of the call. Until then, the program must not use the
+    /// buffer.
     ///
     /// # Errors
-    /// As [`Device::send`] and [`Device::send_ind`], of the call itself.
+    /// As [`Device::send`] and [`Device::send_ind`], for errors that occur in this first step.
     pub async fn start(
         &self,
         channel: Channel,
@@ -184,12 +185,13 @@ impl Device {
         Ok(Pending { host: self.host.clone(), pending, target: channel.target })
     }
 
-    /// Receives from the first of several channels that has a message; if several have, from the first in the order of the
-    /// alternatives. Returns its index, and the bytes of a direct message. Those of an indirect one are in its buffer.
+    /// Waits until one of several channels has a message, and receives it. If several channels have a message, the first in the
+    /// list of alternatives is received. Returns the index of that alternative, and the bytes of a direct message. The bytes of
+    /// an indirect message are in its buffer.
     ///
     /// # Errors
-    /// As [`Device::receive`] and [`Device::receive_ind`], for the alternative taken. [`Error::Input`] when there are no
-    /// alternatives, or two for one channel.
+    /// As [`Device::receive`] and [`Device::receive_ind`], for the received alternative. [`Error::Input`] when the list is empty,
+    /// or two alternatives have the same channel.
     pub async fn select(
         &self,
         alternatives: &[Alternative<'_>],
@@ -228,7 +230,7 @@ fn about(what: &str, target: u32, error: ChannelError) -> Error {
     Error::from_channel(&format!("{what} target {target}"), error)
 }
 
-/// Returns the length of a buffer as a message size.
+/// Returns the length of a buffer as the size of a message. `what` is the call, for the error.
 fn length(what: &str, buffer: &Buffer) -> Result<u32, Error> {
     u32::try_from(buffer.len()).map_err(|_| {
         Error::Input(format!(

@@ -3,7 +3,7 @@
 use super::{Buffer, Host};
 use crate::Error;
 
-/// The graphics processor of a host. The host's card reaches its memory. Cheap to clone.
+/// The graphics processor of a host with its memory, which the host's card can access. Cheap to clone.
 #[derive(Clone)]
 pub struct Gpu {
     host: Host,
@@ -14,7 +14,7 @@ impl Host {
     /// Returns the graphics processor of this host.
     ///
     /// # Errors
-    /// When its card reaches none. The error names a card that does.
+    /// When the host's card cannot access a graphics processor. The error names a card that can.
     pub fn gpu(&self) -> Result<Gpu, Error> {
         let gpu = self.inner.gpu.clone().ok_or_else(|| {
             let design = self.inner.card.design().name;
@@ -29,11 +29,11 @@ impl Host {
 }
 
 impl Gpu {
-    /// Allocates `len` zero bytes of its memory; set-up, takes no virtual time. A card reads and writes them; the host's CPUs do
-    /// not.
+    /// Allocates `len` zero bytes of graphics memory. This is set-up: it takes no virtual time. A card can read and write these
+    /// bytes, but the host's CPUs cannot.
     ///
     /// # Errors
-    /// When it has no more memory.
+    /// When less than `len` bytes of graphics memory are left.
     pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
         let allocation = self.gpu.memory.allocate(len).map_err(|_| {
             let memory = self.gpu.spec.memory;
@@ -45,7 +45,7 @@ impl Gpu {
         Ok(Buffer { allocation, start: 0, len })
     }
 
-    /// Bytes that cards have read from and written to its memory.
+    /// The number of bytes that cards have read from and written to graphics memory.
     pub fn traffic(&self) -> nicety_host::Traffic {
         self.gpu.memory.traffic()
     }

@@ -1,7 +1,7 @@
-//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier, and messages between ranks in `send.rs` and
-//! `receive.rs`. A program may have several threads (`thread.rs`), or many small tasks (`tasks.rs`).
+//! The interface of a host for its programs: memory ([`Buffer`]), CPUs, the barrier, and messages between ranks (`send.rs`,
+//! `receive.rs`). A program may have several threads (`thread.rs`), or many small tasks (`tasks.rs`).
 //!
-//! Features of one card design have their own handle:
+//! Features of a single card design have handles of their own:
 //!
 //! - [`Host::portals`] (`portals.rs`, `offload.rs`)
 //! - [`Host::channels`] (`processes.rs`, `device.rs`)
@@ -50,14 +50,13 @@ use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone belongs to the same
-/// thread.
+/// A host, as used by one thread of its program: its memory, CPUs and card. Cheap to clone; a clone belongs to the same thread.
 #[derive(Clone)]
 pub struct Host {
     inner: Rc<Inner>,
     /// The number of the thread.
     thread: u32,
-    /// The path of the thread since its last restart.
+    /// The critical path of the thread since its last restart.
     path: Rc<RefCell<Path>>,
 }
 
@@ -69,18 +68,18 @@ struct Inner {
     gpu: Option<nicety_host::Gpu>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
-    /// Signals the end of the host's programs, if anything waits for it.
+    /// Signals the end of the host's programs, if something waits for that.
     over: RefCell<Option<Barrier>>,
-    /// Serializes the barriers of threads.
+    /// Ensures that threads of this host are in one barrier at a time.
     at_barrier: Pool,
-    /// Threads that have been started.
+    /// The number of threads that have been started.
     threads: Cell<u32>,
-    /// Programs and threads of them that have not ended.
+    /// The number of programs, and of their threads, that have not ended.
     running: Cell<u32>,
-    /// Failed programs and threads without a join: rank, name if it differs, and reason.
+    /// Failed programs, and failed threads that no one joins: the rank, the name if it is not the rank's, and the reason.
     failed: Failed,
     recorder: Recorder,
-    /// Whether paths account for their stages.
+    /// Whether paths divide their time into stages.
     breakdown: bool,
 }
 
@@ -93,9 +92,9 @@ pub(crate) struct HostParts {
     pub(crate) gpu: Option<nicety_host::Gpu>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
-    /// Signals the end of the host's programs, if anything waits for it.
+    /// Signals the end of the host's programs, if something waits for that.
     pub(crate) over: Option<Barrier>,
-    /// Collects the failures of threads without a join.
+    /// Collects failed programs, and failed threads that no one joins.
     pub(crate) failed: Failed,
     pub(crate) recorder: Recorder,
     pub(crate) breakdown: bool,
@@ -130,7 +129,7 @@ impl Host {
         self.inner.sim.node().0
     }
 
-    /// The number of this thread on its host; 0 for the first.
+    /// The number of this thread on its host. The first thread has number 0.
     pub fn thread(&self) -> u32 {
         self.thread
     }
@@ -140,17 +139,17 @@ impl Host {
         self.inner.ranks
     }
 
-    /// The current instant.
+    /// The current virtual time.
     pub fn now(&self) -> Time {
         self.inner.sim.now()
     }
 
-    /// Records the end of a call that began at `start`.
+    /// Records that call `what`, which began at `start`, has ended.
     fn called(&self, what: &'static str, start: Time) {
         self.caller().called(what, start);
     }
 
-    /// Allocates `len` zero bytes of host memory; set-up, takes no virtual time.
+    /// Allocates `len` zero bytes of host memory. This is set-up: it takes no virtual time.
     ///
     /// # Errors
     /// When the host has no more memory.
@@ -160,9 +159,9 @@ impl Host {
         Ok(buffer)
     }
 
-    /// Allocates a length of host memory without bytes, for large timing runs; otherwise as [`Host::alloc`]. Messages from it
-    /// have no bytes either, and the program cannot read it. It has bytes on a card with messages that [need
-    /// bytes](nicety_nic_core::Design::needs_bytes).
+    /// Allocates a range of host memory without contents, for large timing runs; otherwise as [`Host::alloc`]. The program cannot
+    /// read such a phantom buffer, and messages from it have no contents. On a card that [needs the
+    /// bytes](nicety_nic_core::Design::needs_bytes) of messages, this call is [`Host::alloc`].
     ///
     /// # Errors
     /// When the host has no more memory.
@@ -175,34 +174,34 @@ impl Host {
         Ok(buffer)
     }
 
-    /// Memory that belongs to none of the host's processes yet.
+    /// Allocates memory that does not yet belong to a process of the host.
     fn alloc_unowned(&self, len: u64) -> Result<Buffer, Error> {
         Ok(Buffer { allocation: self.inner.memory.allocate(len)?, start: 0, len })
     }
 
-    /// Returns the random stream of this name on this host. The same seed gives the same numbers.
+    /// Returns this host's random stream with this name. The same seed of the run gives the same numbers.
     pub fn rng(&self, name: &str) -> Rng {
         self.inner.sim.rng(name)
     }
 
-    /// The thread, as its card sees it.
+    /// Returns this thread in the form that the card's calls take.
     fn caller(&self) -> Caller<'_> {
         let Inner { sim, cpus, recorder, .. } = &*self.inner;
         Caller { sim, cpus, recorder, thread: self.thread, path: &self.path }
     }
 
-    /// Makes a call that takes virtual time, on the program's path.
+    /// Makes a call that takes virtual time, and adds that time to the thread's path.
     async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
         self.caller().timed(what, call).await
     }
 
-    /// Computes for `duration` on one of the host's CPUs.
+    /// Computes on one of the host's CPUs for `duration` of virtual time.
     pub async fn compute(&self, duration: Duration) {
         self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
     }
 
-    /// The time of the next event in a cluster with one thread. A program may compute undisturbed until then. Now, if an event is
-    /// due, no core of the host is free, or there is noise.
+    /// Returns the time until which a program may compute without disturbance, in a cluster with one thread. It is the time of
+    /// the next event. It is now if an event is due, no core of the host is free, or the host has noise.
     pub fn quiet_until(&self) -> Time {
         match self.inner.cpus.are_ready() {
             true => self.inner.sim.next_event().unwrap_or(Time::MAX),
@@ -210,34 +209,34 @@ impl Host {
         }
     }
 
-    /// Whether `cores` cores are free, and work keeps its core because there is no noise.
+    /// Whether `cores` cores are free, and the host has no noise that could take a core away.
     pub fn has_free_cores(&self, cores: usize) -> bool {
         self.inner.cpus.have_free(cores)
     }
 
-    /// Whether background noise disturbs its cores.
+    /// Whether the host has background noise on its CPUs.
     pub fn has_noise(&self) -> bool {
         self.inner.cpus.has_noise()
     }
 
-    /// Pending events in a cluster with one thread.
+    /// The number of pending events in a cluster with one thread.
     pub fn pending_events(&self) -> usize {
         self.inner.sim.pending_events()
     }
 
-    /// Lets time pass without charging it to any message.
+    /// Waits for `duration` without adding this time to the path of a message: the thread's path restarts.
     pub async fn pause(&self, duration: Duration) {
         self.inner.sim.delay(duration).await;
         self.restart_path();
     }
 
-    /// Lets others with work at this instant go first; takes no time.
+    /// Lets all other tasks with work at this instant run first. This takes no virtual time.
     pub async fn yield_now(&self) {
         self.inner.sim.yield_now().await;
     }
 
-    /// Waits until every program of the cluster has called it, over the job launcher's own network. Several threads of one host
-    /// each take part in a barrier of their own, one after another.
+    /// Waits until every program of the cluster has entered this barrier. The barrier uses the job launcher's own network. If
+    /// several threads of a host enter barriers, each takes part in a separate barrier, one after another.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
         let waiting = move || format!("the other ranks to come to the barrier (rank {rank} is there)");
@@ -246,17 +245,17 @@ impl Host {
             self.inner.barrier.wait().await;
         };
         describe(waiting, meet).await;
-        // The launcher's time belongs to no message.
+        // The time in the launcher's network belongs to no message.
         self.restart_path();
         self.called("barrier", start);
     }
 
-    /// Returns a signal of this host's programs.
+    /// Returns a new signal for programs of this host.
     pub fn signal(&self) -> Signal {
         Signal::new(&self.inner.sim)
     }
 
-    /// Requests a check of the run's interrupt now.
+    /// Makes the simulation check the run's interrupt after this event, not only some events later.
     pub fn check_interrupt(&self) {
         self.inner.sim.check_interrupt();
     }
@@ -266,18 +265,19 @@ impl Host {
         self.path.replace(self.path_from_now());
     }
 
-    /// Returns a path that begins now.
+    /// Returns a path that starts now.
     fn path_from_now(&self) -> Path {
         path_from(self.now(), self.inner.breakdown)
     }
 
-    /// The thread's critical path since its last restart, through other nodes where it waited for them.
+    /// The critical path that led this thread from its last restart to now. If the thread waited for other nodes, the path goes
+    /// through them.
     pub fn path(&self) -> Path {
         self.path.borrow().clone()
     }
 }
 
-/// Returns a path from this instant on, by stage if `breakdown`.
+/// Returns a path that starts at `now`. It records stages if `breakdown` is set.
 fn path_from(now: Time, breakdown: bool) -> Path {
     if breakdown { Path::from(now) } else { Path::clock(now) }
 }

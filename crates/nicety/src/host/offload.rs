@@ -1,5 +1,4 @@
-//! Applications, HPU memory and handlers of a host. Everything except access to HPU memory is set-up and takes no
-//! virtual time.
+//! Applications, HPU memory and handlers of a host. Set-up takes no virtual time; only reads and writes of HPU memory do.
 
 use super::Portals;
 use crate::Error;
@@ -10,7 +9,7 @@ impl Portals {
     /// Creates an application on this host's card, with its own weight and limits.
     ///
     /// # Errors
-    /// When its configuration is invalid, or the card has no room for another one.
+    /// When the configuration is invalid, or the card cannot hold another application.
     pub fn application(&self, config: ApplicationConfig) -> Result<ApplicationId, Error> {
         self.card.application(config).map_err(input)
     }
@@ -23,7 +22,8 @@ impl Portals {
         self.card.hpu_alloc(application, contents).map_err(input)
     }
 
-    /// Returns a variable of the program of attached handlers, as HPU memory to read and to write, with its length in bytes.
+    /// Finds a variable in the program of attached handlers. Returns it as HPU memory, which the host can read and write, and its
+    /// length in bytes.
     ///
     /// # Errors
     /// When the handlers do not exist, or their program has no such variable.
@@ -34,13 +34,13 @@ impl Portals {
     /// Frees HPU memory (`PtlHPUFreeMem`).
     ///
     /// # Errors
-    /// When it does not exist, or attached handlers use it as their state.
+    /// When the memory does not exist, or attached handlers use it as their state.
     pub fn hpu_free(&self, memory: HpuMemoryId) -> Result<(), Error> {
         self.card.hpu_free(memory).map_err(input)
     }
 
-    /// Posts a write of HPU memory from `offset` on. The bytes are in place when they have crossed the bus, before the effects of
-    /// later posts.
+    /// Posts a write of HPU memory from `offset` on. The write takes effect when the bytes have crossed the bus, and before the
+    /// effects of later posts.
     ///
     /// # Errors
     /// When the memory does not exist, or the write reaches beyond it.
@@ -50,7 +50,8 @@ impl Portals {
         self.host.timed("write HPU memory", post).await.map_err(input)
     }
 
-    /// Reads `bytes` of HPU memory from `offset` on, with its contents when the request has crossed the bus.
+    /// Reads `bytes` bytes of HPU memory from `offset` on. The contents are those at the time at which the request arrives at the
+    /// card.
     ///
     /// # Errors
     /// When the memory does not exist, or the read reaches beyond it.
@@ -60,15 +61,16 @@ impl Portals {
         self.host.timed("read HPU memory", read).await.map_err(input)
     }
 
-    /// Attaches handlers, with their own state or a shared one. The result is the `handlers` of match entries.
+    /// Attaches handlers, with a state of their own or a shared state. Returns their number, which goes into the `handlers` field
+    /// of match entries.
     ///
     /// # Errors
-    /// When program or state do not fit the card.
+    /// When the program or the state does not fit the card.
     pub fn attach_as(&self, attach: &Attach<'_>) -> Result<u32, Error> {
         self.card.attach_as(attach).map_err(input)
     }
 
-    /// Detaches handlers, and frees memory that only they use.
+    /// Detaches handlers, and frees the memory that no other handlers use.
     ///
     /// # Errors
     /// When the handlers do not exist, or a match entry uses them.
@@ -77,7 +79,7 @@ impl Portals {
     }
 }
 
-/// The user can correct it before anything runs.
+/// Converts an error that the user can correct before the run.
 fn input(error: CallError) -> Error {
     Error::Input(error.to_string())
 }

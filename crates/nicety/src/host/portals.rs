@@ -1,5 +1,5 @@
-//! The Portals calls of a host's program. Set-up takes no virtual time. A post costs the CPU o, and returns then. A wait costs o
-//! for the notice.
+//! The Portals calls of a host's program. Set-up takes no virtual time. A post occupies the CPU for the LogP parameter o, and
+//! then returns. A wait occupies the CPU for o when it notices the event.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -37,7 +37,7 @@ impl Portals {
     /// Allocates a counter, at zero (`PtlCTAlloc`).
     ///
     /// # Errors
-    /// When the card has no free one.
+    /// When the card has no free counter.
     pub fn ct_alloc(&self) -> Result<CtHandle, Error> {
         Ok(self.card.ct_alloc()?)
     }
@@ -45,7 +45,7 @@ impl Portals {
     /// Frees a counter (`PtlCTFree`).
     ///
     /// # Errors
-    /// When it is in use, or does not exist.
+    /// When the counter is in use, or does not exist.
     pub fn ct_free(&self, ct: CtHandle) -> Result<(), Error> {
         Ok(self.card.ct_free(ct)?)
     }
@@ -53,7 +53,7 @@ impl Portals {
     /// Allocates an event queue (`PtlEQAlloc`).
     ///
     /// # Errors
-    /// When the card has no free one, or the depth is beyond its limit.
+    /// When the card has no free event queue, or the depth is beyond the card's limit.
     pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, Error> {
         Ok(self.card.eq_alloc(depth)?)
     }
@@ -61,7 +61,7 @@ impl Portals {
     /// Frees an event queue with its events (`PtlEQFree`).
     ///
     /// # Errors
-    /// When it is in use, or does not exist.
+    /// When the queue is in use, or does not exist.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
         Ok(self.card.eq_free(eq)?)
     }
@@ -69,7 +69,7 @@ impl Portals {
     /// Binds a memory descriptor (`PtlMDBind`).
     ///
     /// # Errors
-    /// When the card has no free one, or the memory is not this host's.
+    /// When the card has no free descriptor, or the memory does not belong to this host.
     pub fn md_bind(&self, md: Md) -> Result<MdHandle, Error> {
         Ok(self.card.md_bind(md)?)
     }
@@ -77,23 +77,23 @@ impl Portals {
     /// Releases a memory descriptor (`PtlMDRelease`).
     ///
     /// # Errors
-    /// When an operation on it is pending, or it does not exist.
+    /// When an operation on the descriptor is pending, or the descriptor does not exist.
     pub fn md_release(&self, md: MdHandle) -> Result<(), Error> {
         Ok(self.card.md_release(md)?)
     }
 
-    /// Allocates a portal table entry without options: [`Portals::pt_alloc_with`].
+    /// Allocates a portal table entry without options; see [`Portals::pt_alloc_with`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Portals::pt_alloc_with`].
     pub fn pt_alloc(&self, index: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
         self.pt_alloc_with(index, eq, PtOptions::empty())
     }
 
-    /// Allocates a portal table entry, with this index or any free one (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
+    /// Allocates the portal table entry with this index, or any free entry (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
     ///
     /// # Errors
-    /// When the index is in use or beyond the table, or flow control lacks a queue of at least four events.
+    /// When the index is in use or beyond the table, or an entry with flow control has no queue of at least four events.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -103,11 +103,12 @@ impl Portals {
         Ok(self.card.pt_alloc_with(index, eq, options)?)
     }
 
-    /// Appends a match entry of a library's set-up, which takes no virtual time. It does not count against the limit of entries,
-    /// is not compared with unexpected headers, and leaves no `LINK` event.
+    /// Appends a match entry as set-up of a library: it takes no virtual time. The entry does not count against the card's limit
+    /// of entries. The card does not search the unexpected headers for it, and generates no `LINK` event.
     ///
     /// # Errors
-    /// When the portal table index is not in use, the memory is not this host's, or its handlers are not attached.
+    /// When the portal table index is not in use, the memory does not belong to this host, or the entry's handlers are not
+    /// attached.
     pub fn me_set_up(&self, pt: u32, me: Me, list: List) -> Result<MeHandle, Error> {
         Ok(self.card.me_set_up(pt, me, list)?)
     }
@@ -115,7 +116,7 @@ impl Portals {
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors
-    /// When match entries are linked or in use, or it does not exist.
+    /// When the table entry does not exist, or has match entries.
     pub fn pt_free(&self, pt: u32) -> Result<(), Error> {
         Ok(self.card.pt_free(pt)?)
     }
@@ -123,7 +124,7 @@ impl Portals {
     /// Loads a compiled program with handlers, for this host's card.
     ///
     /// # Errors
-    /// When it is not a program for the card's cores, or does not fit.
+    /// When the program is not for the card's cores, or does not fit.
     pub fn load_handlers(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
         let card = &self.card;
         let hpu = &card.spec().hpu;
@@ -132,10 +133,10 @@ impl Portals {
         Ok(handlers)
     }
 
-    /// Attaches handlers. The result is the `handlers` of a match entry.
+    /// Attaches handlers. Returns their number, which goes into the `handlers` field of match entries.
     ///
     /// # Errors
-    /// When program or state do not fit the card.
+    /// When the program or the state does not fit the card.
     pub fn attach(
         &self,
         handlers: &Handlers,
@@ -147,9 +148,9 @@ impl Portals {
     }
 }
 
-/// The interface.
+/// The network interface.
 impl Portals {
-    /// The user of the host's operations (`PtlGetUid`).
+    /// The user id of the host's operations (`PtlGetUid`).
     pub fn uid(&self) -> u32 {
         self.card.uid()
     }
@@ -159,23 +160,23 @@ impl Portals {
         self.card.spec().packet_payload
     }
 
-    /// Identifies a specification of cards, while the cards exist.
+    /// The address of the card's specification. It identifies the specification while the cards exist.
     pub(crate) fn spec_address(&self) -> usize {
         std::ptr::from_ref(self.card.spec()).addr()
     }
 
-    /// The card itself, for measurements.
+    /// Returns the card itself, for measurements.
     pub const fn card(&self) -> &Rc<spin::Card> {
         &self.card
     }
 
-    /// Also makes the host's memory that of a process, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns whether
-    /// it had none before.
+    /// Makes the memory of a process accessible as host memory, from address [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on.
+    /// Returns whether the host had no such memory before.
     pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
         self.card.memory().add_process(bytes)
     }
 
-    /// Returns a signal for changes of a counter or an event queue, as the host sees them.
+    /// Returns the signal of changes of counters and event queues, at the time when the host can see them.
     pub fn changed(&self) -> Signal {
         self.card.changed()
     }
@@ -190,8 +191,8 @@ impl Portals {
         self.card.statistics().register(register)
     }
 
-    /// Waits until the effects of the card's earlier atomic operations are visible in host memory (`PtlAtomicSync`): a command,
-    /// and its reply behind the card's writes.
+    /// Waits until the effects of the card's earlier atomic operations are visible in host memory (`PtlAtomicSync`). The host
+    /// posts a command, and the card's reply follows the card's earlier writes over the bus.
     ///
     /// # Errors
     /// When the card has no Portals interface.
@@ -282,7 +283,7 @@ impl Portals {
     /// Posts the append of a match entry (`PtlMEAppend`).
     ///
     /// # Errors
-    /// When the memory is not this host's.
+    /// When the memory does not belong to this host.
     pub async fn me_append(&self, pt: u32, me: Me, list: List) -> Result<Appending, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.me_append(cpus, path, pt, me, list).await;
@@ -292,17 +293,17 @@ impl Portals {
     /// Waits until the card has appended an entry.
     ///
     /// # Errors
-    /// When the card refused it.
+    /// When the card refused the entry.
     pub async fn appended(&self, appending: Appending) -> Result<MeHandle, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.appended(cpus, path, appending).await;
         Ok(self.host.timed("wait for an append", wait).await?)
     }
 
-    /// Unlinks a match entry, and waits for the card (`PtlMEUnlink`).
+    /// Unlinks a match entry, and waits for the card's answer (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// When messages or unexpected headers use it, or it does not exist.
+    /// When messages or unexpected headers use the entry, or it does not exist.
     pub async fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let unlink = async |path: &mut _| {
@@ -312,10 +313,10 @@ impl Portals {
         Ok(self.host.timed("unlink an entry", unlink).await?)
     }
 
-    /// Searches the unexpected headers, and waits for the card (`PtlMESearch`). Results arrive as events.
+    /// Searches the unexpected headers, and waits for the card's answer (`PtlMESearch`). The results are events.
     ///
     /// # Errors
-    /// When the card refuses it.
+    /// When the card refuses the search.
     pub async fn me_search(&self, pt: u32, me: Me, op: SearchOp) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let search = async |path: &mut _| {
@@ -325,10 +326,10 @@ impl Portals {
         Ok(self.host.timed("search", search).await?)
     }
 
-    /// Enables or disables a portal table entry, and waits for the card (`PtlPTEnable`, `PtlPTDisable`).
+    /// Enables or disables a portal table entry, and waits for the card's answer (`PtlPTEnable`, `PtlPTDisable`).
     ///
     /// # Errors
-    /// When it does not exist.
+    /// When the entry does not exist.
     pub async fn pt_enable(&self, pt: u32, enabled: bool) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let enable = async |path: &mut _| {
@@ -342,12 +343,12 @@ impl Portals {
 
 /// Counters and events.
 impl Portals {
-    /// Returns a counter as the host sees it now.
+    /// Returns the value of a counter that the host sees now.
     pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
         self.card.ct_get(ct)
     }
 
-    /// The time at which the host could see a counter's last change; none without a change.
+    /// Returns the time from which the host could see the counter's last change; `None` if it never changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.card.ct_changed(ct)
     }
@@ -415,7 +416,7 @@ impl Portals {
     /// Waits until a counter has reached `threshold` (`PtlCTWait`).
     ///
     /// # Errors
-    /// When operations that it counts have failed; [`Error::HandlerTrap`] when handlers of this card have failed.
+    /// When the counter counts failed operations. [`Error::HandlerTrap`] when handlers of this card have failed.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
@@ -434,7 +435,7 @@ impl Portals {
     }
 
     /// Waits until one of these counters has reached its threshold or counts a failure, or until `limit` has passed
-    /// (`PtlCTPoll`). Returns the counter and its value; none after `limit`.
+    /// (`PtlCTPoll`). Returns the counter and its value; `None` after `limit`.
     ///
     /// # Errors
     /// When a counter does not exist.
@@ -448,7 +449,8 @@ impl Portals {
         Ok(self.host.timed("wait for a counter", poll).await?)
     }
 
-    /// Waits for the first event in a queue that `wanted` accepts (`PtlEQWait`). `what` names the event in a deadlock's text.
+    /// Waits for the first event in a queue for which `wanted` returns true (`PtlEQWait`). `what` names the event in the text of
+    /// a deadlock.
     ///
     /// # Errors
     /// When the queue overflowed before the event.
@@ -463,7 +465,7 @@ impl Portals {
         Ok(self.host.timed("wait for an event", wait).await?)
     }
 
-    /// Returns the next event of a queue, if any (`PtlEQGet`). The poll always costs the CPU o.
+    /// Returns the next event of a queue, if any (`PtlEQGet`). Each poll occupies the CPU for o.
     ///
     /// # Errors
     /// When the queue does not exist, or it overflowed before the event.
@@ -473,7 +475,7 @@ impl Portals {
     }
 
     /// Waits until one of these queues has an event, or until `limit` has passed (`PtlEQPoll`). Returns the queue and the event;
-    /// none after `limit`.
+    /// `None` after `limit`.
     ///
     /// # Errors
     /// When a queue does not exist, or it overflowed before the event.

@@ -1,5 +1,5 @@
-//! A host's interface to a card with processes: [`Channels`]. Everything except the wait for the end of a process is set-up and
-//! takes no virtual time.
+//! A host's interface to a card with processes: [`Channels`]. All calls are set-up and take no virtual time, except for the wait
+//! for the end of a process.
 
 use super::{Buffer, Device, Host};
 use crate::Error;
@@ -7,7 +7,8 @@ use nicety_nic_nfp::{CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable, 
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The processes on a host's card and the channels to them, for one thread of the host's program. Cheap to clone.
+/// The processes on a host's card and the channels to them. The interface belongs to one thread of the host's program. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Channels {
     host: Host,
@@ -15,7 +16,7 @@ pub struct Channels {
 }
 
 impl Host {
-    /// Returns the processes on this host's card, and channels to them.
+    /// Returns the interface to the processes on this host's card, and to channels.
     ///
     /// # Errors
     /// When the card is of another design. The error names a card with processes.
@@ -30,17 +31,17 @@ impl Channels {
         self.table.spec()
     }
 
-    /// Identifies a specification of cards, while the cards exist.
+    /// The address of the card's specification. It identifies the specification while the cards exist.
     pub(crate) fn spec_address(&self) -> usize {
         Arc::as_ptr(self.table.card().spec()).addr()
     }
 
-    /// Opens the device through which this thread reaches the processes; set-up, takes no virtual time.
+    /// Opens the device through which this thread calls the processes. This is set-up: it takes no virtual time.
     pub fn open(&self) -> Device {
         Device { host: self.host.clone(), device: self.table.card().open() }
     }
 
-    /// Makes a system call that locks a buffer's pages for the card, and unlocks them again. Returns their number.
+    /// Makes a system call that locks the pages of a buffer for the card, and then unlocks them. Returns the number of pages.
     pub async fn lock(&self, buffer: &Buffer) -> u64 {
         let kernel = self.table.card().kernel();
         let pages = kernel.spec().pages(buffer.address(), buffer.len());
@@ -53,28 +54,29 @@ impl Channels {
         pages
     }
 
-    /// Loads a compiled program of processes, for this card.
+    /// Loads a compiled program with functions of processes, for this card.
     ///
     /// # Errors
-    /// When it is not a program for the card's microengines, or does not fit one.
+    /// When the program is not for the card's microengines, or does not fit a microengine.
     pub fn load(&self, elf: &[u8]) -> Result<Processes, Error> {
         let program = Program::load(elf, self.table.spec());
         program.map(Processes).map_err(|error| Error::Input(error.to_string()))
     }
 
-    /// Starts a process on a context of a microengine, where it runs until its function returns.
+    /// Starts a process on a context of a microengine. The process runs there until its function returns.
     ///
     /// # Errors
-    /// When the function, microengine or context does not exist, the context runs a process, or the stacks do not fit local
-    /// memory.
+    /// When the function, microengine or context does not exist, or the context already runs a process. Also when the stacks do
+    /// not fit local memory.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
         Ok(self.table.start(processes, start)?)
     }
 
-    /// Opens a queue of the card's port. From now on its frames wait until a process receives them; before, they are dropped.
+    /// Opens a receive queue of the card's port. From now on the frames of the queue wait until a process receives them. Until a
+    /// queue is opened, its frames are dropped.
     ///
     /// # Errors
-    /// When the queue does not exist, or is that of messages between hosts.
+    /// When the queue does not exist, or belongs to the messages between hosts.
     pub fn open_queue(&self, queue: u32) -> Result<(), Error> {
         let card = self.table.card();
         match u8::try_from(queue).ok().filter(|&queue| queue != MESSAGE_QUEUE) {
@@ -89,23 +91,23 @@ impl Channels {
         Ok(())
     }
 
-    /// Waits for the end of a process, and returns its value.
+    /// Waits until a process has ended, and returns the value of its function.
     ///
     /// # Errors
-    /// [`Error::HandlerTrap`] when it trapped; an error when another process has started in its place.
+    /// [`Error::HandlerTrap`] when the process trapped. Another error when a new process has started on the same context.
     pub async fn finished(&self, process: &Process) -> Result<u32, Error> {
         let start = self.host.now();
         let result = self.table.finished(process).await;
-        // A process has no path of its own to continue.
+        // A process has no path that the host's path could continue.
         self.host.restart_path();
         self.host.called("wait for a process", start);
         Ok(result?)
     }
 
-    /// Checks a part of the card's memory.
+    /// Checks that a part of the card's memory exists.
     ///
     /// # Errors
-    /// When it reaches beyond the memory.
+    /// When the part reaches beyond the memory.
     pub fn check(&self, part: &CardMemory) -> Result<(), Error> {
         Ok(self.table.check(part)?)
     }
@@ -113,7 +115,7 @@ impl Channels {
     /// Returns the current bytes of a part of the card's memory.
     ///
     /// # Errors
-    /// When it reaches beyond the memory.
+    /// When the part reaches beyond the memory.
     pub fn read(&self, part: &CardMemory) -> Result<Vec<u8>, Error> {
         let card = &self.table;
         card.check(part)?;

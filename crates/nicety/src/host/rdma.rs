@@ -9,7 +9,7 @@ use nicety_nic_apenet::{
 use nicety_types::NodeId;
 use std::rc::Rc;
 
-/// RDMA of a host's card, for one thread of a process of the host. Cheap to clone.
+/// RDMA on a host's card, for one thread of a process of the host. Cheap to clone.
 #[derive(Clone)]
 pub struct Rdma {
     host: Host,
@@ -18,7 +18,7 @@ pub struct Rdma {
 }
 
 impl Host {
-    /// Returns RDMA of this host's card, for process 0 of this host.
+    /// Returns the RDMA interface of this host's card, for process 0 of this host.
     ///
     /// # Errors
     /// When the card is of another design. The error names a card with RDMA.
@@ -30,11 +30,12 @@ impl Host {
 }
 
 impl Rdma {
-    /// Returns RDMA for another process of this host, by a number that the program chooses. Each process has its own regions,
-    /// streaming buffers and events. It exchanges messages with the process of the same number on other hosts.
+    /// Returns the RDMA interface of another process of this host. The program chooses the number of the process. Each process
+    /// has its own regions, streaming buffers and events. It exchanges messages with the process of the same number on other
+    /// hosts.
     ///
     /// # Errors
-    /// When the number is 2^32 - 1, which is the library's own.
+    /// When the number is 2^32 - 1, which belongs to the message library.
     pub fn process(&self, number: u32) -> Result<Rdma, Error> {
         let process = self.node.process(number);
         let process =
@@ -47,39 +48,39 @@ impl Rdma {
         self.process.number()
     }
 
-    /// Registers a buffer in host or GPU memory: a system call that locks its pages, and the embedded processor's work to enter
-    /// them. From then on, puts and gets of other processes may use its addresses.
+    /// Registers a buffer in host or GPU memory. A system call locks its pages, and the card's embedded processor enters them in
+    /// its table. From then on, puts and gets of other processes may use the buffer's addresses.
     ///
     /// # Errors
-    /// When it is empty, or the card's table is full.
+    /// When the buffer is empty, or the card's table is full.
     pub async fn register(&self, buffer: &Buffer) -> Result<Region, Error> {
         let (address, bytes) = (buffer.address(), buffer.len());
         let register = async |path: &mut _| self.process.register(address, bytes, path).await;
         Ok(self.host.timed("register", register).await?)
     }
 
-    /// Also makes the host's memory that of a process, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns whether
-    /// it had none before.
+    /// Makes the memory of a process accessible as host memory, from address [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on.
+    /// Returns whether the host had no such memory before.
     pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
         self.node.card().host_memory().add_process(bytes)
     }
 
-    /// Registers memory by its address, such as that of a [process](Rdma::add_process): as [`Rdma::register`].
+    /// Registers memory by its address, such as memory of a [process](Rdma::add_process). Otherwise as [`Rdma::register`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Rdma::register`].
     pub async fn register_at(&self, address: u64, bytes: u64) -> Result<Region, Error> {
         let register = async |path: &mut _| self.process.register(address, bytes, path).await;
         Ok(self.host.timed("register", register).await?)
     }
 
-    /// Maximum gets that wait for their replies, and maximum events of a process.
+    /// The maximum number of gets without a reply, and the maximum number of events in the queue of a process.
     pub fn limits(&self) -> (u64, u64) {
         let spec = self.node.card().spec();
         (spec.limits.gets, spec.events.entries.min(spec.events.user))
     }
 
-    /// Ends a registration. Waits for transfers in flight; later messages are refused.
+    /// Ends a registration. Waits until transfers in flight have ended. The card refuses later messages to the region.
     ///
     /// # Errors
     /// When the process has no such region.
@@ -88,8 +89,8 @@ impl Rdma {
         Ok(self.host.timed("deregister", deregister).await?)
     }
 
-    /// Posts a put of a registered buffer to an address of another host, or this one. [`Rdma::wait`] returns when the buffer may
-    /// be used again. The receiver gets an event with `data`.
+    /// Posts a put of a registered buffer to an address on another host, or on this host. [`Rdma::wait`] returns when the buffer
+    /// may be used again. The receiver gets an event with `data`.
     ///
     /// # Errors
     /// When the rank does not exist, the buffer is not registered, or the address is 0.
@@ -101,7 +102,7 @@ impl Rdma {
         self.post("put", buffer, to, address, data).await
     }
 
-    /// Posts a send of a registered buffer into the first unused streaming buffer of another host, or this one.
+    /// Posts a send of a registered buffer into the first unused streaming buffer of another host, or of this host.
     ///
     /// # Errors
     /// As [`Rdma::put`].
@@ -122,11 +123,11 @@ impl Rdma {
         Ok(self.host.timed(what, async |path| self.process.put(put, path).await).await?)
     }
 
-    /// Posts a get into a registered buffer, from an address of another host, or this one. [`Rdma::wait`] returns when the bytes
-    /// have arrived.
+    /// Posts a get into a registered buffer, from an address on another host, or on this host. [`Rdma::wait`] returns when the
+    /// bytes have arrived.
     ///
     /// # Errors
-    /// When the rank does not exist, the buffer is not registered, or too many gets wait for their replies.
+    /// When the rank does not exist, the buffer is not registered, or the maximum number of gets wait for their replies.
     pub async fn get(&self, buffer: &Buffer, from: u32, address: u64) -> Result<Operation, Error> {
         self.host.check_rank(from)?;
         let get = self.transfer(buffer, from, address, 0);
@@ -138,17 +139,17 @@ impl Rdma {
         Transfer { peer, local: buffer.address(), remote, bytes: buffer.len(), data }
     }
 
-    /// Adds a streaming buffer behind the unused ones. It lies in a registered region.
+    /// Adds a streaming buffer at the end of the list of unused buffers. The buffer must be in a registered region.
     ///
     /// # Errors
-    /// When it is not registered, overlaps an unused one, or too many are unused.
+    /// When the buffer is not registered, overlaps an unused streaming buffer, or the list is full.
     pub async fn post_streaming(&self, buffer: &Buffer) -> Result<(), Error> {
         let (address, bytes) = (buffer.address(), buffer.len());
         let post = async |path: &mut _| self.process.post_streaming(address, bytes, path).await;
         Ok(self.host.timed("post a streaming buffer", post).await?)
     }
 
-    /// The number of unused streaming buffers.
+    /// The number of unused streaming buffers of this process.
     pub fn streaming(&self) -> u64 {
         self.process.streaming()
     }
@@ -156,7 +157,7 @@ impl Rdma {
     /// Waits for the next event of the process.
     ///
     /// # Errors
-    /// When events were lost because a queue was full; reported once.
+    /// When events were lost because a queue was full. Each loss is reported once.
     pub async fn event(&self) -> Result<Event, Error> {
         Ok(self.host.timed("wait for an event", async |path| self.process.event(path).await).await?)
     }
@@ -169,31 +170,31 @@ impl Rdma {
         Ok(self.host.timed("look for an event", async |path| self.process.poll(path).await).await?)
     }
 
-    /// Waits for the end of an operation of this process. After a put or send its buffer may be used again; after a get the bytes
-    /// have arrived. Other events stay in the queue.
+    /// Waits for the end of an operation of this process. Then the buffer of a put or send may be used again, and the bytes of a
+    /// get have arrived. Other events stay in the queue.
     ///
     /// # Errors
-    /// When the other end has already refused the operation. When its end has been reported before, by this call or as an event.
-    /// When events were lost.
+    /// When the other end has refused the operation. When this call or an event has already reported the operation's end. When
+    /// events were lost.
     pub async fn wait(&self, operation: Operation) -> Result<Event, Error> {
         let wait = async |path: &mut _| self.process.wait(operation, path).await;
         Ok(self.host.timed("wait for an operation", wait).await?)
     }
 
-    /// Waits for a put or send of another process. Other events stay in the queue.
+    /// Waits until a put or send of another process has arrived. Other events stay in the queue.
     ///
     /// # Errors
-    /// When events were lost; reported once.
+    /// When events were lost. Each loss is reported once.
     pub async fn received(&self) -> Result<Event, Error> {
         Ok(self.host.timed("wait for a put", async |path| self.process.received(path).await).await?)
     }
 
-    /// Sets the notification of this host's programs about events: polling or interrupts.
+    /// Sets whether this host's programs learn of events by polling or by interrupts.
     pub fn set_notify(&self, notify: Notify) {
         self.node.card().set_notify(notify);
     }
 
-    /// The notification of this host's programs about events.
+    /// Returns whether this host's programs learn of events by polling or by interrupts.
     pub fn notify(&self) -> Notify {
         self.node.card().notify()
     }
@@ -203,7 +204,8 @@ impl Rdma {
         self.node.card().set_physical(physical);
     }
 
-    /// Sets whether this host's card drops packets that arrive over the link, to measure the transmit side of other hosts.
+    /// Sets whether this host's card drops all packets that arrive over the link. This serves to measure the transmit side of
+    /// other hosts.
     pub fn set_flushed(&self, flushed: bool) {
         self.node.card().set_flushed(flushed);
     }
@@ -213,12 +215,12 @@ impl Rdma {
         self.node.card().statistics()
     }
 
-    /// Busy times of parts of this host's card.
+    /// The busy time of each part of this host's card.
     pub fn busy(&self) -> Busy {
         self.node.card().busy()
     }
 
-    /// Regions and pages currently registered.
+    /// The numbers of regions and of pages that are registered now.
     pub fn registered(&self) -> (u64, u64) {
         self.node.card().registered()
     }

@@ -1,4 +1,5 @@
-//! Receives of messages: `recv`, and its two halves, which post a receive before its message arrives.
+//! Receives of messages: `recv`, and its two halves. The first half posts a receive before its message arrives, and the second
+//! waits for the message.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -17,13 +18,13 @@ pub struct Received {
     pub length: u64,
 }
 
-/// A posted receive, for [`Host::received`] of the same host. It stays posted until a message arrives, even without a call that
-/// waits for it. A clone is the same receive, so that one task can cancel it while another waits for it.
+/// A posted receive, for [`Host::received`] of the same host. It stays posted until a message arrives, even if no call waits for
+/// it. A clone is the same receive, so one task can cancel the receive while another waits for it.
 #[derive(Clone)]
 #[must_use = "a message comes into its buffer; Host::received says when"]
 pub struct PendingRecv(pub(super) PostedReceive);
 
-/// Returns the error of a message longer than its receive.
+/// Returns the error for a message that is longer than the buffer of its receive.
 fn cut(bytes: u64, rank: u32, room: u64) -> Error {
     Error::Program(format!(
         "a message of {bytes} bytes from rank {rank} came into a recv of {room} bytes: {} bytes were cut; give recv a \
@@ -33,12 +34,12 @@ fn cut(bytes: u64, rank: u32, room: u64) -> Error {
 }
 
 impl Host {
-    /// Moves the match of `send` and `recv` messages from the card to the library, on cards that match by themselves, such as
-    /// those with virtual network interfaces. Such hosts then may have any number of receives, probe and cancel. Does nothing on
-    /// other cards.
+    /// Makes the library match the messages of `send` and `recv`, not the card. This applies to cards that match messages
+    /// themselves, such as those with virtual network interfaces. The host can then post any number of receives, probe and
+    /// cancel. Does nothing on other cards.
     ///
-    /// A library with limited room for unexpected messages of a host has this room for each pair of their processes. Call this on
-    /// all hosts with the same pairs, before the first message. It takes no virtual time.
+    /// A library with limited room for unexpected messages of another host then has that room for each pair of processes in
+    /// `pairs`. Call this function on all hosts with the same pairs, before the first message. It takes no virtual time.
     ///
     /// # Errors
     /// When the card reaches a limit.
@@ -46,8 +47,8 @@ impl Host {
         Ok(self.inner.card.match_in_library(pairs)?)
     }
 
-    /// Receives one message into a buffer: from one rank or any, with one tag or any. A message that arrived earlier waits for
-    /// it. The call is [`Host::post_recv`] and [`Host::received`] in one.
+    /// Receives one message into a buffer. `source` and `tag` select the message; `None` accepts any. The message may have
+    /// arrived before the call. The call combines [`Host::post_recv`] and [`Host::received`].
     ///
     /// # Errors
     /// When the rank does not exist, the tag is too large, or the card has no free match entry. When the message is longer than
@@ -61,7 +62,7 @@ impl Host {
         self.recv_matching(buffer, source, Tags::exactly_or_any(tag)).await
     }
 
-    /// As [`Host::recv`], with one of several tags.
+    /// As [`Host::recv`], but accepts several tags.
     ///
     /// # Errors
     /// As [`Host::recv`].
@@ -76,12 +77,12 @@ impl Host {
         self.received_since(pending, start).await
     }
 
-    /// Posts a receive without waiting for its message. It takes effect after one crossing of the bus and the card's work on a
-    /// command, and matches messages from then on. Of several receives, the first that matches takes a message.
+    /// Posts a receive, and does not wait for its message. The receive takes effect when the command has crossed the bus and the
+    /// card has executed it. From then on it matches messages. If several receives match a message, the first of them takes it.
     ///
-    /// To ensure that a receive comes first, a program posts it and only then notifies its sender, by a [`Host::barrier`] or a
-    /// message. On a Portals card a receive is a use-once match entry. On a flow processor it is a receive of the library, which
-    /// takes no time to post.
+    /// If the receive must be posted before the message arrives, post it first, and then notify the sender by a [`Host::barrier`]
+    /// or a message. On a Portals card a receive is a use-once match entry. On a flow processor it is a receive of the library,
+    /// which takes no time to post.
     ///
     /// # Errors
     /// When the rank does not exist, or the tag is too large. [`Host::received`] reports a card without a free match entry.
@@ -94,7 +95,7 @@ impl Host {
         self.post_recv_matching(buffer, source, Tags::exactly_or_any(tag)).await
     }
 
-    /// As [`Host::post_recv`], with several tags: those with the bits of one tag, except for ignored bits.
+    /// As [`Host::post_recv`], but accepts several tags. These are the tags with the bits of `tags`, except for its ignored bits.
     ///
     /// # Errors
     /// As [`Host::post_recv`].
@@ -108,17 +109,17 @@ impl Host {
         Ok(PendingRecv(self.inner.card.clone().post_receive(self.caller(), wanted).await?))
     }
 
-    /// Returns the oldest early message that a receive of this source and these tags would take, if any. The message still waits
-    /// for its receive.
+    /// Returns the oldest unexpected message that a receive of this source and these tags would take, if any. The message stays
+    /// and waits for its receive.
     ///
-    /// The probe sees only messages that have arrived, not those in flight. On a Portals card it is a search of the unexpected
-    /// headers (`PtlMESearch`), which the card answers. On other cards the library searches its own list. This costs
-    /// `library.call` on a flow processor, and the host's `notice` on a card with RDMA. On a card for frames it costs
-    /// `messages.match`, and the library reads its connections first.
+    /// The probe sees only messages that have arrived, and no messages in flight. On a Portals card it is a search of the
+    /// unexpected headers (`PtlMESearch`), which the card answers. On other cards the library searches its own list. This costs
+    /// `library.call` on a flow processor, and the host's `notice` on a card with RDMA. On an Ethernet card, the library first
+    /// reads its TCP connections, and then spends `messages.match`.
     ///
     /// # Errors
-    /// As [`Host::post_recv`]. Also on a card with virtual network interfaces, which does not expose early messages, unless [the
-    /// library has them](Host::match_in_library).
+    /// As [`Host::post_recv`]. Also on a card with virtual network interfaces, because the card does not expose its unexpected
+    /// messages. There the library must [match messages](Host::match_in_library).
     pub async fn probe(&self, source: Option<u32>, tags: Tags) -> Result<Option<Received>, Error> {
         source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         check_tag(tags.bits)?;
@@ -126,12 +127,12 @@ impl Host {
         Ok(found.map(|Arrival { source, tag, bytes, .. }| Received { source, tag, length: bytes }))
     }
 
-    /// The number of changes so far that may affect [`Host::probe`]: new messages or errors.
+    /// The number of changes so far that may change the result of [`Host::probe`]: new messages or errors.
     pub fn early_changes(&self) -> u64 {
         self.inner.card.early().map_or(0, Early::changes)
     }
 
-    /// Waits for a change beyond `seen` that [`Host::probe`] may find. Waits forever on a card that does not report changes.
+    /// Waits until [`Host::early_changes`] is above `seen`. Waits for ever on a card that does not report changes.
     pub async fn early_beyond(&self, seen: u64) {
         match self.inner.card.early() {
             Some(early) => early.beyond(seen).await,
@@ -139,17 +140,18 @@ impl Host {
         }
     }
 
-    /// Cancels a posted receive, which then takes no message. Returns it if its message has arrived or is arriving; then it must
-    /// be received. It costs the same as [`Host::probe`]; on a Portals card it unlinks the match entry (`PtlMEUnlink`).
+    /// Cancels a posted receive, which then takes no message. If its message has already arrived or is arriving, returns the
+    /// receive, and the program must wait for it. The call costs the same as [`Host::probe`]. On a Portals card it unlinks the
+    /// match entry (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// On a card with virtual network interfaces, which keeps its receives, unless [the library has
-    /// them](Host::match_in_library).
+    /// On a card with virtual network interfaces, because the card does not return posted receives. There the library must [match
+    /// messages](Host::match_in_library).
     pub async fn cancel(&self, pending: PendingRecv) -> Result<Option<PendingRecv>, Error> {
         Ok(self.inner.card.clone().cancel(self.caller(), pending.0).await?.map(PendingRecv))
     }
 
-    /// Waits for the message of a posted receive; on a Portals card, for its PUT event.
+    /// Waits for the message of a posted receive. On a Portals card this is a wait for the receive's PUT event.
     ///
     /// # Errors
     /// When the card had no free match entry, or the message is longer than the buffer.
@@ -158,8 +160,8 @@ impl Host {
         self.received_since(pending, start).await
     }
 
-    /// As [`Host::received`], but truncates a message that is longer than the buffer without an error. Its length is the sent
-    /// one.
+    /// As [`Host::received`], but truncates a message that is longer than the buffer, and returns no error. The returned length
+    /// is the sent length.
     ///
     /// # Errors
     /// When the card had no free match entry.
@@ -171,7 +173,7 @@ impl Host {
         Ok(Received { source, tag, length: bytes })
     }
 
-    /// As [`Host::received`], as part of a call that began at `start`.
+    /// As [`Host::received`]. The call began at `start`, when its receive was posted.
     async fn received_since(&self, pending: PendingRecv, start: Time) -> Result<Received, Error> {
         let arrival = self.inner.card.clone().received(self.caller(), pending.0).await?;
         self.called("recv", start);

@@ -5,17 +5,18 @@ use crate::Error;
 use nicety_nic_core::{CardError, Outgoing, Tags, Wanted, check_tag};
 
 impl Host {
-    /// Sends a buffer to the `recv` of a rank (possibly this one) with the same tag, of up to [`TAG_BITS`](crate::TAG_BITS) bits.
-    /// Returns when the buffer may be used again.
+    /// Sends a buffer to a rank, which may be this rank. A `recv` with the same tag receives it. A tag has at most
+    /// [`TAG_BITS`](crate::TAG_BITS) bits. The call returns when the buffer may be used again.
     ///
-    /// - On a Portals card: a put, and the wait for its SEND event. A message longer than `messages.eager` also waits for the
-    ///   receiver's acknowledgement. If its receive is not posted yet, it waits until the receiver has fetched it.
-    /// - On a flow processor: a channel to the forwarding processes, where the message waits for its receive. To itself, the
-    ///   library alone.
-    /// - On a card with virtual network interfaces: a Send command, and the wait for its doorbell. A message without a receive
-    ///   waits in the card's memory.
-    /// - On a card with RDMA: a send into a streaming buffer of the receiver's library. A message longer than `messages.eager`
-    ///   waits for its receive, and is put there.
+    /// - On a Portals card, the call is a put and a wait for its SEND event. For a message longer than `messages.eager`, it also
+    ///   waits for the receiver's acknowledgement. If no receive is posted yet, it waits until the receiver has fetched the
+    ///   message.
+    /// - On a flow processor, the message goes over a channel to the forwarding processes, where it waits for its receive. A
+    ///   message to the same host stays in the library.
+    /// - On a card with virtual network interfaces, the call is a Send command and a wait for its doorbell. A message without a
+    ///   posted receive waits in the memory of the receiving card.
+    /// - On a card with RDMA, the call is a send into a streaming buffer of the receiver's library. A message longer than
+    ///   `messages.eager` waits for its receive, and is then put into the receive's buffer.
     ///
     /// # Errors
     /// When the rank does not exist, or the tag is too large.
@@ -24,7 +25,7 @@ impl Host {
         Ok(self.inner.card.clone().send(self.caller(), message).await?)
     }
 
-    /// Returns the message in the card's terms.
+    /// Returns the message in the form that the card's calls take.
     ///
     /// # Errors
     /// When the rank does not exist, or the tag is too large.
@@ -34,7 +35,7 @@ impl Host {
         Ok(Outgoing { to, tag, address: buffer.address(), bytes: buffer.len() })
     }
 
-    /// Returns the receive in the card's terms.
+    /// Returns the receive in the form that the card's calls take.
     ///
     /// # Errors
     /// When the rank does not exist, or a tag is too large.

@@ -1,4 +1,4 @@
-//! A host's sockets, on cards below the kernel's protocols: [`Sockets`].
+//! A host's sockets, on cards that serve the kernel's protocols: [`Sockets`].
 
 use super::Host;
 use crate::Error;
@@ -6,7 +6,7 @@ use nicety_nic_ethernet::{self as ethernet, Node, Report, Setting, SocketError, 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// The sockets of a host, for one thread of its program. All threads of the host share the numbers of sockets. Cheap to clone.
+/// The sockets of a host, for one thread of its program. All threads of a host use the same numbers of sockets. Cheap to clone.
 #[derive(Clone)]
 pub struct Sockets {
     host: Host,
@@ -14,7 +14,7 @@ pub struct Sockets {
 }
 
 impl Host {
-    /// Returns the sockets of this host.
+    /// Returns the socket interface of this host.
     ///
     /// # Errors
     /// When the card is of another design. The error names a card with sockets.
@@ -24,12 +24,12 @@ impl Host {
 }
 
 impl Sockets {
-    /// Returns the IPv4 address of a rank's host, whether it exists or not.
+    /// Returns the IPv4 address of the host with this rank, even if there is no such host.
     pub fn address(rank: u32) -> IpAddr {
         ethernet::Sockets::address(rank)
     }
 
-    /// Opens a socket, and returns its number; set-up, takes no virtual time.
+    /// Opens a socket, and returns its number. This is set-up: it takes no virtual time.
     pub fn open(&self, kind: SocketKind) -> u32 {
         self.node.sockets().open(kind)
     }
@@ -84,7 +84,7 @@ impl Sockets {
         socket_error(|| "accept".to_owned(), self.host.timed("accept", accept).await)
     }
 
-    /// Writes bytes to a connection. Returns when the socket has taken the last one.
+    /// Writes bytes to a connection. Returns when the last byte is in the socket's buffer.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::send`].
@@ -94,7 +94,7 @@ impl Sockets {
         socket_error(|| "send".to_owned(), self.host.timed("socket send", send).await)
     }
 
-    /// Waits for the first byte of a connection, and reads at most `most` bytes. Empty after the peer's last byte.
+    /// Waits until a connection has bytes, and reads at most `most` of them. The result is empty after the peer's last byte.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::recv`].
@@ -144,7 +144,7 @@ impl Sockets {
         socket_error(|| "close".to_owned(), self.host.timed("close", close).await)
     }
 
-    /// Returns address and port of a socket, and those of its peer.
+    /// Returns the address and port of a socket, and the address and port of its peer.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::ends`].
@@ -152,13 +152,13 @@ impl Sockets {
         socket_error(|| "getsockname".to_owned(), self.node.sockets().ends(socket))
     }
 
-    /// Executes the program's own instructions between two calls, on the hardware thread of its calls.
+    /// Executes instructions of the program itself, on the hardware thread that makes its calls.
     pub async fn work(&self, instructions: u64) {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         self.host.timed("work", async |path: &mut _| sockets.work(thread, instructions, path).await).await;
     }
 
-    /// Counters of the host so far: card, protocols, threads.
+    /// Counters of the host so far, for the card, the protocols and the threads.
     pub fn report(&self) -> Report {
         self.node.report()
     }

@@ -1,4 +1,4 @@
-//! Many small concurrent parts of a host's program, such as the operations of a schedule.
+//! Many small concurrent tasks of a host's program, such as the operations of a schedule.
 
 use super::{Host, PendingRecv};
 use crate::Error;
@@ -8,25 +8,25 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// The tasks of a program. They are lighter than [threads](Host::spawn), since nothing waits for a single task. A clone is the
-/// same tasks.
+/// A set of tasks of one program. Tasks are lighter than [threads](Host::spawn), since nothing waits for a single task. A clone
+/// is the same set.
 #[derive(Clone)]
 pub struct Tasks(Rc<Shared>);
 
-/// A task that has ended and continues as another one: [`Tasks::start_when_received`].
+/// The result of a task that ends now and continues as another task; see [`Tasks::start_when_received`].
 #[must_use = "the task that goes on later is over for now, and says so by its result"]
 pub struct Later(());
 
 struct Shared {
     running: Cell<u64>,
     failed: RefCell<Option<Error>>,
-    /// The path to the end of the last task.
+    /// The critical path to the end of the last task so far.
     path: RefCell<Path>,
     ended: Signal,
 }
 
 impl Tasks {
-    /// Returns an empty set of tasks, of this host's program.
+    /// Returns an empty set of tasks for this host's program.
     pub fn new(host: &Host) -> Tasks {
         Tasks(Rc::new(Shared {
             running: Cell::new(0),
@@ -36,8 +36,8 @@ impl Tasks {
         }))
     }
 
-    /// Starts a task at this instant, as thread number `thread` of its program, with a path that continues `path`. It shares the
-    /// host's memory and card. The first failure ends the wait for all tasks.
+    /// Starts a task now, as thread number `thread` of its program. The task's path continues `path`. The task shares the host's
+    /// memory and card. The first failure of a task ends the wait for all tasks.
     pub fn start<F>(&self, host: &Host, thread: u32, path: Path, task: impl FnOnce(Host) -> F)
     where
         F: Future<Output = Result<Option<Later>, Error>> + 'static,
@@ -48,11 +48,12 @@ impl Tasks {
         self.spawn(host, task);
     }
 
-    /// Starts another task when the message of a posted receive, or another event for it, arrives. The current task ends with the
-    /// result, so it need not wait in [`Host::received`], and the pending receive takes little memory.
+    /// Starts another task when the message of a posted receive arrives, or another event of that receive. The current task ends,
+    /// and its result is the returned value. So no task waits in [`Host::received`], and the pending receive takes little memory.
     ///
     /// # Errors
-    /// The receive itself, if such an event has happened, or the card cannot notify. Then the task must wait itself.
+    /// Returns the receive itself, if such an event has already happened or the card cannot notify. The current task must then
+    /// wait.
     pub fn start_when_received<F>(
         &self,
         host: &Host,
@@ -62,7 +63,7 @@ impl Tasks {
     where
         F: Future<Output = Result<Option<Later>, Error>> + 'static,
     {
-        // A timeline shows the wait.
+        // A timeline shows the wait, so the task itself must wait.
         if host.inner.recorder.keeps(Level::Everything) {
             return Err(pending);
         }
@@ -94,10 +95,11 @@ impl Tasks {
         });
     }
 
-    /// Waits for the end of all tasks, including new ones. The caller's path continues that of the last.
+    /// Waits until all tasks have ended, including tasks that start meanwhile. The caller's path continues the path of the last
+    /// task.
     ///
     /// # Errors
-    /// The error of the first failed task.
+    /// The error of the task that failed first.
     pub async fn ended(&self, host: &Host) -> Result<(), Error> {
         let Shared { running, failed, path, ended } = &*self.0;
         let over = || running.get() == 0 || failed.borrow().is_some();

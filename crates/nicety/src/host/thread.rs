@@ -1,4 +1,4 @@
-//! Several threads of one host's program.
+//! Threads of one host's program.
 
 use super::Host;
 use crate::Error;
@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Failed programs and threads without a join: rank, name if it differs, and reason.
+/// Failed programs, and failed threads that no one joins: the rank, the name if it is not the rank's, and the reason.
 pub(crate) type Failed = Rc<RefCell<Vec<(u32, Option<String>, Error)>>>;
 
-/// A thread started by [`Host::spawn`]. If dropped, it continues, and its failure fails the run.
+/// A thread that [`Host::spawn`] started. If this handle is dropped, the thread continues, and its failure fails the run.
 #[must_use = "a thread's result, and its error, are what Thread::join gives"]
 pub struct Thread<T> {
     host: Host,
@@ -20,7 +20,7 @@ pub struct Thread<T> {
 }
 
 struct End<T> {
-    /// The result, and the path to it.
+    /// The thread's result, and the critical path to its end.
     result: RefCell<Option<(Result<T, Error>, Path)>>,
     ended: Signal,
 }
@@ -52,7 +52,7 @@ impl Host {
         Thread { host: self.clone(), number, end }
     }
 
-    /// Returns the host for another thread.
+    /// Returns the host for a new thread of this program.
     pub(crate) fn another_thread(&self) -> Host {
         let number = self.inner.threads.get() + 1;
         self.inner.threads.set(number);
@@ -60,13 +60,13 @@ impl Host {
         Host { inner: self.inner.clone(), thread: number, path }
     }
 
-    /// Counts a new program of this host, or a new thread of one.
+    /// Counts a program of this host, or a thread of a program, that starts.
     pub(crate) fn begins(&self) {
         let running = &self.inner.running;
         running.set(running.get() + 1);
     }
 
-    /// Counts the end of one. After the last one, the card closes what is still open.
+    /// Counts a program or thread that ends. After the last one, the card closes its open sockets and the like.
     pub(crate) async fn ended(&self) {
         let running = &self.inner.running;
         running.set(running.get() - 1);
@@ -76,12 +76,12 @@ impl Host {
         }
     }
 
-    /// Whether a program or thread of this host is running, or is about to.
+    /// Whether a program or thread of this host is running, or will start.
     pub(crate) fn is_running(&self) -> bool {
         self.inner.running.get() > 0
     }
 
-    /// Signals that no program of this host is left, if anything waits for that.
+    /// Signals that all programs of this host have ended, if something waits for that.
     pub(crate) fn over(&self) {
         if let Some(over) = self.inner.over.take() {
             self.inner.sim.spawn(async move { over.wait().await });
@@ -94,10 +94,10 @@ impl Host {
 }
 
 impl<T> Thread<T> {
-    /// Waits for the end of the thread, and returns its result. The caller's path continues the thread's, if it had to wait.
+    /// Waits until the thread has ended, and returns its result. If the caller had to wait, its path continues the thread's path.
     ///
     /// # Errors
-    /// The error of the thread.
+    /// The error of the thread's program.
     pub async fn join(self) -> Result<T, Error> {
         let (number, start) = (self.number, self.host.now());
         let ended = || self.end.result.borrow().is_some();

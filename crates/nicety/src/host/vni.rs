@@ -1,4 +1,4 @@
-//! A host's interface to a card with virtual network interfaces: [`Vni`], and processes with an interface.
+//! A host's interface to a card with virtual network interfaces ([`Vni`]), and the host's processes, each with its interface.
 
 use super::{Buffer, Host, PendingRecv};
 use crate::Error;
@@ -11,8 +11,8 @@ use nicety_nic_qnix::{
 use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
 
-/// A process of a host with virtual network interfaces on its card. It has its own memory, and an interface after it has opened
-/// one. Cheap to clone. Its calls take the time of the thread that made it.
+/// A process of a host with virtual network interfaces on its card. The process has its own memory, and it has an interface after
+/// [`VniProcess::open`]. Cheap to clone. Its calls take the time of the thread that created this handle.
 #[derive(Clone)]
 pub struct VniProcess {
     host: Host,
@@ -27,7 +27,7 @@ pub struct Vni {
 }
 
 impl Host {
-    /// Returns the virtual network interfaces of this host's card, for processes of this host.
+    /// Returns the virtual network interfaces of this host's card.
     ///
     /// # Errors
     /// When the card is of another design. The error names a card with virtual network interfaces.
@@ -37,13 +37,13 @@ impl Host {
 }
 
 impl Vni {
-    /// Returns a process of this host, by a number that the program chooses. Number 0 owns `send` and `recv`. It has interface 0
-    /// and the largest Buffer Pool from the start, and memory that this host allocates.
+    /// Returns a process of this host. The program chooses the number. Process 0 owns `send` and `recv`. From the start it has
+    /// interface 0, the largest possible Buffer Pool, and the memory that this host allocates.
     pub fn process(&self, number: u32) -> VniProcess {
         VniProcess { host: self.host.clone(), process: self.node.process(number) }
     }
 
-    /// Kernel entries on this host, by cause.
+    /// Counts of entries into this host's kernel, by cause.
     pub fn kernel_counters(&self) -> KernelCounters {
         self.node.card().kernel().counters()
     }
@@ -53,13 +53,13 @@ impl Vni {
         self.node.card().statistics()
     }
 
-    /// Occupancy of the card's memory.
+    /// The occupancy of the card's memory.
     pub fn memory(&self) -> CardMemory {
         self.node.card().memory()
     }
 
-    /// Allocates a piece of the Buffer Pool of `send` and `recv`. A message in it needs neither a copy nor the kernel. Set-up,
-    /// takes no virtual time; the piece is never freed.
+    /// Allocates a piece of the Buffer Pool of `send` and `recv`. A message in this piece needs neither a copy nor the kernel.
+    /// This is set-up: it takes no virtual time. The piece is never freed.
     ///
     /// # Errors
     /// When the pool has no free piece of that length.
@@ -68,7 +68,8 @@ impl Vni {
         Ok(Buffer { allocation, start, len })
     }
 
-    /// Copies a buffer by a CPU into the Buffer Pool of `send` and `recv`, where the card can fetch it.
+    /// Copies a buffer into the Buffer Pool of `send` and `recv`, from which the card can fetch it. A CPU of the host makes the
+    /// copy.
     ///
     /// # Errors
     /// When the pool has no free piece of that length.
@@ -78,8 +79,8 @@ impl Vni {
         Ok(self.host.timed("copy", copy).await?)
     }
 
-    /// Makes a system call that locks and translates a buffer's pages, writes their descriptors to the card, and unlocks the
-    /// pages again. Returns their number.
+    /// Makes a system call that locks and translates the pages of a buffer, writes the pages' descriptors to the card, and
+    /// unlocks the pages. Returns the number of pages.
     ///
     /// # Errors
     /// When the card has too few descriptors.
@@ -90,7 +91,7 @@ impl Vni {
         Ok(self.host.timed("lock and translate", lock).await?)
     }
 
-    /// As [`Host::send`], with a given transfer method to the card.
+    /// As [`Host::send`]. `how` is the transfer method between host memory and card.
     ///
     /// # Errors
     /// As [`Host::send`]; when the message is too long for that method.
@@ -102,7 +103,7 @@ impl Vni {
         Ok(())
     }
 
-    /// Posts a send, and does not wait until the buffer may be used again.
+    /// Posts a send, and returns before the buffer may be used again.
     ///
     /// # Errors
     /// As [`Vni::send`].
@@ -125,7 +126,7 @@ impl Vni {
         Ok(self.node.sent(self.host.caller(), posted).await?)
     }
 
-    /// As [`Host::post_recv`], with a given transfer method from the card.
+    /// As [`Host::post_recv`]. `how` is the transfer method between card and host memory.
     ///
     /// # Errors
     /// As [`Host::post_recv`].
@@ -142,12 +143,12 @@ impl Vni {
 }
 
 impl VniProcess {
-    /// Its number on its host.
+    /// The number of this process on its host.
     pub fn number(&self) -> u32 {
         self.process.number()
     }
 
-    /// Allocates zero bytes of its own memory; set-up, takes no virtual time.
+    /// Allocates `len` zero bytes of this process's memory. This is set-up: it takes no virtual time.
     ///
     /// # Errors
     /// When the host has no more memory.
@@ -157,26 +158,28 @@ impl VniProcess {
         Ok(buffer)
     }
 
-    /// Registers the process with the card, by the kernel. Returns the number of its interface, the lowest free one.
+    /// Registers the process with the card, by a call to the kernel. Returns the number of the process's interface, which is the
+    /// lowest free number.
     ///
     /// # Errors
-    /// When it already has an interface, or none is free.
+    /// When the process already has an interface, or no interface is free.
     pub async fn open(&self) -> Result<u32, Error> {
         Ok(self.host.timed("open an interface", async |path| self.process.open(path).await).await?)
     }
 
-    /// Releases its interface and its Buffer Pool, by the kernel.
+    /// Releases the process's interface and its Buffer Pool, by a call to the kernel.
     ///
     /// # Errors
-    /// When the interface is not its own, or operations are pending.
+    /// When the interface belongs to another process, or operations are pending.
     pub async fn close(&self, vni: u32) -> Result<(), Error> {
         Ok(self.host.timed("close an interface", async |path| self.process.close(vni, path).await).await?)
     }
 
-    /// Registers a Buffer Pool. Its pages are locked and translated once. Messages in it need no copy and no kernel.
+    /// Registers a Buffer Pool for the process. Its pages are locked and translated once. Later, messages in the pool need
+    /// neither a copy nor the kernel.
     ///
     /// # Errors
-    /// When the interface is not its own, it already has a pool, or the pool is too large.
+    /// When the interface belongs to another process, the process already has a pool, or the pool is too large.
     pub async fn register_pool(&self, vni: u32, bytes: u64) -> Result<Buffer, Error> {
         let register = async |path: &mut _| self.process.register_pool(vni, bytes, path).await;
         let allocation = self.host.timed("register a pool", register).await?;
@@ -186,7 +189,7 @@ impl VniProcess {
     /// Posts a send. It completes when the bytes are on the card, and the buffer may be used again.
     ///
     /// # Errors
-    /// When the interface or the buffer is not its own, or a limit is reached.
+    /// When the interface or the buffer belongs to another process, or a limit is reached.
     pub async fn send(
         &self,
         vni: u32,
@@ -200,10 +203,10 @@ impl VniProcess {
         Ok(self.host.timed("post a send", async |path| self.process.send(vni, send, path).await).await?)
     }
 
-    /// Posts a receive: from one sender (a rank and its interface) or any; with one tag or any.
+    /// Posts a receive. `from` is the sender's rank and interface, and `tag` the message's tag; `None` accepts any.
     ///
     /// # Errors
-    /// When the interface or the buffer is not its own, or a limit is reached.
+    /// When the interface or the buffer belongs to another process, or a limit is reached.
     pub async fn receive(
         &self,
         vni: u32,
@@ -219,25 +222,26 @@ impl VniProcess {
         Ok(self.host.timed("post a receive", post).await?)
     }
 
-    /// Polls the doorbell of an operation, and returns its completion, if any.
+    /// Polls the doorbell of an operation once. Returns the operation's completion, if it has completed.
     ///
     /// # Errors
-    /// When the interface is not its own, or it has no such operation.
+    /// When the interface belongs to another process, or has no such operation.
     pub async fn test(&self, vni: u32, operation: Operation) -> Result<Option<Completed>, Error> {
         let look = async |path: &mut _| self.process.test(vni, operation, path).await;
         Ok(self.host.timed("look at a doorbell", look).await?)
     }
 
-    /// Waits for the doorbell of an operation, and returns its completion.
+    /// Waits for the doorbell of an operation. Returns the operation's completion.
     ///
     /// # Errors
-    /// When the interface is not its own, or it has no such operation.
+    /// When the interface belongs to another process, or has no such operation.
     pub async fn wait(&self, vni: u32, operation: Operation) -> Result<Completed, Error> {
         let wait = async |path: &mut _| self.process.wait(vni, operation, path).await;
         Ok(self.host.timed("wait for a doorbell", wait).await?)
     }
 
-    /// The costs of a copy of the buffer to the pool, and of its lock and translation, by the spec.
+    /// The costs of a copy of the buffer to the pool, and of locking and translating its pages, according to the card's
+    /// specification.
     pub fn costs(&self, buffer: &Buffer) -> (Duration, Duration) {
         self.process.costs(buffer.address(), buffer.len())
     }

@@ -1,4 +1,4 @@
-//! Computation on host memory: the cost of a program's own pass over bytes.
+//! Computation on host memory: the cost of a pass of the program over bytes.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -8,17 +8,17 @@ use nicety_types::{Duration, Path, Stage};
 use std::ops::Range;
 
 impl Buffer {
-    /// Its addresses in host memory.
+    /// The addresses of the buffer in host memory.
     pub fn addresses(&self) -> Range<u64> {
         self.address()..self.address() + self.len()
     }
 }
 
 impl Host {
-    /// Returns the sum of `time` and `cycles` cycles of a CPU core.
+    /// Returns the sum of `time` and the duration of `cycles` cycles of a CPU core.
     ///
     /// # Errors
-    /// When it would end beyond the end of virtual time, 2^64 picoseconds.
+    /// When a computation of this duration would end after 2^64 picoseconds, the end of virtual time.
     pub fn duration(&self, time: Duration, cycles: u64) -> Result<Duration, Error> {
         let ps = u128::from(time.ps())
             + (u128::from(cycles) * 1_000_000_000_000).div_ceil(u128::from(self.inner.cpus.clock().hz()));
@@ -33,11 +33,12 @@ impl Host {
         Ok(Duration::from_ps(whole))
     }
 
-    /// Computes on memory, on one of the host's CPUs. It takes the longest of computation, line fetches into the cache, and
-    /// memory bandwidth. The lines count as traffic of host memory. The caller changes the bytes.
+    /// Computes on memory, on one of the host's CPUs. The duration is the longest of three times: computation, fetches of cache
+    /// lines, and transfer at the memory's bandwidth. The cache lines count as traffic of host memory. This call does not change
+    /// the bytes; its caller does.
     ///
     /// # Errors
-    /// When the memory is not the host's.
+    /// When the memory does not belong to the host.
     pub async fn work(&self, work: &Work) -> Result<(), Error> {
         let (start, mut path) = (self.now(), self.path());
         let done = self.inner.cpus.work(&self.inner.memory, work, &mut path).await;
@@ -46,7 +47,8 @@ impl Host {
         Ok(done?)
     }
 
-    /// Copies a buffer, on one of the host's CPUs: [`Host::work`] over both buffers. The bytes are in place at its end.
+    /// Copies a buffer, on one of the host's CPUs. The cost is that of [`Host::work`] over both buffers. The bytes change at the
+    /// end of the copy.
     ///
     /// # Errors
     /// When the buffers differ in length.

@@ -1,12 +1,12 @@
-//! Placement of uses that overlap in time on separate lanes.
+//! Assigns lanes to uses of a resource, so that uses that overlap in time are on separate lanes.
 
 use nicety_types::{Slice, Time};
 
-/// Assigns a lane to each use of one resource. Uses are sorted by start, and those with the same start by length, longest first.
-/// Uses in a lane do not overlap, but may nest if the resource nests. Lanes are numbered from 0. Each use gets the lowest lane
-/// that has room. A use that takes no time fits everywhere.
+/// Assigns a lane to each use of one resource. `slices` are sorted by start; uses with the same start are sorted by length,
+/// longest first. Uses in one lane do not overlap, except that they nest if the resource allows nesting. Lanes are numbered from
+/// 0, and each use gets the lowest possible lane. A use of zero length fits in every lane.
 pub(super) fn assign(slices: &[Slice]) -> Vec<u32> {
-    // The ends of the uses in each lane that are still open, the innermost last.
+    // For each lane, the ends of the uses that have not ended, the innermost last.
     let mut lanes: Vec<Vec<Time>> = Vec::new();
     let mut assigned = Vec::with_capacity(slices.len());
     for slice in slices {

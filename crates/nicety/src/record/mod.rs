@@ -1,9 +1,9 @@
 //! The recording of a run: messages, packets, handler runs, and the use of resources.
 //!
-//! A [`Recording`] is built after a run from the records of each node. Its rows are sorted, so that they do not depend on the
+//! A [`Recording`] is built after a run from the records of all nodes. Its rows are sorted. Therefore they do not depend on the
 //! distribution of nodes over shards.
 //!
-//! - [`tables`]: the rows as Arrow columns.
+//! - [`tables`]: the rows in Arrow columns.
 //! - [`timeline`]: the rows as a timeline for the Perfetto viewer.
 
 mod lanes;
@@ -24,48 +24,50 @@ use std::mem;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its sender and number. Commands of the host to its card are numbered as messages.
+    /// The message's source and its number there. Commands of a host to its card have numbers of messages, too.
     pub id: MessageId,
-    /// Its target.
+    /// The node that receives the message.
     pub target: NodeId,
     /// Payload in bytes.
     pub bytes: u64,
-    /// Its kind in the card's protocol, such as `put` or `ack`.
+    /// The kind of message in the card's protocol, such as `put` or `ack`.
     pub kind: &'static str,
-    /// Its origin.
+    /// The origin of the message: a program on the host, a handler, a process, or the card.
     pub by: Starter,
-    /// The time at which its sender began to post it.
+    /// The virtual time at which the sender began to post the message.
     pub posted: Time,
-    /// The time at which its first byte went on the link.
+    /// The virtual time of the message's first byte on the link.
     pub first_byte: Option<Time>,
-    /// The time at which its first packet was matched; for a message on a channel, the arrival of its mailbox at the other end.
+    /// The virtual time at which the first packet was matched. For a message on a channel, it is the arrival of the message's
+    /// mailbox at the other end.
     pub matched: Option<Time>,
-    /// The time at which its completion was visible to its target host; none if it was dropped, or still in flight at the end.
+    /// The virtual time at which the target host could see the completion; `None` if the message was dropped, or was in flight
+    /// when the run ended.
     pub completed: Option<Time>,
-    /// The time at which a program of that host noticed the completion.
+    /// The virtual time at which a program of the target host noticed the completion.
     pub noticed: Option<Time>,
-    /// Its outcome.
+    /// The outcome of the message.
     pub outcome: &'static str,
-    /// The stages from `posted` to `completed`; they add up exactly.
+    /// The stages from `posted` to `completed`. The sum of their times is exactly the time between both.
     pub stages: Option<Vec<(Stage, Duration)>>,
 }
 
 /// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRow {
-    /// Its message.
+    /// The message to which the packet belongs.
     pub message: MessageId,
-    /// The offset of its payload in the message's, in bytes.
+    /// The offset of the packet's payload in the payload of the message, in bytes.
     pub offset: u64,
     /// Payload in bytes.
     pub bytes: u64,
-    /// The time at which its first byte went on the link.
+    /// The virtual time of the packet's first byte on the link.
     pub sent: Time,
-    /// The time at which its last byte was in its target's packet buffer.
+    /// The virtual time of the packet's last byte in the target's packet buffer.
     pub arrived: Option<Time>,
-    /// The time at which the matching unit had processed it.
+    /// The virtual time at which the matching unit had processed the packet.
     pub matched: Option<Time>,
-    /// The time at which it left the packet buffer: deposited, handled or dropped.
+    /// The virtual time at which the packet left the packet buffer, because it was deposited, handled or dropped.
     pub settled: Option<Time>,
 }
 
@@ -74,7 +76,7 @@ pub struct PacketRow {
 pub struct Usage {
     /// The node.
     pub node: NodeId,
-    /// Index among several: the processor, port, core or transfer.
+    /// The number of the unit among equal units: processors, ports, cores or concurrent transfers.
     pub unit: u32,
     /// The use.
     pub slice: Slice,
@@ -85,33 +87,33 @@ pub struct Usage {
 pub struct Recording {
     /// Level of recording.
     pub level: Level,
-    /// The possible stages of messages on the cards of the run, in their usual order.
+    /// The stages that messages may have on the cards of the run, in the order of [`Stage`].
     pub stages: Vec<Stage>,
-    /// Rows of messages at each node, sorted; from [`Level::Messages`] on.
+    /// Rows of messages at each node, sorted. Recorded from [`Level::Messages`] on.
     rows: Vec<(NodeId, MessageRows)>,
-    /// Packets, by source in the order of sending; from [`Level::Packets`] on.
+    /// Packets by source, in the order of sending. Recorded from [`Level::Packets`] on.
     pub packets: Vec<PacketRow>,
-    /// Handler runs, by node in the order of their ends; from [`Level::Packets`] on.
+    /// Handler runs by node, in the order of their ends. Recorded from [`Level::Packets`] on.
     pub handler_runs: Vec<(NodeId, HandlerRun)>,
-    /// Uses of resources, by node, resource, unit and time; at [`Level::Everything`].
+    /// Uses of resources, by node, resource, unit and time. Recorded at [`Level::Everything`].
     pub resources: Vec<Usage>,
     /// Rows left out because a table was full.
     pub left_out: LeftOut,
 }
 
-/// A stage of many messages.
+/// The sum of one stage over many messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageTotal {
     /// The stage.
     pub stage: Stage,
-    /// Messages with time in it.
+    /// The number of messages that have this stage.
     pub messages: u64,
-    /// The sum of their times in it.
+    /// The sum of the times that these messages spent in the stage.
     pub total: Duration,
 }
 
 impl Recording {
-    /// Joins the records of the nodes, in the order of their numbers. `stages` are those of the cards.
+    /// Joins the records of all nodes, in the order of the nodes' numbers. `stages` are the stages of the cards.
     pub(crate) fn of(level: Level, stages: Vec<Stage>, mut nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
         let packets = packets(&mut nodes);
         let mut recording = Recording { level, stages, packets, ..Recording::default() };
@@ -125,7 +127,8 @@ impl Recording {
         recording
     }
 
-    /// Messages, by source and number; from [`Level::Messages`] on. The two ends of each are joined during the read.
+    /// Messages, by source and number, from [`Level::Messages`] on. The iterator joins the source's row and the target's row of
+    /// each message.
     pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
         self.rows.iter().flat_map(|(_, rows)| rows.sent()).map(|sent| message(&sent, self.arrived(&sent)))
     }
@@ -135,7 +138,7 @@ impl Recording {
         self.rows.iter().map(|(_, rows)| rows.sent_count()).sum()
     }
 
-    /// Returns a message's row at its target, or at its source if it failed there.
+    /// Returns the target's row of a message. For a message that failed at its source, returns the source's row.
     fn arrived(&self, sent: &Sent) -> Option<Arrived> {
         let mut ends = [sent.message.source, sent.target];
         ends.sort_unstable();
@@ -145,7 +148,7 @@ impl Recording {
         })
     }
 
-    /// The stages of all completed messages, in their usual order, and the number of these messages.
+    /// Returns the number of completed messages, and the sums of their stages, in the order of [`Stage`].
     pub fn breakdown(&self) -> (u64, Vec<StageTotal>) {
         let mut totals: BTreeMap<Stage, StageTotal> = BTreeMap::new();
         let mut messages = 0;
@@ -162,7 +165,7 @@ impl Recording {
     }
 }
 
-/// The name of time in a table of stages that belongs to no stage.
+/// In a table of stages, the name of the row for time that no stage has.
 pub const NOT_ACCOUNTED_FOR: &str = "not accounted for";
 
 fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {
@@ -184,13 +187,14 @@ fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {
     }
 }
 
-/// Takes both ends' rows of packets out of the records, and joins them. They are freed before other rows are copied.
+/// Removes the packets from the records, and joins the rows of source and target. This frees their memory before other rows are
+/// copied.
 fn packets(nodes: &mut [(NodeId, NodeRecords)]) -> Vec<PacketRow> {
     let arrived: Vec<Vec<PacketArrived>> =
         nodes.iter_mut().map(|(_, records)| mem::take(&mut records.packets_arrived)).collect();
     let mut ends: FxHashMap<(MessageId, u64), &PacketArrived> = FxHashMap::default();
     ends.reserve(arrived.iter().map(Vec::len).sum());
-    // The last row of a packet counts, if it arrived several times.
+    // If a packet arrived several times, its last row is used.
     ends.extend(arrived.iter().flatten().map(|row| ((row.message, row.offset), row)));
     let mut packets = Vec::new();
     for (_, records) in nodes {
@@ -210,7 +214,7 @@ fn packets(nodes: &mut [(NodeId, NodeRecords)]) -> Vec<PacketRow> {
     packets
 }
 
-/// Sorts the uses of a node's resources, and numbers equal resources.
+/// Sorts the uses of a node's resources, and numbers the units of each resource.
 fn usages(node: NodeId, mut slices: Vec<Slice>) -> Vec<Usage> {
     slices.sort_by_key(|slice| (slice.resource, slice.start, Reverse(slice.end)));
     let mut usages = Vec::with_capacity(slices.len());
@@ -221,7 +225,7 @@ fn usages(node: NodeId, mut slices: Vec<Slice>) -> Vec<Usage> {
         };
         usages.extend(group.iter().zip(units).map(|(&slice, unit)| Usage { node, unit, slice }));
     }
-    // Stable: within a unit the order of time stays.
+    // The sort is stable, so the uses of a unit stay in the order of time.
     usages.sort_by_key(|usage| (usage.slice.resource, usage.unit));
     usages
 }

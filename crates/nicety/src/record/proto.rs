@@ -1,6 +1,6 @@
-//! Protocol Buffers encoding for a timeline, which needs three kinds of fields.
+//! A Protocol Buffers encoder for timelines. It supports the three kinds of fields that they need.
 
-/// A message during its encoding.
+/// A message while it is being encoded.
 #[derive(Default)]
 pub(super) struct Proto(Vec<u8>);
 
@@ -21,14 +21,14 @@ impl Proto {
         self.varint(u64::from(field << 3 | wire_type));
     }
 
-    /// Appends an unsigned integer, a non-negative signed one, a boolean or an enumeration.
+    /// Appends an unsigned integer, a signed integer that is not negative, a boolean or an enumeration.
     pub(super) fn uint(mut self, field: u32, value: u64) -> Proto {
         self.tag(field, 0);
         self.varint(value);
         self
     }
 
-    /// Appends eight bytes.
+    /// Appends a field of eight bytes.
     pub(super) fn fixed64(mut self, field: u32, value: u64) -> Proto {
         self.tag(field, 1);
         self.0.extend(value.to_le_bytes());
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn fields_are_encoded_as_in_the_documentation() {
-        // The examples in 'Encoding', protobuf.dev.
+        // Examples of the page 'Encoding' on protobuf.dev.
         assert_eq!(Proto::new().uint(1, 150).into_bytes(), [0x08, 0x96, 0x01]);
         let testing = Proto::new().text(2, "testing");
         assert_eq!(testing.into_bytes(), [0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g']);

@@ -1,5 +1,5 @@
-//! A recording as Arrow columns, with units in their names. Times are picoseconds since the start of the run. A null means an
-//! event that did not happen or was not recorded.
+//! A recording in Arrow columns. The unit of a column is in its name. Times are picoseconds of virtual time since the start of
+//! the run. A null means that an event did not happen or was not recorded.
 
 use super::{LeftOut, Message, Recording, Stage, Starter};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
@@ -48,7 +48,7 @@ fn batch(columns: Columns) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(fields).expect("columns of one table have the same length")
 }
 
-/// Returns the name of a stage's column: `link, queued` is `link_queued_ps`.
+/// Returns the name of the column for a stage. For example, stage `link, queued` has column `link_queued_ps`.
 pub fn stage_column(stage: Stage) -> String {
     let mut name = String::new();
     for word in stage.name().split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -58,9 +58,9 @@ pub fn stage_column(stage: Stage) -> String {
 }
 
 impl Recording {
-    /// Returns messages: `source`, `sequence`, `target`, `kind`, `started_by`, `cause_source` and `cause_sequence` (the message
-    /// of the handler that sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`, `matched_ps`, `completed_ps`,
-    /// `noticed_ps`, `latency_ps` (from posted to completed), and a column for each stage.
+    /// Returns the table of messages: `source`, `sequence`, `target`, `kind`, `started_by`, `cause_source` and `cause_sequence`
+    /// (the message of the handler that sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`, `matched_ps`,
+    /// `completed_ps`, `noticed_ps`, `latency_ps` (from posted to completed), and a column for each stage.
     pub fn messages_table(&self) -> RecordBatch {
         let rows: Vec<Message> = self.messages().collect();
         let mut columns = Columns::new();
@@ -89,8 +89,8 @@ impl Recording {
         batch(columns)
     }
 
-    /// Returns packets: `source`, `sequence`, `offset_bytes`, `size_bytes`, `sent_ps` (first byte on the link), `arrived_ps`
-    /// (last byte in the packet buffer), `matched_ps`, `settled_ps` (out of the packet buffer).
+    /// Returns the table of packets: `source`, `sequence`, `offset_bytes`, `size_bytes`, `sent_ps` (first byte on the link),
+    /// `arrived_ps` (last byte in the packet buffer), `matched_ps`, `settled_ps` (out of the packet buffer).
     pub fn packets_table(&self) -> RecordBatch {
         let rows = &self.packets;
         let mut columns = Columns::new();
@@ -104,8 +104,8 @@ impl Recording {
         batch(columns)
     }
 
-    /// Returns handler runs: `node`, `hpu`, `handler`, `source`, `sequence`, `offset_bytes` (null for completion handlers),
-    /// `ready_ps`, `start_ps`, `end_ps`, `cycles`, `instructions`, `outcome`.
+    /// Returns the table of handler runs: `node`, `hpu`, `handler`, `source`, `sequence`, `offset_bytes` (null for completion
+    /// handlers), `ready_ps`, `start_ps`, `end_ps`, `cycles`, `instructions`, `outcome`.
     pub fn handler_runs_table(&self) -> RecordBatch {
         let rows = &self.handler_runs;
         let mut columns = Columns::new();
@@ -123,8 +123,8 @@ impl Recording {
         batch(columns)
     }
 
-    /// Returns uses of resources: `node`, `resource`, `unit` (the number of a core, processor, port or transfer), `what`,
-    /// `source`, `sequence`, `start_ps`, `end_ps`.
+    /// Returns the table of uses of resources: `node`, `resource`, `unit` (the number of a core, processor, port or transfer),
+    /// `what`, `source`, `sequence`, `start_ps`, `end_ps`.
     pub fn resources_table(&self) -> RecordBatch {
         let rows = &self.resources;
         let mut columns = Columns::new();
@@ -138,7 +138,7 @@ impl Recording {
         batch(columns)
     }
 
-    /// Rows left out, by the table's name.
+    /// Returns the number of rows left out of each table, with the name of the table.
     pub fn left_out_by_table(&self) -> [(&'static str, u64); 4] {
         let LeftOut { messages, packets, handler_runs, slices } = self.left_out;
         [("messages", messages), ("packets", packets), ("handler_runs", handler_runs), ("resources", slices)]

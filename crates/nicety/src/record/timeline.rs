@@ -1,8 +1,9 @@
 //! A recording as a timeline for the Perfetto viewer, <https://ui.perfetto.dev>.
 //!
-//! Each node is a process of the timeline, each of its resources a track, and each use a slice. A message is a flow. Its arrows
-//! go from the origin (a handler or the host's post) over link, matching, handler and deposit to the host that notices it. Field
-//! numbers are those of Perfetto's `trace_packet.proto`, `track_event.proto` and `track_descriptor.proto`.
+//! Each node is a process of the timeline, each of its resources a track, and each use a slice. A message is a flow, shown as
+//! arrows from slice to slice. They begin at the message's origin: a handler or the host's post. They pass the link, the matching
+//! unit, the handler and the deposit, and end at the host that notices the message. Field numbers are those of Perfetto's
+//! `trace_packet.proto`, `track_event.proto` and `track_descriptor.proto`.
 
 use super::proto::Proto;
 use super::{Message, Recording, Starter, Usage, lanes};
@@ -14,10 +15,10 @@ use std::str::FromStr;
 /// The unit of the timeline's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// A nanosecond, as the viewer expects. Fractions are cut off; arguments of the slices have the exact times.
+    /// A nanosecond, as the viewer expects. Times are rounded down. The arguments of each slice have the exact times.
     #[default]
     Nanosecond,
-    /// A picosecond: exact, but the viewer displays picoseconds as nanoseconds.
+    /// A picosecond. Times are exact, but the viewer shows each picosecond as a nanosecond.
     Picosecond,
 }
 
@@ -51,7 +52,7 @@ mod packet {
     pub const DESCRIPTOR: u32 = 60;
 }
 
-/// Fields of `TrackDescriptor` and of `ProcessDescriptor` inside.
+/// Fields of `TrackDescriptor`, and of the `ProcessDescriptor` in it.
 mod descriptor {
     pub const UUID: u32 = 1;
     pub const NAME: u32 = 2;
@@ -65,7 +66,7 @@ mod descriptor {
     pub const EXPLICIT: u64 = 3;
 }
 
-/// Fields of `TrackEvent` and of `DebugAnnotation` inside.
+/// Fields of `TrackEvent`, and of the `DebugAnnotation` in it.
 mod event {
     pub const ANNOTATION: u32 = 4;
     pub const TYPE: u32 = 9;
@@ -82,12 +83,12 @@ mod event {
 
 /// `Trace.packet`.
 const PACKET: u32 = 1;
-/// The only sequence of packets.
+/// The number of the trace's only packet sequence.
 const SEQUENCE: u64 = 1;
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing before the first packet is needed.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: the sequence does not depend on packets before its first one.
 const CLEARED: u64 = 1;
 
-/// A point of a flow in a slice.
+/// A slice on a flow: the flow's number, and whether the slice is the last one.
 #[derive(Clone, Copy)]
 struct Step {
     flow: u64,
@@ -95,8 +96,8 @@ struct Step {
 }
 
 impl Recording {
-    /// Returns the timeline, as a Perfetto trace file. Below [`Level::Everything`](super::Level::Everything) it has only a
-    /// header.
+    /// Returns the timeline, as a Perfetto trace file. If the level of recording is below
+    /// [`Level::Everything`](super::Level::Everything), the file has only a header.
     pub fn timeline(&self, scale: Scale) -> Vec<u8> {
         let mut trace = Writer { scale, bytes: Vec::new(), events: Vec::new() };
         let steps = self.steps();
@@ -116,13 +117,13 @@ impl Recording {
         trace.finish()
     }
 
-    /// Returns the flows through each slice, by its index in `resources`.
+    /// Returns the flows that pass through each slice. The key is the slice's index in `resources`.
     fn steps(&self) -> HashMap<usize, Vec<Step>> {
         let messages: Vec<Message> = self.messages().collect();
         let mut points: HashMap<MessageId, Points> = HashMap::with_capacity(messages.len());
         points.extend(messages.iter().map(|m| (m.id, Points::default())));
         let ends: HashMap<MessageId, NodeId> = messages.iter().map(|m| (m.id, m.target)).collect();
-        // Handler runs that sent messages, by node and the handler's own message.
+        // Handler runs that may have sent messages. The key is the node, and the message that the handler processes.
         let mut runs: HashMap<(NodeId, MessageId), Vec<usize>> = HashMap::new();
         for (at, Usage { node, slice, .. }) in self.resources.iter().enumerate() {
             let Some(message) = slice.message else { continue };
@@ -165,12 +166,12 @@ impl Recording {
     }
 }
 
-/// The slices that a message's flow passes through, by their declared points.
+/// The slices that the flow of a message passes through. A resource declares the points of flows at its slices.
 #[derive(Clone, Default)]
 struct Points(Vec<(&'static FlowPoint, usize)>);
 
 impl Points {
-    /// Takes the use at `at` as a point, unless a better use for the point is known.
+    /// Makes the slice at index `at` the slice of a point, unless the point already has a better one.
     fn take(&mut self, point: &'static FlowPoint, at: usize, all: &[Usage]) {
         match self.0.iter_mut().find(|(known, _)| ptr::eq(*known, point)) {
             None => self.0.push((point, at)),
@@ -193,7 +194,7 @@ fn node_name(usages: &[Usage]) -> String {
 fn track_name(usage: &Usage, lane: u32) -> String {
     let ResourceKind { name, tracks, .. } = *usage.slice.resource.kind();
     if tracks == Tracks::Overlapping {
-        // One engine with overlapping transfers: the viewer would take a number for that of an engine.
+        // Overlapping transfers belong to one engine. With a number, the viewer would show them as several engines.
         let others = usage.unit + lane;
         return if others == 0 { name.to_owned() } else { format!("{name}, also in flight ({others})") };
     }
@@ -208,7 +209,7 @@ fn track_name(usage: &Usage, lane: u32) -> String {
 struct Writer {
     scale: Scale,
     bytes: Vec<u8>,
-    /// Events by time; events of one track keep their order.
+    /// Events with their times. Events of one track are in order.
     events: Vec<(Time, Proto)>,
 }
 
@@ -227,7 +228,7 @@ impl Writer {
         self.packet(Proto::new().message(packet::DESCRIPTOR, &track));
     }
 
-    /// Writes the track of a unit, and its slices; `at` is the index of the first one.
+    /// Writes the track of a unit, and the unit's slices. `at` is the index of its first slice in `resources`.
     fn unit(
         &mut self,
         process: u64,
