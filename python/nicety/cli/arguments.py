@@ -20,7 +20,7 @@ from nicety.shared.ranges import Quantity, format_numbers, format_size, parse_nu
 
 
 class CommandOption:
-    """An argument of a request on the command line, for a command that may be called as a benchmark is.
+    """An argument of a request as an option of a command.
 
     Attributes:
         argument: the argument.
@@ -55,7 +55,7 @@ class CommandOption:
 
     @property
     def _limits(self) -> list[str]:
-        """The range of a number, if it has its own limits."""
+        """The range of a number, if the argument has limits of its own."""
         least, most = self.argument.option.least, self.argument.option.most
         if self.argument.type is not int or (least == 0 and most == U64):
             return []
@@ -147,7 +147,7 @@ class CommandOption:
 
 
 def parse_names(items: typing.Sequence[str], option: str, what: str = "name") -> list[str]:
-    """Split comma-separated names, each once. Rules are kept all, since a repeated one overlaps itself."""
+    """Split comma-separated names, each once. All rules are kept: a repeated rule overlaps itself, an error."""
     names = [name.strip() for item in items for name in item.split(",")]
     if not all(names):
         raise InputError(f"{option} {','.join(items)!r}: an empty {what}; write {what}s between commas")

@@ -47,13 +47,13 @@ class Output:
         Args:
             run: measures; gets a function to call with its `progress`.
             text: converts the report to text.
-            figure: converts it to a picture.
-            spread: whether it is spread over the command's processes, if MPI has started several.
-            tells: whether it also reports `news` in progress.
-            shown: the part of it that is shown, for both.
+            figure: converts the report to a picture.
+            spread: whether the benchmark is spread over the command's processes, if MPI has started several.
+            tells: whether the benchmark also reports `news` in progress.
+            shown: arguments of `text` and `figure` that select the shown part of the report.
 
         Raises:
-            Error: handlers failed that may not, or points failed. Raised after all output is written.
+            Error: handlers failed in a way that is not allowed, or points failed. Raised after all output is written.
         """
         import warnings
 

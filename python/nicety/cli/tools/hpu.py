@@ -24,7 +24,7 @@ def _run(
         str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
     ] = None,
     max_cycles: Annotated[
-        int | None, typer.Option(parser=count(1), metavar="N", help="Stop with a trap after these. Default 1000000000.")
+        int | None, typer.Option(parser=count(1), metavar="N", help="Stop with a trap after N cycles. Default 10^9.")
     ] = None,
     spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card with the processor.")] = None,
     as_json: Json = False,

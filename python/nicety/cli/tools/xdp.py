@@ -122,7 +122,7 @@ def _run(
     ] = 0,
     max_instructions: Annotated[
         int | None,
-        typer.Option(parser=count(1), metavar="N", help="Stop a packet with a trap after these. Default 100M."),
+        typer.Option(parser=count(1), metavar="N", help="Trap after N instructions of a packet. Default 100M."),
     ] = None,
     as_json: Json = False,
 ) -> None:
