@@ -132,8 +132,8 @@ class Cluster:
 
         Raises:
             Deadlock: programs wait and no event is left; it has the wait of each program.
-            HandlerTrap: a failed handler is the reason for that.
-            HandlerFailure: the programs ended, but a handler failed that may not.
+            HandlerTrap: a failed handler is the reason for such a deadlock.
+            HandlerFailure: the programs ended, but with a failure that is not allowed.
             RunError: a call failed and the program did not handle it, or a switch dropped a packet that no card
                 retransmits.
             Exception: an exception of a program.

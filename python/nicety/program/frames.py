@@ -93,7 +93,7 @@ class Frames(CardCalls):
     def install(
         self, rule: str | FrameWord | Iterable[FrameWord], handlers: Handlers, *, state: bytes = b""
     ) -> FrameRule:
-        """Pass the frames that a rule matches to a frame handler; set-up, takes no virtual time.
+        """Pass the frames that a rule matches to a frame handler. Set-up: takes no virtual time.
 
         Args:
             rule: as in `"udp dport=53"`, or words, which must all match.
@@ -102,8 +102,8 @@ class Frames(CardCalls):
             state: the initial contents of `state` in HPU memory.
 
         Raises:
-            InputError: the rule is invalid, is too long for the card, or shares frames with another one, which it
-                names; or the program does not compile, has no such handler, or does not fit.
+            InputError: the rule is invalid, is too long for the card, or matches frames of another rule, which the
+                error names; or the program does not compile, has no such handler, or does not fit.
         """
         if not isinstance(handlers, Handlers):
             raise InputError(f"install takes nicety.Handlers, not {type(handlers).__name__}")

@@ -205,7 +205,8 @@ class Host:
     ) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
-        A message that arrived before waits for it. A message with a posted receive takes less time: `post_recv`.
+        A message that arrives before its receive waits. A message with a posted receive takes less time: see
+        `post_recv`.
 
         Args:
             buffer: memory for the message.
@@ -219,7 +220,7 @@ class Host:
 
         Raises:
             InputError: there is no such rank, the tag is too large, or bits are ignored without a tag.
-            RunError: the message is longer than the buffer, or one was lost for lack of room.
+            RunError: the message is longer than the buffer, or a message was lost for lack of room.
         """
         return self._messages.recv(buffer, source, tag, ignore, Received)
 

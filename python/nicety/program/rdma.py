@@ -36,9 +36,9 @@ RdmaEventKind = Literal["sent", "fetched", "refused", "received", "rejected"]
 its buffer. `refused`: a put, send or get of this process was refused. `received`: the bytes of another process's put or
 send are in memory. `rejected`: a put, send or get of another process was refused here.
 
-Events `received` of one rank are in the order in which it posted its puts and sends, unless some were refused. Each
-follows the bytes of all earlier ones. On a fat tree with `hash-message` they are in order of arrival. Events of other
-kinds have no order, neither among each other nor relative to these.
+`received` events from one rank are in the order in which that rank posted its puts and sends, unless some were refused.
+Each comes after the bytes of all earlier messages. On a fat tree with `hash-message` they are in order of arrival.
+Events of other kinds have no order, neither among each other nor relative to `received` events.
 """
 
 
@@ -71,11 +71,11 @@ class RdmaEvent:
         data: the sender's word in a put or send.
         streaming: whether the bytes are in a streaming buffer.
         operation: the operation of this process that the event ends, if any.
-        reason: the reason of a refusal: `unregistered`, `foreign` (registered by another process), `no streaming
-            buffer`, `too long` for the next streaming buffer, `busy`, `no process` (with that number, for a message of
-            no bytes), or `lost` (a packet of it).
-        refused_by: the rank that refused it. It is this rank if a get fails for its own destination, or for a lost
-            packet of its reply.
+        reason: the reason of a refusal: `unregistered`, `foreign` (registered by another process),
+            `no streaming buffer`, `too long` for the next streaming buffer, `busy`, `no process` (with that number, for
+            a message of no bytes), or `lost` (a packet of the message).
+        refused_by: the rank that refused the operation. It is this rank if a get fails for its own destination, or for
+            a lost packet of its reply.
     """
 
     kind: RdmaEventKind
@@ -194,8 +194,8 @@ class RdmaProcess:
         The buffer of a put or send may be reused, or the bytes of a get have arrived.
 
         Raises:
-            RunError: it was refused (the error names the rank), its end was reported before (by this call or as an
-                event), or events were lost because a queue was full.
+            RunError: the operation was refused (the error names the rank), its end was reported before (by this call or
+                as an event), or events were lost because a queue was full.
         """
         return self._calls.wait(self._number, operation_number(operation), _event)
 
@@ -242,13 +242,14 @@ class Rdma(RdmaProcess):
         return f"<Rdma of rank {self._rank}>"
 
     def set_notify(self, notify: Notify) -> None:
-        """Choose how programs of this host learn of events: `poll` or `interrupt`. Set-up, takes no time."""
+        """Choose how programs of this host learn of events: `poll` or `interrupt`. Set-up: takes no virtual time."""
         self._calls.set_notify(notify)
 
     def set_addressing(self, addressing: Literal["virtual", "physical"]) -> None:
-        """Choose the addresses of puts and gets of this host: physical addresses skip the receiver's TLB. Set-up.
+        """Choose the addresses of puts and gets of this host: physical addresses skip the receiver's TLB.
 
-        Virtual and physical addresses are equal numbers here, and both must be registered.
+        Virtual and physical addresses are equal numbers here, and both must be registered. Set-up: takes no virtual
+        time.
         """
         if addressing not in ("virtual", "physical"):
             raise InputError(f"addressing is 'virtual' or 'physical', not {addressing!r}")
@@ -266,7 +267,7 @@ class Gpu:
         self._calls = _native.RdmaCalls(calls)
 
     def alloc(self, length_bytes: int) -> Buffer:
-        """Allocate zeroed memory of the graphics processor. The program reads and changes its bytes in no time.
+        """Allocate zeroed memory of the graphics processor. The program reads and changes its bytes in no virtual time.
 
         Raises:
             RunError: it has no more.

@@ -60,8 +60,8 @@ class ProgramReport(TypedDict):
     were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is the commands
     of handlers that a card refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `printed`
     and `suppressed`. All of them name card and rank. `traffic` is the disposition of traffic for hosts' cards, as in
-    `Run.traffic`, with the card's name. `failed_points` has the cards without a row, with a run that ended with an
-    error, if others have rows.
+    `Run.traffic`, with the card's name. `failed_points` has the cards without a row, because their run ended with an
+    error, if other cards have rows.
     """
 
     program: str
@@ -156,7 +156,7 @@ def run_program(
         InputError: an unknown card, or more than one for a timeline, which is reported before anything runs; a file
             that does not exist, does not parse, or defines no program; a result that is no row.
         Deadlock: programs wait and no event is left.
-        HandlerFailure: handlers failed that may not; it has the complete report.
+        HandlerFailure: handlers failed in a way that is not allowed; it has the complete report.
         RunError: a program raised an exception; the message has the lines of its traceback.
     """
     options = asked(ProgramOptions, given)

@@ -97,7 +97,9 @@ class StreamSocket(_Socket):
         return self._calls.ends(self._number)[1]
 
     def setsockopt(self, option: SocketOption, value: int) -> Awaitable[None]:
-        """Change an option. Set buffers before the socket connects or listens; accepted sockets have its options.
+        """Change an option. Set buffers before the socket connects or listens.
+
+        Accepted sockets have the options of the listening socket.
 
         Raises:
             InputError: there is no such option.
@@ -128,7 +130,7 @@ class StreamSocket(_Socket):
         return self._calls.listen(self._number, backlog)
 
     def accept(self) -> Awaitable[StreamSocket]:
-        """Wait for a connection: its socket.
+        """Wait for a connection, and return its socket.
 
         Raises:
             OSError: EINVAL for a socket that does not listen; EBADF, also if another thread closes it meanwhile.
@@ -150,7 +152,7 @@ class StreamSocket(_Socket):
         return self._calls.send(self._number, _bytes(data))
 
     def recv(self, most_bytes: int) -> Awaitable[bytes]:
-        """Wait for bytes, and receive at most `most_bytes` of them; none after the peer's last.
+        """Wait for bytes, and return at most `most_bytes` of them; after the peer's last byte, an empty result.
 
         Raises:
             ConnectionResetError: the peer has reset the connection.

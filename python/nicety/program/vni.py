@@ -43,7 +43,7 @@ class Completed:
 
     Attributes:
         rank: the other end's rank.
-        vni: the number of its interface there.
+        vni: the number of the other end's interface.
         tag: the message's tag.
         length_bytes: the message's length.
         truncated: whether the receive was too short for it.
@@ -78,7 +78,7 @@ class VniProcess:
         return Buffer(self._calls.alloc(self._number, length_bytes))
 
     def open(self) -> Awaitable[Interface]:
-        """Have the kernel register it with the card.
+        """Have the kernel register the process with the card, and return its interface.
 
         Raises:
             RunError: it has an interface, or none is left.
@@ -146,7 +146,7 @@ class Interface:
         return self._calls.receive(self._vni, buffer, peer, tag, how, Operation)
 
     def test(self, operation: Operation) -> Awaitable[Completed | None]:
-        """Read an operation's doorbell: its end, once, or None before it.
+        """Read an operation's doorbell: return the operation's end, once, or None if it has not ended.
 
         Raises:
             RunError: the interface is not the process's, or it has no such operation.

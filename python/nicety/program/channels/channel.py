@@ -42,7 +42,7 @@ class Alternative:
 class PendingMessage:
     """A call on a channel that has begun: `await pending` waits for its end, once.
 
-    The result is the bytes of a direct message that was received, and none otherwise. Without an await the call
+    The result is the bytes of a received direct message, and empty for every other call. Without an await the call
     completes by itself.
 
     Raises, where it is awaited:
@@ -78,7 +78,7 @@ class Device:
         """Subscribe to a target: a channel to the process that has registered it with `channel_register`.
 
         Raises:
-            RunError: no process has registered it, or it has another channel.
+            RunError: no process has registered the target, or the target has a channel already.
         """
         target = whole(target, "target", U32)
         return self._calls.subscribe(target, lambda number: Channel(self._calls, self._rank, number, target))
@@ -120,8 +120,8 @@ class Device:
 class Channel:
     """A channel to a process, made by `device.subscribe`.
 
-    It carries messages both ways, one at a time in each direction. A timeout bounds the wait for the process; once it
-    has arrived, the message passes. The default is for ever.
+    It carries messages both ways, one at a time in each direction. A timeout bounds the wait for the process; once the
+    process has called, the message passes. By default a call waits for ever.
     """
 
     def __init__(self, calls: _native.ChannelCalls, rank: int, number: int, target: int) -> None:
@@ -148,14 +148,14 @@ class Channel:
         """Send 1 to 56 bytes, for the process's `channel_read`.
 
         Raises:
-            InputError: it is no bytes, or too many; use `send_ind`.
+            InputError: the message has no bytes, or more than 56; use `send_ind`.
             TimedOut: the process did not arrive in time.
             RunError: the process expects another size, or an indirect message.
         """
         return self._calls.send(self._number, self._bytes_of(message), timeout_ns)
 
     def _bytes_of(self, message: bytes | Buffer) -> bytes:
-        """The bytes of a direct message, and one more where there are too many."""
+        """The bytes of a direct message; of a longer buffer, one byte more than a message may have."""
         if isinstance(message, Buffer):
             self._calls.check(message)
             message = (
@@ -169,7 +169,7 @@ class Channel:
         """Receive exactly `length_bytes` bytes, 1 to 56, from the process's `channel_write`.
 
         Raises:
-            InputError: no bytes, or too many; use `receive_ind`.
+            InputError: the length is 0, or above 56; use `receive_ind`.
             TimedOut: the process did not arrive in time.
             RunError: the process has another size, or an indirect message.
         """
@@ -203,7 +203,7 @@ class Channel:
         A thread of the kernel does the rest of the call.
 
         Raises:
-            InputError: it is no bytes, or too many.
+            InputError: the message has no bytes, or more than 56.
             RunError: another thread sends on the channel.
         """
         return self._calls.start_send(self._number, self._bytes_of(message), timeout_ns, self._pending)
@@ -238,7 +238,7 @@ class Channel:
         """Close the channel. A process that waits at its end is notified.
 
         Raises:
-            RunError: it is not open, or a thread is in a call on it.
+            RunError: the channel is not open, or a thread is in a call on it.
         """
         return self._calls.close(self._number)
 

@@ -42,10 +42,10 @@ class Process:
         self.context = context
 
     def finished(self) -> Awaitable[int]:
-        """Wait for its end: the return value of its function, a word from 0 to 2^32 - 1.
+        """Wait for the process's end, and return its function's value, a word from 0 to 2^32 - 1.
 
         Raises:
-            HandlerTrap: it was stopped; the text has the reason and the line.
+            HandlerTrap: the process was stopped; the text has the reason and the line.
             RunError: another process was started in its place since.
         """
         return self._calls.finished(self._number)
@@ -113,7 +113,7 @@ class ProcessCalls(CardCalls):
         Args:
             processes: the program, which is compiled here for this card.
             name: the function.
-            microengine: where.
+            microengine: the number of the microengine.
             context: the number of its context.
             contexts: the number of contexts for which the microengine is set up. Their stacks share the local memory
                 that the program's variables leave. The default is all contexts.

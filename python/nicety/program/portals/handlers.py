@@ -69,7 +69,7 @@ class Offload(CardCalls):
             cycles: cycles after which none of its handlers is run any more; no limit by default.
 
         Raises:
-            InputError: there is one of this name, or no room for one more (`hpu.applications`).
+            InputError: there is an application of this name, or no room for another (`hpu.applications`).
         """
         weight = whole(weight, "weight", U32)
         limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
@@ -124,7 +124,9 @@ class Offload(CardCalls):
     def hpu_read(
         self, memory: HpuMemory, length_bytes: int | None = None, *, offset_bytes: int = 0
     ) -> Awaitable[bytes]:
-        """Read HPU memory: its bytes when the request has crossed the bus. Takes another crossing and a look.
+        """Read HPU memory as it is when the request has crossed the bus.
+
+        The answer takes another crossing of the bus, and a look of the host.
 
         Args:
             memory: memory from `hpu_alloc`.
@@ -151,7 +153,8 @@ class Offload(CardCalls):
 
         Args:
             handlers: the program, which is compiled here for this card.
-            state: the target of `state` in HPU memory: its own initial bytes, or memory that others may share.
+            state: the handlers' `state`: initial bytes of HPU memory of their own, or HPU memory that other handlers
+                may share.
             memory: the second host memory region, which only handlers use.
             application: the application of the handlers; by default that of the state.
 
@@ -184,7 +187,7 @@ class Offload(CardCalls):
         """Detach handlers from the card, and free the memory that only they use.
 
         Raises:
-            InputError: there are none of this number, or a match entry uses them.
+            InputError: there are no handlers of this number, or a match entry uses them.
         """
         self._handlers.detach(handlers)
 

@@ -268,7 +268,7 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         wait: bool = True,
     ) -> Awaitable[Any]:
-        """Append a match entry (`PtlMEAppend`), with `wait` until the card has done so, and return its handle.
+        """Append a match entry (`PtlMEAppend`) and return its handle; with `wait`, when the card has appended it.
 
         Args:
             buffer: the memory for put messages, or the source of get messages.
