@@ -91,9 +91,9 @@ class GpuClimbs:
     length: int
     """The shortest tour's length."""
     number: int
-    """The number of the climb that found it, the first of several."""
+    """The number of the climb that found that tour; of several such climbs, the first."""
     tour: list[int]
-    """Its cities in order, from zero."""
+    """The cities of that tour in order, numbered from zero."""
     seconds: float
     """Working time of the device by its own clock, without compilation and data transfers."""
     device: str

@@ -69,7 +69,7 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     of = "" if wanted is None else f" of {_NAMES[wanted]}"
     why = f", which {program} is linked with" if launcher == "auto" and wanted is not None else ""
     install = "install it" if wanted == "openmpi" else "pip install mpich"
-    # Processes of an MPI do not find each other without it.
+    # Processes of an MPI do not find each other without their launcher.
     other = ", or start the processes one by one, with none as the launcher" if linked is None else ""
     raise InputError(f"there is no mpiexec{of}{why}, beside {program} or on the path; {install}{other}")
 

@@ -21,12 +21,12 @@ def printable(text: str) -> str:
 
 
 def printable_text(text: str) -> str:
-    """The same, with unchanged line breaks and tabs."""
+    """`printable`, but with unchanged line breaks and tabs."""
     return _ESCAPED_IN_TEXT.sub(_escape, text)
 
 
 def printable_json(document: str) -> str:
-    """A JSON document with such characters as JSON's own escapes."""
+    """A JSON document with terminal control characters as JSON's own escapes."""
     return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 

@@ -11,7 +11,7 @@ from nicety.show.html import table_html
 
 @dataclass(frozen=True)
 class StageTime:
-    """A stage of messages: the number that passed it, and the sum of their nanoseconds."""
+    """A stage of messages: the number of messages that passed it, and the sum of their nanoseconds in it."""
 
     stage: str
     messages: int
