@@ -31,7 +31,9 @@ _PEAK = 0.98
 """A bandwidth below this share of the highest one has not reached it."""
 _CLOCK_GHZ = 1.2
 _LATER, _SOONER = 2000, -2100
-"""Nanoseconds for each packet that the discrete card's driver takes more in experiments, or less, as the paper's."""
+"""Nanoseconds per packet that experiments add to a driver, or take off it, to have the paper's difference of the
+drivers.
+"""
 _LONG_STACK = "stack.receive=2010"
 """900 instructions more, by which a soft ring takes some 6 us more for a packet."""
 _FIGURES = {
@@ -47,7 +49,7 @@ _FIGURES = {
 }
 """Figures of streams: their scale, unit and digits in experiments."""
 _WARM = "100ms"
-"""Before that, timers of 50 ms (delayed acknowledgements and pushes) still affect thread wake-ups."""
+"""The warm-up. During it, timers of 50 ms (delayed acknowledgements and pushes) still affect thread wake-ups."""
 
 _READS = "two registers are read an interrupt; no step for each packet waits for the card; see the study's page"
 _HOST = "the link limits; in the paper something in the host does, which no source at hand names"
@@ -66,7 +68,7 @@ def _stream(
     cpus: int = _CPUS,
     direction: StreamDirection = "receive",
 ) -> StreamRow:
-    """A stream with usual call, connections and CPUs, except for one of them; quick streams are shorter."""
+    """A stream with the default call size, connections and CPUs, except for one of these; quick streams are shorter."""
     given = StreamOptions(
         nics=options.card(role, _CARDS[role]),
         peer=options.card("peer", PEER),
@@ -99,7 +101,7 @@ def _ran(options: Options, role: str, figure: str, *changes: str, points: str = 
 
 @lru_cache(maxsize=1)
 def _driver_takes(nanoseconds: int) -> str:
-    """The change to the discrete card's spec by which its driver takes so much more for each packet."""
+    """The change to the discrete card's spec by which its driver takes `nanoseconds` more for each packet."""
     spec = json.loads(_native.spec_show(DISCRETE, []))
     values = {each["key"]: each["value"] for each in spec["parameters"]}
     own, cycles = int(values["driver.receive"]), int(values["threads.cycles_per_instruction"])
