@@ -1,4 +1,4 @@
-"""Accumulate: an arriving array of complex numbers is multiplied into one in host memory, element by element.
+"""Accumulate: an arriving array of complex numbers is multiplied into an array in host memory, element by element.
 
 | mode | the multiplication is done by |
 |---|---|
@@ -39,7 +39,7 @@ class Accumulate(UseCase):
         given: the arguments of `AccumulateOptions`.
 
     Raises:
-        InputError: a size that is no multiple of a number's.
+        InputError: a size that is no multiple of a complex number's size.
     """
 
     name: ClassVar[str] = "accumulate"
@@ -63,7 +63,7 @@ class Accumulate(UseCase):
         return self._points
 
     def payload_bytes(self, point: Point) -> int:
-        """The arriving array."""
+        """The bytes of the arriving array."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, _point: Point) -> None:

@@ -31,10 +31,10 @@ _LARGEST = 1 << 31
 
 
 def first_half(rank: int, ranks: int) -> int:
-    """Distance from a rank to its first child in the binomial tree; others are at half of it, and so on down to 1.
+    """Distance from a rank to its first child in the binomial tree.
 
-    It is 0 if a rank never has a child. With a number of ranks that is no power of two, the tree lacks those after the
-    last.
+    Further children are at half of that distance, and so on down to 1. It is 0 if a rank never has a child. With a
+    number of ranks that is no power of two, the tree lacks the ranks after the last one.
     """
     return 1 << (ranks - 1).bit_length() - 1 if rank == 0 else (rank & -rank) >> 1
 

@@ -34,7 +34,7 @@ LAYOUTS = ("vector", "list")
 _LARGEST = 1 << 30
 """The layout is twice as long, and handlers count bytes in 32 bits."""
 _MOST_BLOCKS = 1 << 22
-"""The number of bytes of a message of 4 MiB."""
+"""As many blocks as a message of 4 MiB has bytes."""
 _LONG_BLOCK, _TOGETHER = 256, 1 << 14
 """Shorter blocks are placed in groups of this many bytes."""
 _UNTOUCHED = 0xA5
@@ -56,8 +56,8 @@ _DEFAULT_LIST = 1 << 19
 def default_blocks(size: int, layout: str) -> list[int]:
     """Default lengths of blocks: those of 16 B to 256 KiB, doubling, that divide the message.
 
-    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. Without any, the whole message is one
-    block.
+    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. If no length fits, the whole message is
+    one block.
     """
     fitting = [
         block
@@ -79,7 +79,7 @@ class Layout:
     """The places of a message's blocks.
 
     Attributes:
-        lengths: of the blocks, in bytes, in the order of the message.
+        lengths: the lengths of the blocks, in bytes, in the order of the message.
         places: the offsets of their first bytes in host memory.
     """
 
@@ -184,7 +184,7 @@ class Datatype(UseCase):
         return f"datatype_{self._layout}.c" if mode == "spin" else None
 
     def payload_bytes(self, point: Point) -> int:
-        """The message."""
+        """The bytes of the message."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, point: Point) -> None:

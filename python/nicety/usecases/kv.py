@@ -11,9 +11,9 @@
 | `update` | other values for keys inserted before, drawn with replacement |
 | `lookup` | keys; half of them were never inserted |
 
-A key is in the first bucket, from that of its hash on, that was free for it. Each client has one request in flight. All
-clients insert, and then all do the measured operation, if it is another one. The time is from a client's post until it
-has noticed the reply. A key without a bucket is refused, and counted.
+A key is in the first bucket that was free for it, from the bucket of its hash on. Each client has one request in
+flight. All clients insert, and then all do the measured operation, if that is not `insert`. The time is from a client's
+post until the client has noticed the reply. A key without a bucket is refused, and counted.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ def hash_of(key: bytes) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """The hash table of a plain computation.
+    """The hash table of a sequential reference computation.
 
     Attributes:
         memory: its buckets: each has a word with the key's hash, the key, and the value.
-        key_bytes: of a key.
-        value_bytes: of a value.
+        key_bytes: bytes of a key.
+        value_bytes: bytes of a value.
     """
 
     memory: npt.NDArray[np.uint8]
@@ -100,7 +100,7 @@ class Table:
 
     @property
     def bucket_bytes(self) -> int:
-        """Of a bucket."""
+        """Bytes of a bucket."""
         return _WORD + self.key_bytes + self.value_bytes
 
     @property
@@ -302,7 +302,7 @@ def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
 
 @dataclass(frozen=True)
 class _Requests:
-    """A client's requests, in this order: new keys with values, keys of these with other values, and keys."""
+    """A client's requests, in this order: new keys with values, some of them with other values, and keys to find."""
 
     inserts: list[tuple[bytes, bytes]]
     updates: list[tuple[bytes, bytes]]
@@ -311,7 +311,7 @@ class _Requests:
 
 @dataclass(frozen=True)
 class _ClientResults:
-    """A client's results: the contents of the table for it, and each request's begin and end, by operation."""
+    """A client's results: the table's contents by its replies, and each request's begin and end, by operation."""
 
     kept: dict[bytes, bytes]
     times: dict[str, list[tuple[int, int]]]

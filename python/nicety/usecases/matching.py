@@ -13,7 +13,7 @@
 The time begins with the send, or with the post of the receive if that is later. It ends when the receiver knows that it
 has every byte. The overlap is that of the OSU micro-benchmarks. Between posting its receive and waiting for it, the
 receiver computes for the time of a lone transfer. The hidden share of the transfer's time is the part that does not add
-to this.
+to the computation.
 """
 
 from __future__ import annotations

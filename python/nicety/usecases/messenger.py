@@ -33,7 +33,7 @@ class Receive:
 
     Attributes:
         buffer: the target of the bytes.
-        wanted_source: whose message.
+        wanted_source: the requested source.
         wanted_tag: the requested tag.
         source: the sender, once it has matched.
         tag: the message's tag, once it has matched.
@@ -74,7 +74,7 @@ class Send:
 
 
 class Messenger(ABC):
-    """One host's end.
+    """The messages of one host.
 
     Args:
         host: the host.
