@@ -115,12 +115,12 @@ def add(
     """Add a measuring command: `nicety.cli.arguments.command` with an `act` that also gets an `Output`.
 
     Args:
-        group: the group to which it is added.
-        name: its name on the command line.
-        act: its function.
-        requests: TypedDicts of its options.
-        text: its help, if that is not the first request's docstring.
-        traces: whether it can write a timeline.
-        captures: whether it has links.
+        group: the group to which the command is added.
+        name: the command's name.
+        act: the command's function.
+        requests: TypedDicts of the command's options.
+        text: the command's help, if that is not the first request's docstring.
+        traces: whether the command can write a timeline.
+        captures: whether the command's runs have links.
     """
     command(group, name, act, *requests, text=text, more=_output if traces else _untraced, captures=captures)

@@ -29,7 +29,7 @@ def _run(
     spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card with the processor.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a bare program to its end: ecall with a7 = 93 and the exit code in a0.
+    """Run a bare program until it ends by an ecall with a7 = 93 and the exit code in a0.
 
     An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 1 if the program trapped, used up its cycles or
     ended with an exit code other than 0. The return value of a function named with --entry is no exit code. With --json
