@@ -30,7 +30,7 @@ def operation_number(operation: Operation) -> int:
 
 
 class CardCalls:
-    """Calls of a host to its card. Each makes a command of its arguments, which the simulation executes."""
+    """Calls of a host to its card. Each makes a command from its arguments, which the simulation executes."""
 
     def __init__(self, calls: _native.Calls, loaded: Loaded) -> None:
         self._calls = calls

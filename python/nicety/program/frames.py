@@ -5,8 +5,8 @@
             echo = host.frames.install("udp dport=7", nicety.Handlers("echo.c"))
             ...
 
-A rule has words for header fields (`udp dport=53 src=10.0.0.0/8`), or the words of a frame that hardware compares, as
-`FrameWord` writes them. All of them must match, and `or` separates alternatives.
+A rule has terms for header fields (`udp dport=53 src=10.0.0.0/8`), or for 32-bit words of the frame, as hardware
+compares them (`FrameWord`). All terms must match, and `or` separates alternatives.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ class FrameRule:
 
     @property
     def rule(self) -> str:
-        """Its text."""
+        """The rule's text."""
         return self._rule
 
     @property
     def number(self) -> int:
-        """Its number on the card, which handlers find in `frame->rule`."""
+        """The rule's number on the card, which handlers find in `frame->rule`."""
         return self._number
 
     @property
     def state(self) -> bytes:
-        """The present contents of its handlers' state; the read takes no virtual time."""
+        """The present contents of the handlers' state; reading it takes no virtual time."""
         return self._calls.state(self._number)
 
     def __repr__(self) -> str:

@@ -107,7 +107,7 @@ def _event(
 class RdmaProcess:
     """A process of a host with an RDMA card, made by `host.rdma.process`.
 
-    It has its own registered memory, streaming buffers and events, and exchanges messages with the process of its
+    It has its own registered memory, streaming buffers and events, and exchanges messages with the process of the same
     number on other hosts.
     """
 
@@ -153,7 +153,7 @@ class RdmaProcess:
         Args:
             buffer: the bytes, in a region of this process.
             to: the rank, possibly this one.
-            address: their target address, in a region of the process of this number there.
+            address: the target address of the bytes, in a region of that rank's process with this number.
             data: a number for the event at the receiver.
 
         Raises:
@@ -163,7 +163,7 @@ class RdmaProcess:
         return self._calls.put(self._number, buffer, to, address, data, Operation)
 
     def send(self, buffer: Buffer, *, to: int, data: int = 0) -> Awaitable[Operation]:
-        """Send a registered buffer into the first unused streaming buffer of a rank's process of this number.
+        """Send a registered buffer into the first unused streaming buffer of the process with this number on a rank.
 
         Raises:
             InputError: there is no such rank, or the message is too long.
@@ -181,10 +181,10 @@ class RdmaProcess:
         return self._calls.get(self._number, buffer, source, address, Operation)
 
     def post_streaming(self, buffer: Buffer) -> Awaitable[None]:
-        """Append a streaming buffer, which must be in a region, to the unused ones. A send of no bytes takes none.
+        """Post a streaming buffer, which must be in a region, behind the unused ones. A send of no bytes takes none.
 
         Raises:
-            RunError: it is not registered, overlaps an unused streaming buffer, or too many are unused.
+            RunError: the buffer is not registered, it overlaps an unused streaming buffer, or too many are unused.
         """
         return self._calls.post_streaming(self._number, buffer)
 
@@ -216,7 +216,7 @@ class RdmaProcess:
         return self._calls.event(self._number, _event)
 
     def poll(self) -> Awaitable[RdmaEvent | None]:
-        """Look for an event, once.
+        """Look for an event once, and return it, or None.
 
         Raises:
             RunError: events were lost because a queue was full; reported once.
@@ -270,6 +270,6 @@ class Gpu:
         """Allocate zeroed memory of the graphics processor. The program reads and changes its bytes in no virtual time.
 
         Raises:
-            RunError: it has no more.
+            RunError: the graphics processor has too little memory left.
         """
         return Buffer(self._calls.alloc_gpu(length_bytes))

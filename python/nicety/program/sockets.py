@@ -56,7 +56,7 @@ class _Socket:
 
     @property
     def address(self) -> End | None:
-        """Its own address and port, if it has one.
+        """The socket's own address and port; None if it has no port.
 
         Raises:
             OSError: EBADF, after `close`.
@@ -64,7 +64,7 @@ class _Socket:
         return self._calls.ends(self._number)[0]
 
     def bind(self, port: int) -> Awaitable[None]:
-        """Give it a port; with 0 a free one, which is in `address`.
+        """Give the socket a port; with 0 a free one, which is then in `address`.
 
         Raises:
             OSError: EADDRINUSE; EADDRNOTAVAIL if no port is free; EINVAL for a socket with a port or a connection;
@@ -73,7 +73,7 @@ class _Socket:
         return self._calls.bind(self._number, port)
 
     def close(self) -> Awaitable[None]:
-        """Close it. Sent bytes are still delivered. A connection with unreceived bytes is reset instead.
+        """Close the socket. Sent bytes are still delivered. A connection with unreceived bytes is reset instead.
 
         Raises:
             OSError: EBADF.
@@ -146,7 +146,7 @@ class StreamSocket(_Socket):
         Raises:
             BrokenPipeError: after `shutdown`.
             ConnectionResetError: the peer has reset the connection.
-            TimeoutError: it has not answered for `tcp.timeout`.
+            TimeoutError: the peer has not answered for `tcp.timeout`.
             OSError: ENOTCONN; EBADF.
         """
         return self._calls.send(self._number, _bytes(data))
@@ -156,7 +156,7 @@ class StreamSocket(_Socket):
 
         Raises:
             ConnectionResetError: the peer has reset the connection.
-            TimeoutError: it has not answered for `tcp.timeout`.
+            TimeoutError: the peer has not answered for `tcp.timeout`.
             OSError: ENOTCONN; EBADF.
         """
         return self._calls.recv(self._number, most_bytes)
@@ -177,7 +177,7 @@ class DatagramSocket(_Socket):
         """Send a datagram, from a free port if the socket has none; return its number of bytes.
 
         Raises:
-            OSError: EMSGSIZE for one that does not fit into a frame; ENETUNREACH; EINVAL; EBADF.
+            OSError: EMSGSIZE for a datagram that does not fit into a frame; ENETUNREACH; EINVAL; EBADF.
         """
         return self._calls.sendto(self._number, _bytes(data), to, port)
 

@@ -7,7 +7,7 @@
         await channel.send(b"a message")
         return await channel.receive(9)
 
-A call ends when both ends have arrived and the message has passed. Both ends must name the same size and the same kind,
+A call ends when both ends have called and the message has passed. Both ends must name the same size and the same kind,
 direct or indirect. If they differ, both get an error.
 """
 
@@ -46,8 +46,8 @@ class PendingMessage:
     completes by itself.
 
     Raises, where it is awaited:
-        TimedOut: the process did not arrive in time.
-        RunError: the process has another size or kind; or DMA failed too often.
+        TimedOut: the process did not call in time.
+        RunError: the process's call has another size or kind; or DMA failed too often.
     """
 
     def __init__(self, calls: _native.ChannelCalls, number: int, target: int) -> None:
@@ -99,8 +99,8 @@ class Device:
             The index of the alternative, and the bytes of a direct message. Those of an indirect one are in its buffer.
 
         Raises:
-            TimedOut: no process arrived in time.
-            RunError: the process has another size or kind.
+            TimedOut: no process called in time.
+            RunError: the process's call has another size or kind.
         """
         return self._calls.select([self._alternative(alternative) for alternative in alternatives], timeout_ns)
 
@@ -136,12 +136,12 @@ class Channel:
 
     @property
     def number(self) -> int:
-        """Its number on its host."""
+        """The channel's number on its host."""
         return self._number
 
     @property
     def target(self) -> int:
-        """The target to which it is subscribed."""
+        """The target to which the channel is subscribed."""
         return self._target
 
     def send(self, message: bytes | Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
@@ -149,8 +149,8 @@ class Channel:
 
         Raises:
             InputError: the message has no bytes, or more than 56; use `send_ind`.
-            TimedOut: the process did not arrive in time.
-            RunError: the process expects another size, or an indirect message.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or an indirect message.
         """
         return self._calls.send(self._number, self._bytes_of(message), timeout_ns)
 
@@ -170,8 +170,8 @@ class Channel:
 
         Raises:
             InputError: the length is 0, or above 56; use `receive_ind`.
-            TimedOut: the process did not arrive in time.
-            RunError: the process has another size, or an indirect message.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or an indirect message.
         """
         return self._calls.receive(self._number, length_bytes, timeout_ns)
 
@@ -179,8 +179,8 @@ class Channel:
         """Send a buffer by an indirect message, for the process's `channel_read_ind`.
 
         Raises:
-            TimedOut: the process did not arrive in time.
-            RunError: the process expects another size, or a direct message; or DMA failed too often.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.send_ind(self._number, buffer, timeout_ns)
 
@@ -188,8 +188,8 @@ class Channel:
         """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
 
         Raises:
-            TimedOut: the process did not arrive in time.
-            RunError: the process has another size, or a direct message; or DMA failed too often.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.receive_ind(self._number, buffer, timeout_ns)
 
@@ -235,7 +235,7 @@ class Channel:
         return Alternative(self, buffer)
 
     def close(self) -> Awaitable[None]:
-        """Close the channel. A process that waits at its end is notified.
+        """Close the channel. A process that waits at the other end is notified.
 
         Raises:
             RunError: the channel is not open, or a thread is in a call on it.

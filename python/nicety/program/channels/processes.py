@@ -80,7 +80,7 @@ class CardMemory:
         """Change bytes, from the first on.
 
         Raises:
-            InputError: there are more bytes than it has.
+            InputError: there are more bytes than this part of the memory has.
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
@@ -107,8 +107,8 @@ class ProcessCalls(CardCalls):
     ) -> Process:
         """Start a process: a C function, on a context of a microengine.
 
-        A microengine has one program. The start of its first process sets it up with that program, for `contexts`
-        contexts. It can be set up with another program when no process runs any more.
+        A microengine has one program. Starting its first process loads the program of that process, for `contexts`
+        contexts. Another program can be loaded when no process runs on the microengine any more.
 
         Args:
             processes: the program, which is compiled here for this card.

@@ -93,7 +93,7 @@ class Offload(CardCalls):
 
         Args:
             handlers: attached handlers of the program.
-            name: the variable's name in C; it is not `static`.
+            name: the variable's name in C; the variable must not be `static`.
 
         Raises:
             InputError: there are no such handlers, or their program has no such variable.
@@ -105,14 +105,14 @@ class Offload(CardCalls):
         """Free HPU memory (`PtlHPUFreeMem`).
 
         Raises:
-            InputError: it was freed before, or attached handlers have it as their state.
+            InputError: the memory was freed before, or attached handlers have it as their state.
         """
         self._handlers.hpu_free(self._allocated(memory).number)
 
     def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
         """Post a write of HPU memory, which handlers may have as their state.
 
-        The bytes are there one crossing of the bus later, before the effects of later operations.
+        The bytes arrive one crossing of the bus later, before the effects of later operations.
 
         Raises:
             InputError: the memory was freed, or is too short.
