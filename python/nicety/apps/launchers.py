@@ -19,11 +19,11 @@ LAUNCHERS: tuple[str, ...] = get_args(Launcher)
 
 _NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
 _LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "prun", "srun", "aprun", "jsrun"}
-"""Programs that start processes of others, up to the first dot of their names: mpiexec.hydra is one."""
+"""Names of programs that start other programs' processes, up to the first dot: mpiexec.hydra is one of them."""
 
 
 def refuse_launcher(words: Sequence[str], program: Path) -> None:
-    """Refuse a launcher as the program: none of its processes would have a host.
+    """Refuse a program that is a launcher itself: its processes would have no simulated host.
 
     Raises:
         InputError: the program is a launcher, by its name or by the name of its link target.

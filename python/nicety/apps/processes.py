@@ -59,7 +59,7 @@ def run_processes(
 
     Raises:
         InputError: the program, its launcher, or the card cannot be used, or the program never uses the network.
-        Deadlock: its processes wait for each other; the error describes the waits.
+        Deadlock: the program's processes wait for each other; the error describes the waits.
         RunError: a process ended early, or a limit of the card was reached.
     """
     if launcher not in LAUNCHERS:
