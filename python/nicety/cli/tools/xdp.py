@@ -30,7 +30,7 @@ def _read(path: Path) -> bytes:
 
 @xdp.command("show")
 def _show(file: _Object, as_json: Json = False) -> None:
-    """Print the programs, maps and helpers of an object, and the parts that nicety cannot run with the reason.
+    """Print the programs, maps and helpers of an object, and the reason for each part that nicety cannot run.
 
     The status is 2 if no program of the object can run.
     """
