@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
 
 Loaded = dict[tuple["Handlers | Processes", str], int]
-"""Programs for cards in a run, by compilation target, and the numbers that commands use for them."""
+"""The loaded programs of a run, by program and compilation target, and the number of each in commands."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 
 KINDS = ("trap", "fail", "budget", "refused", "lost")
-"""Kinds of failure. `trap`: a handler or process was stopped; `fail`: it returned a failure; `budget`: a budget of its
-application was used up. `refused`: the card refused one of its commands. `lost`: packets were lost, and no card
+"""Kinds of failure. `trap`: a handler or process was stopped; `fail`: a handler returned a failure; `budget`: a budget
+of its application was used up. `refused`: the card refused one of its commands. `lost`: packets were lost, and no card
 retransmits them.
 """
 

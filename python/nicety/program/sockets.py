@@ -38,7 +38,7 @@ once.
 """
 
 Data: TypeAlias = "bytes | bytearray | memoryview | npt.NDArray[Any] | Buffer"
-"""Bytes to send: Python's, or host memory."""
+"""Bytes to send: a bytes-like object of Python, or host memory."""
 
 
 class _Socket:

@@ -96,7 +96,8 @@ class Device:
             timeout_ns: maximum wait for one of them; for ever by default.
 
         Returns:
-            The index of the alternative, and the bytes of a direct message. Those of an indirect one are in its buffer.
+            The index of the alternative, and the bytes of a direct message. The bytes of an indirect message are in the
+            alternative's buffer.
 
         Raises:
             TimedOut: no process called in time.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nicety import _native
 
 MemoryName = Literal["cls", "ctm", "imem", "emem"]
-"""A memory of the card, the nearest to the microengines first."""
+"""The name of a memory of the card, in order of distance from the microengines."""
 
 
 class Process:
@@ -46,7 +46,7 @@ class Process:
 
         Raises:
             HandlerTrap: the process was stopped; the text has the reason and the line.
-            RunError: another process was started in its place since.
+            RunError: another process has been started on the same context since.
         """
         return self._calls.finished(self._number)
 
