@@ -55,7 +55,7 @@ _THROUGH = {
 
 
 _WHOLE = 0.9999
-"""Utilisation of the wire until the departure of the last packet, if nothing delays packets."""
+"""From this utilisation of the wire on, until the last packet has left, no packet counts as delayed."""
 
 
 def count_text(report: CountReport) -> str:

@@ -20,7 +20,7 @@ MEMBERS = 128
 """Members of a work-group."""
 
 AT_ONCE = 1 << 14
-"""Climbs per call of the device, which a display may share."""
+"""Climbs per call of the device. A display may share the device, so a call must be short."""
 
 SOURCE = r"""
 /* Climbs number `first` and so on of `states`; a group each. `tours` may be left out. */

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nicety._generated.types import ProgramManifest
 
 Progress = Callable[[int, int], None]
-"""Called with the number of rows done, and the total."""
+"""A function that is called with the number of rows done, and the total."""
 Scale = Literal["ns", "ps"]
 """A tick of a timeline: a nanosecond or a picosecond."""
 Run = Callable[[str, dict[str, bytes], Progress | None, bool], "tuple[str, _native.Recording | None]"]

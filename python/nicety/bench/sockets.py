@@ -82,7 +82,7 @@ def socket_text(report: StreamReport | ExchangeReport) -> str:
 
 
 _FEW = 3
-"""Requests per connection below which the figures mean little."""
+"""Minimum number of requests per connection for meaningful figures."""
 
 
 def _late(report: ExchangeReport) -> list[str]:

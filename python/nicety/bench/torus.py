@@ -128,7 +128,7 @@ def _undelivered(rows: list[TorusRow]) -> list[str]:
 
 
 _WHOLE = 1_000_000
-"""Loads are drawn at whole numbers of millionths."""
+"""The factor from loads to the whole numbers at which they are drawn: millionths."""
 
 
 def torus_figure(report: TorusReport) -> Figure:

@@ -75,7 +75,7 @@ class Argument:
 
     @property
     def each(self) -> str:
-        """The name of one of several."""
+        """The name of one of several values, in messages."""
         if self.option.each is not None:
             return self.option.each
         if self.name == "nics":

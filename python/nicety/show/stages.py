@@ -24,7 +24,7 @@ class Breakdown:
 
     Attributes:
         messages: number of messages.
-        stages: the stages with any time, in their usual order; they add up to the messages' latencies.
+        stages: the stages with any time, in the order of a message's path; they add up to the messages' latencies.
     """
 
     messages: int
