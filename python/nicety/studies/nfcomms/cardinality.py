@@ -118,7 +118,7 @@ def cardinality(options: Options) -> Measured:
 
 
 _CANDIDATES = ("hpu.cycles.switch=0", "hpu.cycles.signal=1", "hpu.cycles.csr=1")
-"""Steps of a change of context, of a wake-up by a signal, and of reading a context's own registers."""
+"""Changes that make one step cheaper: a change of context, a wake-up by a signal, reading a context's own registers."""
 _JUMPS = ("hpu.cycles.branch_taken=1", "hpu.cycles.jump=1", "hpu.cycles.jump_register=1")
 
 

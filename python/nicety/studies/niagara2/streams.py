@@ -26,16 +26,16 @@ _LARGE = 64 << 10
 _CONNECTIONS = 32
 _CPUS = 64
 _SAVES = 0.05
-"""The saved share of a packet's CPU time above which a card saves any: less is an effect of thread phases."""
+"""A card saves CPU time if it saves more than this share of a packet's. Less is an effect of thread phases."""
 _PEAK = 0.98
-"""A bandwidth below this share of the highest one has not reached it."""
+"""A bandwidth reaches the highest one if it is at least this share of it."""
 _CLOCK_GHZ = 1.2
 _LATER, _SOONER = 2000, -2100
 """Nanoseconds per packet that experiments add to a driver, or take off it, to have the paper's difference of the
 drivers.
 """
 _LONG_STACK = "stack.receive=2010"
-"""900 instructions more, by which a soft ring takes some 6 us more for a packet."""
+"""A change of the spec by 900 instructions, which makes a soft ring take some 6 us more for a packet."""
 _FIGURES = {
     "cpu_ns_per_packet": (1e-3, "us a packet", 2),
     "bandwidth_bits_per_s": (1e-9, "Gb/s", 2),
@@ -167,14 +167,14 @@ def _crossings(options: Options) -> tuple[Tried, ...]:
 
 
 def _later(options: Options, figure: str) -> tuple[Tried, ...]:
-    """The discrete card as it is, and with a driver that takes longer for each packet."""
+    """The discrete card as it is, and with a driver that takes 2 us longer for each packet."""
     return tuple(
         each for changes in ((), (_driver_takes(_LATER),)) for each in _ran(options, "discrete", figure, *changes)
     )
 
 
 def _sooner(options: Options, figure: str, points: str = "") -> tuple[Tried, ...]:
-    """The integrated card as it is, and with a driver that takes as much less as the paper's."""
+    """The integrated card as it is, and with a driver that is faster by the paper's difference."""
     return tuple(
         each
         for changes in ((), (_driver_takes(_SOONER),))
