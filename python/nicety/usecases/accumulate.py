@@ -25,7 +25,7 @@ from nicety.usecases.transfer import arrival, transfer
 
 _NUMBER_BYTES = 8
 _LARGEST = 1 << 31
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of an array: handlers count bytes in 32 bits."""
 _PAIR_CYCLES = 3
 """Cycles of a CPU core for two products with everything in its cache. Assumed: vectors of 128 bits hold two numbers,
 and their product is two multiplications, an alternating addition and three shuffles. A core has one shuffle unit.
@@ -75,7 +75,7 @@ class Accumulate(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry besides the first, and the array. The CPU has the arriving array in memory as well."""
+        """A second portal table entry, and memory for the array; in mode `rdma` also for the arriving array."""
         return {"limits.portal_table": 2, "host.memory": point["size_bytes"] * (2 if mode == "rdma" else 1)}
 
     def notes(self, card: Card, modes: Sequence[str]) -> Sequence[str]:

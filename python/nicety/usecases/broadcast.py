@@ -27,7 +27,7 @@ from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, U
 _PT = 1
 _MATCH_BITS = 7
 _LARGEST = 1 << 31
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of a broadcast: handlers count bytes in 32 bits."""
 
 
 def first_half(rank: int, ranks: int) -> int:
@@ -95,7 +95,7 @@ class Broadcast(UseCase):
             )
 
     def needs(self, _card: Card, _mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry besides the first, and the bytes."""
+        """A node needs a second portal table entry, and memory for the bytes."""
         return {"limits.portal_table": _PT + 1, "host.memory": point["size_bytes"]}
 
     def run(self, trial: Trial) -> Outcome:

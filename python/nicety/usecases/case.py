@@ -133,7 +133,7 @@ class Outcome:
     Attributes:
         run: the run.
         time_ps: the picoseconds of the use case in the run.
-        figures: its own figures; their means over the iterations become fields of the row.
+        figures: further figures of the use case; their means over the iterations become fields of the row.
     """
 
     run: Run

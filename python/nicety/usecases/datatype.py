@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("vector", "list")
 _LARGEST = 1 << 30
-"""The layout is twice as long, and handlers count bytes in 32 bits."""
+"""Maximum bytes of a message: the layout is twice as long, and handlers count bytes in 32 bits."""
 _MOST_BLOCKS = 1 << 22
 """As many blocks as a message of 4 MiB has bytes."""
 _LONG_BLOCK, _TOGETHER = 256, 1 << 14
-"""Shorter blocks are placed in groups of this many bytes."""
+"""Blocks of a mean length below `_LONG_BLOCK` bytes are placed in groups of `_TOGETHER` blocks."""
 _UNTOUCHED = 0xA5
 """The bytes between the blocks, which must be unchanged afterwards."""
 _BLOCK_CYCLES = 8
@@ -48,9 +48,9 @@ _COPIED_A_CYCLE = 16
 
 
 _DEFAULT_BLOCKS = [16 << power for power in range(15)]
-"""16 B to 256 KiB."""
+"""Lengths of blocks by default: 16 B to 256 KiB."""
 _DEFAULT_LIST = 1 << 19
-"""A list by default leaves half of the HPU memory of the shipped cards free."""
+"""Maximum bytes of a list by default, half of the HPU memory of the shipped cards."""
 
 
 def default_blocks(size: int, layout: str) -> list[int]:
@@ -198,9 +198,10 @@ class Datatype(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry besides the first, and room for the blocks and the gaps between them.
+        """A node needs a second portal table entry, and memory for the blocks and the gaps between them.
 
-        The gaps of a `list` are random, up to two mean lengths of a block. The CPU has the message in memory as well.
+        The gaps of a `list` are random, up to two mean lengths of a block. In mode `rdma` the message is in memory as
+        well.
         """
         size, block = point["size_bytes"], point["block_bytes"]
         gaps = (size - block) * (2 if point["layout"] == "list" else 1)

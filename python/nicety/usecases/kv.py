@@ -42,12 +42,12 @@ _PT = 1
 _SERVER = 0
 _WORD = 8
 _EVENTS = 4
-"""Events of a client's queue."""
+"""Depth of a client's event queue."""
 _LARGEST_TABLE = 1 << 31
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of the table: handlers count bytes in 32 bits."""
 _MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
 _BUCKETS_A_KEY = 4
-"""Buckets per key of a table without a named size: it stays three quarters empty, and few keys meet in a bucket."""
+"""Buckets per key if no size is given. The table then stays three quarters empty, and few keys meet in a bucket."""
 _HASH_CYCLES = 4
 """Cycles of a CPU core per byte of a key in FNV-1a; assumed: a dependent XOR and multiplication."""
 _PROBE_CYCLES = 8

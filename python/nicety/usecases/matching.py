@@ -33,7 +33,7 @@ from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, 
 
 ARRIVALS: Sequence[str] = arguments_of(MatchingOptions)["arrivals"].option.default
 _LARGEST = 1 << 30
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of a message: handlers count bytes in 32 bits."""
 _TAG = 5
 
 
@@ -82,7 +82,7 @@ class Matching(UseCase):
         return int(point["size_bytes"])
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """A second queue, an entry for early messages, and one for the receive or the sender's bytes."""
+        """A node needs a second queue, an entry for early messages, and one for the receive or the sender's bytes."""
         size, eager = point["size_bytes"], point["eager_bytes"]
         both = mode == "spin" or size > eager
         return {

@@ -24,7 +24,7 @@ _SILENT = ["event_link_disable", "event_unlink_disable"]
 ANY = None
 """Any source, or any tag."""
 EVENTS = 4096
-"""Events of a messenger's queue."""
+"""Depth of a messenger's event queue."""
 
 
 @dataclass(eq=False)

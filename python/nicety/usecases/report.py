@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Group = dict[str, Any]
-"""The parameters other than the axis, and the card."""
+"""A card, and the values of all parameters other than the axis."""
 
 
 class UseCaseReport(TypedDict):

@@ -43,7 +43,7 @@ _CLIENT = 0
 _SOURCES, _LOCKS = 64, 64
 """`STORAGE_SOURCES` and `STORAGE_LOCKS` of storage.h."""
 _EVENTS = 4 * _SOURCES
-"""Events of a server's queue."""
+"""Depth of a server's event queue."""
 _LARGEST = 256 << 20
 _MOST_REQUESTS = 10_000
 _XORED_A_CYCLE = 8
