@@ -6,7 +6,7 @@
   - TimedOut        the other end of a call did not arrive within the timeout
   - Deadlock        a program waits, and no event is left
   - HandlerTrap     a handler or process trapped, or used up its cycles
-    - HandlerFailure  the run was completed, but a handler failed that may not
+    - HandlerFailure  the run was completed, but with a failure that is not allowed
                       (`nicety.HandlerFailure`, in `nicety.program.failures`)
 
 The message names the error, its place and the correction. If some points of a benchmark, or some cards of

@@ -44,7 +44,7 @@ def run_schedule(file: Place, *, progress: Progress | None = None, **given: Unpa
 
     Args:
         file: a schedule, as text or binary.
-        progress: called with the thousandths of its operations executed, and with 1000.
+        progress: called with the executed thousandths of the operations, and the total, 1000.
         given: the arguments of `ScheduleOptions`.
 
     Raises:
@@ -65,7 +65,7 @@ def compare_schedule(
 
     Args:
         file: a schedule, as text or binary.
-        progress: called with the thousandths of all runs' operations executed, and with 1000.
+        progress: called with the executed thousandths of all runs' operations, and the total, 1000.
         given: the arguments of `CompareOptions`.
 
     Raises:
@@ -117,7 +117,7 @@ def convert_schedule(source: Place, target: Place, *, progress: Progress | None 
         progress: called with the thousandths of the file read, and with 1000.
 
     Raises:
-        InputError: the file is no schedule, or the other one cannot be written.
+        InputError: the file is no schedule, or the target cannot be written.
     """
     return cast(Converted, json.loads(_native.goal_convert(_path(source), _path(target), progress)))
 
@@ -129,11 +129,11 @@ def generate_schedule(
     """Make the schedule of a communication pattern.
 
     Args:
-        pattern: its name: binomial-broadcast, binomial-reduce, dissemination, recursive-doubling, ring-allreduce,
-            pairwise-alltoall, linear-alltoall, gather, scatter, halo-2d, halo-3d, pipeline, data-parallel or
-            mixture-of-experts.
+        pattern: the pattern's name: binomial-broadcast, binomial-reduce, dissemination, recursive-doubling,
+            ring-allreduce, pairwise-alltoall, linear-alltoall, gather, scatter, halo-2d, halo-3d, pipeline,
+            data-parallel or mixture-of-experts.
         output: the file to write: `.bin` is binary, any other name text.
-        progress: called with the thousandths of the ranks made, and with 1000.
+        progress: called with the thousandths of the ranks made, and the total, 1000.
         given: the arguments of `GenerateOptions`.
 
     Raises:
@@ -148,9 +148,9 @@ def trace_schedule(files: Iterable[Place], output: Place, *, progress: Progress 
     """Make the schedule of an MPI program from its traces.
 
     Args:
-        files: the traces that liballprof wrote, one per rank, with names that end in its number.
+        files: the traces that liballprof wrote, one per rank, with names that end in the rank.
         output: the file to write: `.bin` is binary, any other name text.
-        progress: called with the thousandths of the traces read, and with 1000.
+        progress: called with the thousandths of the traces read, and the total, 1000.
 
     Raises:
         InputError: a trace is missing or invalid, no schedule can be made of it, or the file cannot be written.

@@ -1,6 +1,6 @@
 """Requests that Python executes itself: use cases, and their arguments; see `nicety.shared.options`.
 
-The first line of each is the help of its command.
+The first line of each docstring is the help of its command.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ MOST_ITERATIONS = 10_000_000
 class UseCaseOptions(NetworkOptions, total=False):
     """Options of a use case's measurement.
 
-    If the network has faults, each row has `faults`, their effects on links. If its flow control is named, each row has
-    `ports`, their drops and pauses. With either of them it has `transport`, the recovery by each rank's card. All cover
-    all iterations together.
+    If the network has faults, each row has `faults`: their effects on each link. If a flow control is named, each row
+    has `ports`: drops and pauses of each port. With either of them each row has `transport`: the recovery by each
+    rank's card. These counts cover all iterations together.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         modes: Modes of the use case, the parts that do the work; all modes by default.
-        iterations: Runs per point. They differ if there is noise.
+        iterations: Runs per point. The runs differ if there is noise.
         overrides: Changes to the cards, `KEY=VALUE` with a unit if the key has one, for example hpu.cores=8.
         seed: Seed of every random stream; iteration i has seed + i.
     """
@@ -38,8 +38,9 @@ class UseCaseOptions(NetworkOptions, total=False):
 class ProgramOptions(NetworkOptions, total=False):
     """Programs of a file, on one card after the other.
 
-    If the network has faults, each row has `faults`, their effects on links. If its flow control is named, each row has
-    `ports`, their drops and pauses. With either of them it has `transport`, the recovery by each rank's card.
+    If the network has faults, each row has `faults`: their effects on each link. If a flow control is named, each row
+    has `ports`: drops and pauses of each port. With either of them each row has `transport`: the recovery by each
+    rank's card.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
@@ -65,7 +66,7 @@ class BroadcastOptions(TypedDict, total=False):
 
 
 class AccumulateOptions(TypedDict, total=False):
-    """Multiply an arriving array into one in host memory.
+    """Multiply an arriving array into an array in host memory.
 
     Attributes:
         sizes: Bytes of the arriving array, a multiple of 8.
@@ -79,9 +80,10 @@ class DatatypeOptions(TypedDict, total=False):
 
     Attributes:
         size: Bytes of the message, as in 4Mi.
-        blocks: Lengths of blocks in bytes, which divide the size; their mean for a `list`. Default: those of 16:256Ki
-            that divide it and fit.
-        layout: `vector`, blocks at twice their length, or `list`, blocks of random lengths at random places.
+        blocks: Lengths of blocks in bytes, which divide the size; for a `list`, mean lengths. Default: the lengths in
+            16:256Ki that divide the size and fit.
+        layout: `vector`, blocks that begin twice their length apart, or `list`, blocks of random lengths at random
+            places.
     """
 
     size: Required[Annotated[int, Option(usual="4Mi", metavar="BYTES")]]
@@ -109,7 +111,7 @@ class StorageOptions(TypedDict, total=False):
     """Write blocks to a RAID-5 array, read them, and rebuild them.
 
     Attributes:
-        sizes: Bytes of a block; of the server's contents for a rebuild.
+        sizes: Bytes of a block; for a rebuild, of the server's contents.
         operations: Measured operations: `write`, `read`, `rebuild`.
         servers: Data servers; one more has the parity, and one node is the client.
         requests: Number of writes or reads in the measured mean time; before a rebuild, number of writes to each
@@ -128,7 +130,7 @@ class KeyValueOptions(TypedDict, total=False):
     Attributes:
         clients: Numbers of clients, one per node beside the server's: 1:4 doubles.
         operations: Measured operations: `insert`, `update`, `lookup`; inserts precede the others.
-        requests: Requests of each kind per client, each of which inserts this number of keys.
+        requests: Requests of each kind per client. Each client inserts this number of keys.
         key_bytes: Bytes of a key, a multiple of 8.
         value_bytes: Bytes of a value, a multiple of 8.
         buckets: Buckets of the table, as in 1Ki. Default: four for each key of the largest number of clients. A client

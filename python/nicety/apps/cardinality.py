@@ -26,9 +26,10 @@ def count_sources(
 ) -> CountReport:
     """Count the distinct source addresses of a capture on a card, and compare with an exact count.
 
-    Packets are replayed into the card's port back to back, and processes on the card find their addresses. Or the host
-    finds them, and sends them over channels. An address of IP version 6 is folded to 32 bits by MurmurHash3 of its
-    bytes. A damaged capture is counted up to the damage, and the report has the place.
+    Packets are replayed into the card's port back to back, and processes on the card find their addresses. With
+    `through="channels"` the host finds the addresses instead, and sends them over channels. An address of IP version 6
+    is folded to 32 bits by MurmurHash3 of its bytes. A damaged capture is counted up to the damage, and the report
+    gives the place of the damage.
 
     Args:
         capture: a file in pcap's or pcapng's format, of any length, optionally compressed by gzip or zstd.
@@ -54,7 +55,7 @@ _THROUGH = {
 
 
 _WHOLE = 0.9999
-"""Utilisation of the wire until the departure of the last packet, if nothing delays packets."""
+"""From this utilisation of the wire on, until the last packet has left, no packet counts as delayed."""
 
 
 def count_text(report: CountReport) -> str:

@@ -20,7 +20,7 @@ MEMBERS = 128
 """Members of a work-group."""
 
 AT_ONCE = 1 << 14
-"""Climbs per call of the device, which a display may share."""
+"""Climbs per call of the device. A display may share the device, so a call must be short."""
 
 SOURCE = r"""
 /* Climbs number `first` and so on of `states`; a group each. `tours` may be left out. */
@@ -91,9 +91,9 @@ class GpuClimbs:
     length: int
     """The shortest tour's length."""
     number: int
-    """The number of the climb that found it, the first of several."""
+    """The number of the climb that found that tour; of several such climbs, the first."""
     tour: list[int]
-    """Its cities in order, from zero."""
+    """The cities of that tour in order, numbered from zero."""
     seconds: float
     """Working time of the device by its own clock, without compilation and data transfers."""
     device: str

@@ -19,11 +19,11 @@ LAUNCHERS: tuple[str, ...] = get_args(Launcher)
 
 _NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
 _LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "prun", "srun", "aprun", "jsrun"}
-"""Programs that start processes of others, up to the first dot of their names: mpiexec.hydra is one."""
+"""Names of programs that start other programs' processes, up to the first dot: mpiexec.hydra is one of them."""
 
 
 def refuse_launcher(words: Sequence[str], program: Path) -> None:
-    """Refuse a launcher as the program: none of its processes would have a host.
+    """Refuse a program that is a launcher itself: its processes would have no simulated host.
 
     Raises:
         InputError: the program is a launcher, by its name or by the name of its link target.
@@ -69,7 +69,7 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     of = "" if wanted is None else f" of {_NAMES[wanted]}"
     why = f", which {program} is linked with" if launcher == "auto" and wanted is not None else ""
     install = "install it" if wanted == "openmpi" else "pip install mpich"
-    # Processes of an MPI do not find each other without it.
+    # Processes of an MPI do not find each other without their launcher.
     other = ", or start the processes one by one, with none as the launcher" if linked is None else ""
     raise InputError(f"there is no mpiexec{of}{why}, beside {program} or on the path; {install}{other}")
 

@@ -24,7 +24,7 @@ class OffloadRow(TypedDict):
         rank: its rank.
         finish_ns: the time at which it closed the network, without offload.
         offload_finish_ns: the time at which it closed the network, with offload.
-        speedup: the ratio of the first to the second.
+        speedup: the ratio of `finish_ns` to `offload_finish_ns`.
         sends: messages that its host sent, without offload.
         offload_sends: messages that its host sent, with offload. Messages between cards do not count.
         sent_bytes: bytes of `sends`.
@@ -53,7 +53,7 @@ class OffloadReport(TypedDict):
         program: the program, and its arguments.
         max_finish_ns: the time at which the last process closed the network, without offload.
         offload_max_finish_ns: the time at which the last process closed the network, with offload.
-        speedup: the ratio of the first to the second.
+        speedup: the ratio of `max_finish_ns` to `offload_max_finish_ns`.
         rows: the processes, by rank.
         without: the run with all operations left to MPI.
         offload: the run with the operations on the card.

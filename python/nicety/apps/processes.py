@@ -48,8 +48,8 @@ def run_processes(
         program: the program, and its arguments.
         ranks: the number of its processes, 1 to 1024.
         launcher: `mpich` and `openmpi` are the `mpiexec` of each. `none` starts processes one by one, without MPI.
-            `auto` is the launcher of the MPI with which the program is linked. Otherwise it is the `mpiexec` beside the
-            program, on the path, or beside Python.
+            `auto` is the launcher of the MPI with which the program is linked. For a program without MPI it is the
+            `mpiexec` beside the program, on the path, or beside Python.
         to_stderr: whether the output of processes goes to stderr.
         launcher_words: called before the function returns or raises, with the launcher's output about a process that
             ended badly. Without it, that output goes where the output of processes goes.
@@ -59,7 +59,7 @@ def run_processes(
 
     Raises:
         InputError: the program, its launcher, or the card cannot be used, or the program never uses the network.
-        Deadlock: its processes wait for each other; the error describes the waits.
+        Deadlock: the program's processes wait for each other; the error describes the waits.
         RunError: a process ended early, or a limit of the card was reached.
     """
     if launcher not in LAUNCHERS:

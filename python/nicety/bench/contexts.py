@@ -33,7 +33,7 @@ def bench_pcsa(
         given: the arguments of `ContextOptions`.
 
     Raises:
-        InputError: a card without microengines, more contexts than they have, or an invalid override.
+        InputError: a card without microengines, more contexts than a microengine has, or an invalid override.
     """
     shown = measured(
         request_text(ContextOptions, given),

@@ -33,7 +33,7 @@ def bench_registration(*, progress: Progress | None = None, **given: Unpack[Regi
         given: the arguments of `RegistrationOptions`.
 
     Raises:
-        InputError: a card that does not register memory, a size that it does not support, or an invalid override.
+        InputError: a card that does not register memory, a size that the card does not support, or an invalid override.
     """
     report = json.loads(_native.registration_bench(request_text(RegistrationOptions, given), progress))
     return cast(RegistrationReport, reported(report, interface_html))

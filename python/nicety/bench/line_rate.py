@@ -88,7 +88,7 @@ def check_line_rate(
     Raises:
         InputError: a card, size, override or handler that does not exist or is invalid.
         HandlerTrap: a handler failed; the text names the line.
-        HandlerFailure: handlers failed that may not; its `report` is complete.
+        HandlerFailure: handlers failed in a way that is not allowed; its `report` is complete.
         RunError: the run failed otherwise.
     """
     program = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
@@ -481,7 +481,7 @@ def _cached(row: LineRateRow, cache: DataCache) -> str:
 
 
 _FEW_CYCLES = 0.05
-"""Fewer cycles per packet are shown as none."""
+"""Waits of fewer cycles per packet are not shown."""
 
 
 def foundation(rows: list[LineRateRow]) -> list[str]:

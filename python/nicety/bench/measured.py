@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nicety._generated.types import ProgramManifest
 
 Progress = Callable[[int, int], None]
-"""Called with the number of rows done, and the total."""
+"""A function that is called with the number of rows done, and the total."""
 Scale = Literal["ns", "ps"]
 """A tick of a timeline: a nanosecond or a picosecond."""
 Run = Callable[[str, dict[str, bytes], Progress | None, bool], "tuple[str, _native.Recording | None]"]
@@ -35,14 +35,14 @@ def measured(
     """The report of a benchmark.
 
     Args:
-        request: as JSON.
+        request: the request, as JSON.
         plan: names the programs to compile.
         run: measures with these programs.
-        build: compiles one of them, and returns its manifest entry.
+        build: compiles one program, and returns its manifest entry.
         html: shows the report in a notebook.
         trace: a file for a timeline of the first measurement.
         trace_scale: a tick of the timeline.
-        progress: called with the progress.
+        progress: called with the number of rows done, and the total.
     """
     built = {item["key"]: build(item) for item in json.loads(plan(request))["compile"]}
     text, recording = run(request, {key: elf for key, (elf, _) in built.items()}, progress, trace is not None)

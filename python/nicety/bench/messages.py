@@ -55,7 +55,7 @@ def run_benchmark(
 
     Raises:
         InputError: a card, mode, size, override or handler that does not exist or is invalid.
-        HandlerFailure: handlers failed that may not; its `report` is complete.
+        HandlerFailure: handlers failed in a way that is not allowed; its `report` is complete.
         RunError: the run failed: a deadlock, a trap in a handler, or a wrong byte in a reply.
     """
     kinds = allowed(allow_failures)

@@ -59,7 +59,7 @@ _PLACES: dict[Part, str] = {
     "packet slots": "slots",
     "message contexts": "message contexts",
 }
-"""The scarce resource of packets, by bottleneck."""
+"""By bottleneck: the resource that is too small for the packets."""
 
 
 def _too_much(row: LineRateRow) -> str:
@@ -101,7 +101,7 @@ def _full_buffer(row: LineRateRow) -> str:
 
 
 def _idle(row: LineRateRow) -> str:
-    """In words, that no utilisation explains the limit: none is too high, or one is and explains less."""
+    """In words, that no utilisation explains the limit: no part is overloaded, or an overloaded one idles at times."""
     most = max((part for part in row["parts"] if part["part"] != "packet buffer"), key=lambda part: part["load"])
     if most["load"] > 1:
         times = f"{fixed(most['load'], 2)} x its capacity, and yet is idle at times"

@@ -51,7 +51,7 @@ def bench_request_response(*, progress: Progress | None = None, **given: Unpack[
         given: the arguments of `ExchangeOptions`.
 
     Raises:
-        InputError: a card without sockets, an invalid number, or a time without a reply.
+        InputError: a card without sockets, an invalid number, or a measured time in which no reply arrives.
         RunError: the run failed, for example because a connection timed out.
     """
     report = json.loads(_native.exchange_bench(request_text(ExchangeOptions, given), progress))
@@ -82,7 +82,7 @@ def socket_text(report: StreamReport | ExchangeReport) -> str:
 
 
 _FEW = 3
-"""Requests per connection below which the figures mean little."""
+"""Minimum number of requests per connection for meaningful figures."""
 
 
 def _late(report: ExchangeReport) -> list[str]:
@@ -167,7 +167,7 @@ _NAMES = {"io_size_bytes": "B a call", "connections": "connections", "cpus": "CP
 
 
 def _usual(values: Sequence[int]) -> int:
-    """The most frequent value, or the last of several."""
+    """The most frequent value; of several equally frequent ones, the last."""
     return max(dict.fromkeys(values), key=lambda value: (values.count(value), values.index(value)))
 
 

@@ -29,7 +29,7 @@ def bench_torus(*, progress: Progress | None = None, **given: Unpack[TorusOption
         given: the arguments of `TorusOptions`.
 
     Raises:
-        InputError: no torus, a pattern that it does not have, an invalid load, or more packets than are kept.
+        InputError: a topology that is no torus, a pattern that does not fit it, an invalid load, or too many packets.
         RunError: the run failed: a deadlock, or a lost packet.
     """
     report = json.loads(_native.torus_bench(request_text(TorusOptions, given), progress))
@@ -128,7 +128,7 @@ def _undelivered(rows: list[TorusRow]) -> list[str]:
 
 
 _WHOLE = 1_000_000
-"""Loads are drawn at whole numbers of millionths."""
+"""The factor from loads to the whole numbers at which they are drawn: millionths."""
 
 
 def torus_figure(report: TorusReport) -> Figure:

@@ -84,7 +84,7 @@ def _unmodelled(row: LineRateRow) -> str:
     )
 
 
-# Below this part of a rate not all of it comes through: runs have ends.
+# A card keeps up from this fraction of a rate on: the start and end of a run lower the measured rate.
 _ALL = 0.99
 # From this multiple of a rate on, further digits are not printed.
 _MANY = 1000.0
@@ -105,7 +105,7 @@ def _by_runs(row: LineRateRow) -> str:
     above = [run for run in row["trials"] if run["rate_fraction"] == least]
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
-        # No rate is sustainable behind one.
+        # No rate is sustainable behind a burst.
         return ""
     burst_packets = above[0]["burst_packets"] if above else burst["burst_packets"] if burst and least == 1 else 0
     behind = f", behind a burst of {burst_packets} packets" if burst_packets else ""
@@ -145,7 +145,7 @@ def _called(part: CardPart) -> str:
 
 
 _VALUES = 3
-"""Number of values that a table has per packet size, if that number matters."""
+"""Maximum number of assumed values in the table for a packet size; with fewer, no other value matters."""
 
 SENSITIVE = ("Packet", "Assumed value", "Is", "Half of it", "Twice of it")
 
@@ -194,7 +194,7 @@ def rests(rows: Sequence[LineRateRow]) -> list[str]:
 
 
 def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw the utilisation of each part over packet sizes, with the limits of barely and of not keeping up."""
+    """Draw the utilisation of each part over packet sizes, with the thresholds of the verdicts `barely` and `no`."""
     from nicety.show.axes import size_axis, value_axis
     from nicety.show.lines import Curve, draw
 
@@ -295,7 +295,7 @@ def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow]) -> None:
 def _shares(disposition: str, bars: Sequence[str], widths: Sequence[float]) -> str:
     """A disposition in the legend, with its share in each bar, one per line if there are several."""
     if disposition == DISPOSITIONS[-1]:
-        # That of no port: see `dispositions`.
+        # Losses at a link belong to no port: see `dispositions`.
         told = [(bar, width) for bar, width in zip(bars, widths, strict=True) if ", port " not in bar]
         bars, widths = [bar for bar, _ in told], [width for _, width in told]
     if len(bars) == 1:

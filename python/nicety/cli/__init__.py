@@ -3,7 +3,7 @@
 Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong. Ctrl-C ends a
 command with 130. SIGTERM and SIGHUP end a command like Ctrl-C, with 143 and 129. Messages go to stderr, and a user's
 mistake never prints a traceback. With `--json`, stdout has one JSON document and nothing else. If a run failed before
-its document was complete, it is `{"error": ...}`.
+its document was complete, the document is `{"error": ...}`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _report(error: Exception, *, as_json: bool = False) -> int:
     if isinstance(error, OSError) and error.filename is None:
         return _unwritten(error)
     if isinstance(error, UnicodeEncodeError):
-        # Python represents bytes of a name that are no text by letters that do not exist.
+        # Python decodes bytes of a name that are not UTF-8 to surrogates, which cannot be encoded.
         print(f"nicety: a name or an argument is no text in UTF-8 ({error.reason}); rename it", file=sys.stderr)
         return 2
     if not isinstance(error, Error):

@@ -20,7 +20,7 @@ from nicety.shared.ranges import Quantity, format_numbers, format_size, parse_nu
 
 
 class CommandOption:
-    """An argument of a request on the command line, for a command that may be called as a benchmark is.
+    """An argument of a request as an option of a command.
 
     Attributes:
         argument: the argument.
@@ -55,7 +55,7 @@ class CommandOption:
 
     @property
     def _limits(self) -> list[str]:
-        """The range of a number, if it has its own limits."""
+        """The range of a number, if the argument has limits of its own."""
         least, most = self.argument.option.least, self.argument.option.most
         if self.argument.type is not int or (least == 0 and most == U64):
             return []
@@ -147,7 +147,7 @@ class CommandOption:
 
 
 def parse_names(items: typing.Sequence[str], option: str, what: str = "name") -> list[str]:
-    """Split comma-separated names, each once. Rules are kept all, since a repeated one overlaps itself."""
+    """Split comma-separated names, each once. All rules are kept: a repeated rule overlaps itself, an error."""
     names = [name.strip() for item in items for name in item.split(",")]
     if not all(names):
         raise InputError(f"{option} {','.join(items)!r}: an empty {what}; write {what}s between commas")
@@ -166,13 +166,13 @@ def command(
     """Add a command. Its options are the arguments of requests, and the parameters of `act` and `more`.
 
     Args:
-        group: the group to which it is added.
-        name: its name on the command line.
-        act: its function, which gets the given arguments of requests by name.
+        group: the group to which the command is added.
+        name: the command's name.
+        act: the command's function, which gets the given arguments of requests by name.
         requests: TypedDicts, as in `nicety.shared.options`.
-        text: its help, if that is not the first request's docstring.
+        text: the command's help, if that is not the first request's docstring.
         more: makes the `output` of `act` from options that several commands have.
-        captures: whether it has runs with links to capture.
+        captures: whether the command has runs with links to capture.
     """
     own, common = signature(act), signature(more) if more else {}
     own.pop("output", None)
@@ -200,7 +200,7 @@ def command(
 
 @contextmanager
 def named_as_options(names: Iterable[str]) -> Iterator[None]:
-    """Make errors that begin with one of these parameters begin with its option."""
+    """Replace one of these parameters at the beginning of an error by the name of its option."""
     try:
         yield
     except InputError as error:
@@ -212,7 +212,7 @@ def named_as_options(names: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def captured(path: Path | None, others: Iterable[Any]) -> Iterator[None]:
-    """Capture the links of runs in a file, if there is one.
+    """Capture the links of runs in a file, if `path` names one.
 
     Args:
         path: the file.

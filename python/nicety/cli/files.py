@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Files:
-    """The requested files, None for others."""
+    """The requested files, None for a file that is not requested."""
 
     plot: Path | None = None
     csv: Path | None = None
@@ -56,7 +56,7 @@ class Files:
 
         Args:
             report: a report with rows that are written as tables.
-            figure: draws it.
+            figure: draws the report.
         """
         if self.csv is not None:
             write_whole(self.csv, csv_text(report_table(report)).encode())

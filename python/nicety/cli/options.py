@@ -72,8 +72,8 @@ GROUPS = {
     "specs": "The cards that nicety knows, and the user's own.",
     "hpu": "Handler processors on their own.",
     "xdp": "XDP programs: eBPF objects, as Linux loads them.",
-    "bench": "Benchmarks: between two hosts, of use cases, or of what runs on a card.",
-    "goal": "Schedules of applications in GOAL's formats, and what they take on LogGOPS or on cards.",
+    "bench": "Benchmarks: between two hosts, of use cases, or of programs on a card.",
+    "goal": "Schedules of applications in GOAL's formats, and their times on LogGOPS or on cards.",
     "sweep": "Run a command at every point of a grid: nicety sweep STUDY.toml, short for nicety sweep run STUDY.toml.",
 }
 """The groups of commands, and their descriptions."""
@@ -125,14 +125,14 @@ Arrow = Annotated[
 ]
 Trace = Annotated[
     Path | None,
-    typer.Option("--trace", metavar="FILE", help="Write a timeline of what is measured first for ui.perfetto.dev."),
+    typer.Option("--trace", metavar="FILE", help="Write a timeline of the first measurement for ui.perfetto.dev."),
 ]
 TraceScale = Annotated[
     str | None,
     typer.Option(
         "--trace-scale",
         metavar="ns|ps",
-        help="Unit of the timeline's ticks; ps cuts nothing off. Default ns.",
+        help="Unit of the timeline's ticks; with ps no time is truncated. Default ns.",
     ),
 ]
 Capture = Annotated[
@@ -144,7 +144,7 @@ AllowFailures = Annotated[
     typer.Option(
         "--allow-failures",
         metavar="KIND[,KIND]",
-        help="Failures that are meant to be: trap, fail, budget, refused, lost, or all. Others end with status 1.",
+        help="Failures that are allowed: trap, fail, budget, refused, lost, or all. Others end with status 1.",
     ),
 ]
 
@@ -164,4 +164,4 @@ def count(least: int = 0, most: int = U64) -> Callable[[str | int], int]:
     return read
 
 
-Seed = Annotated[int, typer.Option("--seed", parser=count(), metavar="N", help="Of every random stream.")]
+Seed = Annotated[int, typer.Option("--seed", parser=count(), metavar="N", help="Seed of every random stream.")]

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple[R, BaseException | None]:
-    """A report, and the error of its failed parts, such as some of its points."""
+    """A report, and the error if parts of it failed, such as some of its points; otherwise None."""
     try:
         return act(*arguments, **options), None
     except (Error, KeyboardInterrupt) as failure:

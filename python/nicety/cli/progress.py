@@ -103,7 +103,7 @@ class Bar:
             self._shown.start()
 
     def end(self) -> None:
-        """Take it away."""
+        """Remove the bar."""
         with self._lock:
             self._ended = True
             if self._timer is not None:

@@ -25,7 +25,7 @@ def _reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Measure fewer sizes and nodes.")] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="SECTION", help="Measure this section of the report alone; several by several of it."),
+        typer.Option(metavar="SECTION", help="Measure only this section of the report; may be given again."),
     ] = None,
     seed: Seed = 1,
     overrides: Overrides = None,

@@ -27,7 +27,7 @@ def _run(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ARGS]...", help="The program's own, in sys.argv; behind -- where they begin with a dash."
+            metavar="[ARGS]...", help="The program's own arguments, in sys.argv; put -- before one with a dash."
         ),
     ] = None,
     allow_failures: AllowFailures = None,

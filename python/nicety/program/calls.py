@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
 
 Loaded = dict[tuple["Handlers | Processes", str], int]
-"""Programs for cards in a run, by compilation target, and the numbers that commands use for them."""
+"""The loaded programs of a run, by program and compilation target, and the number of each in commands."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def operation_number(operation: Operation) -> int:
 
 
 class CardCalls:
-    """Calls of a host to its card. Each makes a command of its arguments, which the simulation executes."""
+    """Calls of a host to its card. Each makes a command from its arguments, which the simulation executes."""
 
     def __init__(self, calls: _native.Calls, loaded: Loaded) -> None:
         self._calls = calls

@@ -78,18 +78,18 @@ class Cluster:
                 from `everything`. Recording costs no virtual time.
             recorded_rows: maximum number of rows that each node keeps per table, 250 000 by default; `Run.left_out`
                 counts the others. A message takes about 200 bytes, a packet 300, everything else 120.
-            shards: the number of shards over which the nodes are spread; results do not depend on it.
+            shards: the number of shards over which the nodes are spread; results do not depend on this number.
             uids: the user of each rank's operations, one number each, which match entries may require
                 (`me_append(uid=...)`); user 0 by default.
             allow_failures: failures that are part of the experiment: `trap`, a handler is stopped; `fail`, it returns a
                 failure; `budget`, a budget of its application is used up; `refused`, the card refuses a command;
-                `lost`, packets are lost or damaged that no card retransmits, and a program that does not wait for them
-                continues. One of these, several, or `all`. `Run.failures` lists the failures.
+                `lost`, packets are lost or damaged, no card retransmits them, and programs that do not wait for them
+                continue. One of these, several, or `all`. `Run.failures` lists the failures.
             traffic: frames for a host's card while programs run, as in `udp dport=53 size=imix rate=10Gbps to=1`: an
-                expression, or several. Each has its own tester, an end of a link like a host, after the last rank. The
-                tester sends from `start` on until the programs have ended, and accepts all arriving frames. If the
-                expression has no addresses, frames are from the tester to the host. `Run.traffic` has their
-                disposition.
+                expression, or several. Each expression has its own tester, an end of a link like a host, after the last
+                rank. The tester sends from `start` on until the programs have ended, and accepts all arriving frames.
+                If the expression has no addresses, frames are from the tester to the host. `Run.traffic` has the
+                frames' disposition.
 
         Raises:
             InputError: an invalid card, change, topology, flow control, faults, users or traffic.
@@ -131,10 +131,10 @@ class Cluster:
         """Run one program on every rank, or the given ones, from time zero until no event is left.
 
         Raises:
-            Deadlock: programs wait and no event is left; it has the wait of each program.
-            HandlerTrap: a failed handler is the reason for that.
-            HandlerFailure: the programs ended, but a handler failed that may not.
-            RunError: a call failed and the program did not handle it, or a switch dropped a packet that no card
+            Deadlock: programs wait and no event is left; the error names the operation for which each program waits.
+            HandlerTrap: a failed handler is the reason for such a deadlock.
+            HandlerFailure: the programs ended, but with a failure that is not allowed.
+            RunError: a call failed and the program did not handle the error, or a switch dropped a packet that no card
                 retransmits.
             Exception: an exception of a program.
         """

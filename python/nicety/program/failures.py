@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 
 KINDS = ("trap", "fail", "budget", "refused", "lost")
-"""Kinds of failure. `trap`: a handler or process was stopped; `fail`: it returned a failure; `budget`: a budget of its
-application was used up. `refused`: the card refused one of its commands. `lost`: packets were lost, and no card
+"""Kinds of failure. `trap`: a handler or process was stopped; `fail`: a handler returned a failure; `budget`: a budget
+of its application was used up. `refused`: the card refused one of its commands. `lost`: packets were lost, and no card
 retransmits them.
 """
 
@@ -67,7 +67,7 @@ def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
     """Like `require` for a report with `failures` that name the card, and the point if there is any.
 
     Raises:
-        HandlerFailure: something failed that may not.
+        HandlerFailure: there is a failure that is not allowed.
     """
     failed = [each for each in report["failures"] if each["kind"] not in kinds]
     if failed:
@@ -80,11 +80,11 @@ def require_points(report: Mapping[str, Any], attempts: Attempts | None = None) 
     """Like `require_report` for a report in which some points failed and have no row.
 
     Args:
-        report: `failed_points` names them, if there are any.
+        report: the report; its `failed_points` names the failed points.
         attempts: the failed points, if available.
 
     Raises:
-        Error: of the class of the first; its `report` is the report.
+        Error: of the class of the first failed point's error; its `report` is the report.
         KeyboardInterrupt: the rest was interrupted; with a `report`, too.
     """
     points = report.get("failed_points")

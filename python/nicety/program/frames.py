@@ -5,8 +5,8 @@
             echo = host.frames.install("udp dport=7", nicety.Handlers("echo.c"))
             ...
 
-A rule has words for header fields (`udp dport=53 src=10.0.0.0/8`), or the words of a frame that hardware compares, as
-`FrameWord` writes them. All of them must match, and `or` separates alternatives.
+A rule has terms for header fields (`udp dport=53 src=10.0.0.0/8`), or for 32-bit words of the frame, as hardware
+compares them (`FrameWord`). All terms must match, and `or` separates alternatives.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ class FrameRule:
 
     @property
     def rule(self) -> str:
-        """Its text."""
+        """The rule's text."""
         return self._rule
 
     @property
     def number(self) -> int:
-        """Its number on the card, which handlers find in `frame->rule`."""
+        """The rule's number on the card, which handlers find in `frame->rule`."""
         return self._number
 
     @property
     def state(self) -> bytes:
-        """The present contents of its handlers' state; the read takes no virtual time."""
+        """The present contents of the handlers' state; reading it takes no virtual time."""
         return self._calls.state(self._number)
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class Frames(CardCalls):
     def install(
         self, rule: str | FrameWord | Iterable[FrameWord], handlers: Handlers, *, state: bytes = b""
     ) -> FrameRule:
-        """Pass the frames that a rule matches to a frame handler; set-up, takes no virtual time.
+        """Pass the frames that a rule matches to a frame handler. Set-up: takes no virtual time.
 
         Args:
             rule: as in `"udp dport=53"`, or words, which must all match.
@@ -102,8 +102,8 @@ class Frames(CardCalls):
             state: the initial contents of `state` in HPU memory.
 
         Raises:
-            InputError: the rule is invalid, is too long for the card, or shares frames with another one, which it
-                names; or the program does not compile, has no such handler, or does not fit.
+            InputError: the rule is invalid, is too long for the card, or matches frames of another rule, which the
+                error names; or the program does not compile, has no such handler, or does not fit.
         """
         if not isinstance(handlers, Handlers):
             raise InputError(f"install takes nicety.Handlers, not {type(handlers).__name__}")

@@ -106,7 +106,7 @@ class Host:
         """Portals, and handlers on the card, if the card has them.
 
         Raises:
-            InputError: it does not; the text has the card's features, and the cards with Portals.
+            InputError: the card has no Portals; the text has the card's features, and the cards with Portals.
         """
         self._require("portals")
         return Portals(self._calls, self._loaded, self._uid)
@@ -116,7 +116,7 @@ class Host:
         """Processes on the card and channels to them, if the card has them.
 
         Raises:
-            InputError: it does not; the text has the card's features, and the cards with channels.
+            InputError: the card has no channels; the text has the card's features, and the cards with channels.
         """
         self._require("channels")
         return Channels(self._calls, self._loaded)
@@ -126,7 +126,8 @@ class Host:
         """Virtual network interfaces for processes of this host, if the card has them.
 
         Raises:
-            InputError: it does not; the text has the card's features, and the cards with virtual network interfaces.
+            InputError: the card has no such interfaces; the text has the card's features, and the cards with
+                interfaces.
         """
         self._require("vni")
         return Vni(self._calls)
@@ -136,7 +137,7 @@ class Host:
         """RDMA between registered memories, if the card has it.
 
         Raises:
-            InputError: it does not; the text has the card's features, and the cards with RDMA.
+            InputError: the card has no RDMA; the text has the card's features, and the cards with RDMA.
         """
         self._require("rdma")
         return Rdma(self._calls)
@@ -146,7 +147,7 @@ class Host:
         """The graphics processor of this host, if the card can access its memory.
 
         Raises:
-            InputError: it cannot; the text has the cards that can.
+            InputError: the card cannot access such memory; the text has the cards that can.
         """
         self._require("gpu")
         return Gpu(self._calls)
@@ -156,7 +157,7 @@ class Host:
         """Sockets of TCP and UDP, if the card is below the kernel's protocols.
 
         Raises:
-            InputError: it is not; the text has the card's features, and the cards with sockets.
+            InputError: the card has no sockets; the text has the card's features, and the cards with sockets.
         """
         self._require("socket")
         return Sockets(self._calls)
@@ -166,7 +167,7 @@ class Host:
         """Handlers on frames, if the card is below the kernel's protocols and has processors for them.
 
         Raises:
-            InputError: it has none; the text has the card's features.
+            InputError: the card has no handlers on frames; the text has the card's features.
         """
         self._require("frames")
         return Frames(self._calls, self._loaded)
@@ -181,7 +182,7 @@ class Host:
         """Allocate zeroed host memory.
 
         Raises:
-            RunError: the host has no more.
+            RunError: the host has too little memory left.
         """
         return Buffer(self._calls.alloc(length_bytes))
 
@@ -205,21 +206,22 @@ class Host:
     ) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
-        A message that arrived before waits for it. A message with a posted receive takes less time: `post_recv`.
+        A message that arrives before its receive waits. A message with a posted receive takes less time: see
+        `post_recv`.
 
         Args:
             buffer: memory for the message.
             source: the source rank.
-            tag: its tag, a number of 63 bits.
+            tag: the message's tag, a number of 63 bits.
             ignore: bits of the tag that are not compared: a message matches if `(its_tag ^ tag) & ~ignore` is 0. So a
-                tag may have parts, such as a kind above and a number in its lower byte. This takes any number of kind
-                5:
+                tag may have parts, such as a kind above and a number in its lower byte. This receives a message of kind
+                5 with any number:
 
                     received = await host.recv(buffer, tag=0x500, ignore=0xFF)
 
         Raises:
             InputError: there is no such rank, the tag is too large, or bits are ignored without a tag.
-            RunError: the message is longer than the buffer, or one was lost for lack of room.
+            RunError: the message is longer than the buffer, or a message was lost for lack of room.
         """
         return self._messages.recv(buffer, source, tag, ignore, Received)
 
@@ -229,8 +231,8 @@ class Host:
         """Post a receive without waiting for its message: `received = await pending` does that later.
 
         So a receive can precede its message, which saves a copy or a round trip to the sender. Post it, and then notify
-        the sender, by a `barrier` or a message. It stays posted until a message arrives; on a Portals card it is a
-        match entry.
+        the sender, by a `barrier` or a message. The receive stays posted until a message arrives; on a Portals card it
+        is a match entry.
 
             pending = await host.post_recv(back, source=left)
             await host.barrier()

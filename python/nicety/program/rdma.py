@@ -36,9 +36,9 @@ RdmaEventKind = Literal["sent", "fetched", "refused", "received", "rejected"]
 its buffer. `refused`: a put, send or get of this process was refused. `received`: the bytes of another process's put or
 send are in memory. `rejected`: a put, send or get of another process was refused here.
 
-Events `received` of one rank are in the order in which it posted its puts and sends, unless some were refused. Each
-follows the bytes of all earlier ones. On a fat tree with `hash-message` they are in order of arrival. Events of other
-kinds have no order, neither among each other nor relative to these.
+`received` events from one rank are in the order in which that rank posted its puts and sends, unless some were refused.
+Each comes after the bytes of all earlier messages. On a fat tree with `hash-message` they are in order of arrival.
+Events of other kinds have no order, neither among each other nor relative to `received` events.
 """
 
 
@@ -71,11 +71,11 @@ class RdmaEvent:
         data: the sender's word in a put or send.
         streaming: whether the bytes are in a streaming buffer.
         operation: the operation of this process that the event ends, if any.
-        reason: the reason of a refusal: `unregistered`, `foreign` (registered by another process), `no streaming
-            buffer`, `too long` for the next streaming buffer, `busy`, `no process` (with that number, for a message of
-            no bytes), or `lost` (a packet of it).
-        refused_by: the rank that refused it. It is this rank if a get fails for its own destination, or for a lost
-            packet of its reply.
+        reason: the reason of a refusal: `unregistered`, `foreign` (registered by another process),
+            `no streaming buffer`, `too long` for the next streaming buffer, `busy`, `no process` (with that number, for
+            a message of no bytes), or `lost` (a packet of the message).
+        refused_by: the rank that refused the operation. It is this rank if a get fails for its own destination, or for
+            a lost packet of its reply.
     """
 
     kind: RdmaEventKind
@@ -107,7 +107,7 @@ def _event(
 class RdmaProcess:
     """A process of a host with an RDMA card, made by `host.rdma.process`.
 
-    It has its own registered memory, streaming buffers and events, and exchanges messages with the process of its
+    It has its own registered memory, streaming buffers and events, and exchanges messages with the process of the same
     number on other hosts.
     """
 
@@ -153,7 +153,7 @@ class RdmaProcess:
         Args:
             buffer: the bytes, in a region of this process.
             to: the rank, possibly this one.
-            address: their target address, in a region of the process of this number there.
+            address: the target address of the bytes, in a region of that rank's process with this number.
             data: a number for the event at the receiver.
 
         Raises:
@@ -163,7 +163,7 @@ class RdmaProcess:
         return self._calls.put(self._number, buffer, to, address, data, Operation)
 
     def send(self, buffer: Buffer, *, to: int, data: int = 0) -> Awaitable[Operation]:
-        """Send a registered buffer into the first unused streaming buffer of a rank's process of this number.
+        """Send a registered buffer into the first unused streaming buffer of the process with this number on a rank.
 
         Raises:
             InputError: there is no such rank, or the message is too long.
@@ -181,10 +181,10 @@ class RdmaProcess:
         return self._calls.get(self._number, buffer, source, address, Operation)
 
     def post_streaming(self, buffer: Buffer) -> Awaitable[None]:
-        """Append a streaming buffer, which must be in a region, to the unused ones. A send of no bytes takes none.
+        """Post a streaming buffer, which must be in a region, behind the unused ones. A send of no bytes takes none.
 
         Raises:
-            RunError: it is not registered, overlaps an unused streaming buffer, or too many are unused.
+            RunError: the buffer is not registered, it overlaps an unused streaming buffer, or too many are unused.
         """
         return self._calls.post_streaming(self._number, buffer)
 
@@ -194,8 +194,8 @@ class RdmaProcess:
         The buffer of a put or send may be reused, or the bytes of a get have arrived.
 
         Raises:
-            RunError: it was refused (the error names the rank), its end was reported before (by this call or as an
-                event), or events were lost because a queue was full.
+            RunError: the operation was refused (the error names the rank), its end was reported before (by this call or
+                as an event), or events were lost because a queue was full.
         """
         return self._calls.wait(self._number, operation_number(operation), _event)
 
@@ -216,7 +216,7 @@ class RdmaProcess:
         return self._calls.event(self._number, _event)
 
     def poll(self) -> Awaitable[RdmaEvent | None]:
-        """Look for an event, once.
+        """Look for an event once, and return it, or None.
 
         Raises:
             RunError: events were lost because a queue was full; reported once.
@@ -242,13 +242,14 @@ class Rdma(RdmaProcess):
         return f"<Rdma of rank {self._rank}>"
 
     def set_notify(self, notify: Notify) -> None:
-        """Choose how programs of this host learn of events: `poll` or `interrupt`. Set-up, takes no time."""
+        """Choose how programs of this host learn of events: `poll` or `interrupt`. Set-up: takes no virtual time."""
         self._calls.set_notify(notify)
 
     def set_addressing(self, addressing: Literal["virtual", "physical"]) -> None:
-        """Choose the addresses of puts and gets of this host: physical addresses skip the receiver's TLB. Set-up.
+        """Choose the addresses of puts and gets of this host: physical addresses skip the receiver's TLB.
 
-        Virtual and physical addresses are equal numbers here, and both must be registered.
+        Virtual and physical addresses are equal numbers here, and both must be registered. Set-up: takes no virtual
+        time.
         """
         if addressing not in ("virtual", "physical"):
             raise InputError(f"addressing is 'virtual' or 'physical', not {addressing!r}")
@@ -266,9 +267,9 @@ class Gpu:
         self._calls = _native.RdmaCalls(calls)
 
     def alloc(self, length_bytes: int) -> Buffer:
-        """Allocate zeroed memory of the graphics processor. The program reads and changes its bytes in no time.
+        """Allocate zeroed memory of the graphics processor. The program reads and changes its bytes in no virtual time.
 
         Raises:
-            RunError: it has no more.
+            RunError: the graphics processor has too little memory left.
         """
         return Buffer(self._calls.alloc_gpu(length_bytes))

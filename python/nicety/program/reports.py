@@ -106,7 +106,7 @@ def report_of(kind: type[_R], counted: dict[str, Any]) -> _R:
 
 
 def _parts(kind: type) -> dict[str, dict[frozenset[str], type]]:
-    """The fields of a report that are reports, with their possible types, by the fields of those types."""
+    """For each field of a report that is itself a report: its possible types, each by the set of its fields."""
     reports: dict[str, dict[frozenset[str], type]] = {}
     for name, hint in typing.get_type_hints(kind).items():
         for each in typing.get_args(hint) or (hint,):
@@ -120,7 +120,7 @@ def _read(kinds: Mapping[frozenset[str], type], value: dict[str, Any]) -> Any:
 
 
 def transport_of(node: NodeReport) -> TransportReport:
-    """Counts of the reliable transport of a node's card: zero without one."""
+    """Counts of the reliable transport of a node's card: zero without reliable transport."""
     if isinstance(node.card, PortalsReport):
         return node.card.transport
     return TransportReport(**{field.name: 0 for field in fields(TransportReport)})

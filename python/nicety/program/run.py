@@ -27,8 +27,8 @@ class Run(Recorded):
         events: number of events of the kernel.
         nodes: a report per rank.
         results: the return value of each rank's program.
-        failures: failures on the cards, by rank: of handlers and processes, and refused commands. A run with failures
-            that were not allowed is no result, but the `run` of a `HandlerFailure`.
+        failures: failures on the cards, by rank: of handlers and processes, and refused commands. If a failure is not
+            allowed, `Cluster.run` raises a `HandlerFailure` with this run as its `run`.
         links: effects of faults, for each direction of a link that can have faults.
         ports: drops and pauses of hosts' and switches' ports, if the network has no credits.
         traffic: the disposition of the traffic for hosts' cards, per expression.

@@ -60,8 +60,8 @@ class ProgramReport(TypedDict):
     were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is the commands
     of handlers that a card refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `printed`
     and `suppressed`. All of them name card and rank. `traffic` is the disposition of traffic for hosts' cards, as in
-    `Run.traffic`, with the card's name. `failed_points` has the cards without a row, with a run that ended with an
-    error, if others have rows.
+    `Run.traffic`, with the card's name. `failed_points` has the cards without a row, because their run ended with an
+    error, if other cards have rows.
     """
 
     program: str
@@ -99,9 +99,9 @@ class _Runs:
 
     Attributes:
         network: options of the network with effects in rows.
-        rows: of all cards.
-        traffic: its disposition on all cards.
-        of_cards: notes beside them, by the names of `_OF_CARDS`.
+        rows: the rows of all cards.
+        traffic: the disposition of traffic on all cards.
+        of_cards: further notes of all cards, by the names of `_OF_CARDS`.
         attempts: the cards with a failed run.
     """
 
@@ -112,7 +112,7 @@ class _Runs:
     attempts: Attempts = field(default_factory=Attempts)
 
     def add(self, nic: str, cluster: Cluster, programs: Program | Mapping[int, Program]) -> Run | None:
-        """Run on a card; None if that failed, or an earlier one was interrupted."""
+        """Run on a card; None if that run failed, or an earlier run was interrupted."""
 
         def act() -> Run:
             with _explained(nic):
@@ -156,7 +156,7 @@ def run_program(
         InputError: an unknown card, or more than one for a timeline, which is reported before anything runs; a file
             that does not exist, does not parse, or defines no program; a result that is no row.
         Deadlock: programs wait and no event is left.
-        HandlerFailure: handlers failed that may not; it has the complete report.
+        HandlerFailure: handlers failed in a way that is not allowed; it has the complete report.
         RunError: a program raised an exception; the message has the lines of its traceback.
     """
     options = asked(ProgramOptions, given)
@@ -226,7 +226,7 @@ def _circumstances(
 
 
 def _named_apart(called: list[str], *, alone: bool) -> list[str]:
-    """The names of cards, which differ; one for a timeline.
+    """The names of cards, which have to differ; only one card for a timeline.
 
     Raises:
         InputError: two are equal, or there are several for a timeline.
@@ -348,7 +348,7 @@ def _programs(path: Path, module: ModuleType) -> Program | Mapping[int, Program]
 
 
 def _rows(nic: str, run: Run) -> list[dict[str, Any]]:
-    """A row per rank that reported, or one without a rank."""
+    """A row per rank that reported, or else one row without a rank."""
     memory = [
         {"node": rank, "read_bytes": node.host_memory_read_bytes, "written_bytes": node.host_memory_written_bytes}
         for rank, node in enumerate(run.nodes)
@@ -480,7 +480,7 @@ _DISPOSITIONS = {
 }
 """The disposition of frames of traffic: columns of the table, and fields of the report."""
 _ALWAYS = 6
-"""The first of them are always shown, the others if they are not zero."""
+"""Number of columns that are always shown; the others are shown if they are not zero."""
 _LATENCIES = {"p50": "latency_ns_p50", "p99": "latency_ns_p99", "p99.9": "latency_ns_p999", "Max": "latency_ns_max"}
 
 

@@ -38,7 +38,7 @@ once.
 """
 
 Data: TypeAlias = "bytes | bytearray | memoryview | npt.NDArray[Any] | Buffer"
-"""Bytes to send: Python's, or host memory."""
+"""Bytes to send: a bytes-like object of Python, or host memory."""
 
 
 class _Socket:
@@ -56,7 +56,7 @@ class _Socket:
 
     @property
     def address(self) -> End | None:
-        """Its own address and port, if it has one.
+        """The socket's own address and port; None if it has no port.
 
         Raises:
             OSError: EBADF, after `close`.
@@ -64,7 +64,7 @@ class _Socket:
         return self._calls.ends(self._number)[0]
 
     def bind(self, port: int) -> Awaitable[None]:
-        """Give it a port; with 0 a free one, which is in `address`.
+        """Give the socket a port; with 0 a free one, which is then in `address`.
 
         Raises:
             OSError: EADDRINUSE; EADDRNOTAVAIL if no port is free; EINVAL for a socket with a port or a connection;
@@ -73,7 +73,7 @@ class _Socket:
         return self._calls.bind(self._number, port)
 
     def close(self) -> Awaitable[None]:
-        """Close it. Sent bytes are still delivered. A connection with unreceived bytes is reset instead.
+        """Close the socket. Sent bytes are still delivered. A connection with unreceived bytes is reset instead.
 
         Raises:
             OSError: EBADF.
@@ -97,7 +97,9 @@ class StreamSocket(_Socket):
         return self._calls.ends(self._number)[1]
 
     def setsockopt(self, option: SocketOption, value: int) -> Awaitable[None]:
-        """Change an option. Set buffers before the socket connects or listens; accepted sockets have its options.
+        """Change an option. Set buffers before the socket connects or listens.
+
+        Accepted sockets have the options of the listening socket.
 
         Raises:
             InputError: there is no such option.
@@ -128,7 +130,7 @@ class StreamSocket(_Socket):
         return self._calls.listen(self._number, backlog)
 
     def accept(self) -> Awaitable[StreamSocket]:
-        """Wait for a connection: its socket.
+        """Wait for a connection, and return its socket.
 
         Raises:
             OSError: EINVAL for a socket that does not listen; EBADF, also if another thread closes it meanwhile.
@@ -144,17 +146,17 @@ class StreamSocket(_Socket):
         Raises:
             BrokenPipeError: after `shutdown`.
             ConnectionResetError: the peer has reset the connection.
-            TimeoutError: it has not answered for `tcp.timeout`.
+            TimeoutError: the peer has not answered for `tcp.timeout`.
             OSError: ENOTCONN; EBADF.
         """
         return self._calls.send(self._number, _bytes(data))
 
     def recv(self, most_bytes: int) -> Awaitable[bytes]:
-        """Wait for bytes, and receive at most `most_bytes` of them; none after the peer's last.
+        """Wait for bytes, and return at most `most_bytes` of them; after the peer's last byte, an empty result.
 
         Raises:
             ConnectionResetError: the peer has reset the connection.
-            TimeoutError: it has not answered for `tcp.timeout`.
+            TimeoutError: the peer has not answered for `tcp.timeout`.
             OSError: ENOTCONN; EBADF.
         """
         return self._calls.recv(self._number, most_bytes)
@@ -175,7 +177,7 @@ class DatagramSocket(_Socket):
         """Send a datagram, from a free port if the socket has none; return its number of bytes.
 
         Raises:
-            OSError: EMSGSIZE for one that does not fit into a frame; ENETUNREACH; EINVAL; EBADF.
+            OSError: EMSGSIZE for a datagram that does not fit into a frame; ENETUNREACH; EINVAL; EBADF.
         """
         return self._calls.sendto(self._number, _bytes(data), to, port)
 

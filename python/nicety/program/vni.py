@@ -43,10 +43,10 @@ class Completed:
 
     Attributes:
         rank: the other end's rank.
-        vni: the number of its interface there.
+        vni: the number of the other end's interface.
         tag: the message's tag.
         length_bytes: the message's length.
-        truncated: whether the receive was too short for it.
+        truncated: whether the receive was too short for the message.
     """
 
     rank: int
@@ -70,7 +70,7 @@ class VniProcess:
         return self._number
 
     def alloc(self, length_bytes: int) -> Buffer:
-        """Allocate zeroed memory of its own.
+        """Allocate zeroed memory of the process.
 
         Raises:
             RunError: the host has no more.
@@ -78,10 +78,10 @@ class VniProcess:
         return Buffer(self._calls.alloc(self._number, length_bytes))
 
     def open(self) -> Awaitable[Interface]:
-        """Have the kernel register it with the card.
+        """Have the kernel register the process with the card, and return its interface.
 
         Raises:
-            RunError: it has an interface, or none is left.
+            RunError: the process has an interface already, or the card has none left.
         """
         return self._calls.open(self._number, self.interface)
 
@@ -104,14 +104,14 @@ class Interface:
 
     @property
     def number(self) -> int:
-        """Its number on the card: others send to it by rank and this number."""
+        """The interface's number on the card: others send to the interface by rank and this number."""
         return self._number
 
     def close(self) -> Awaitable[None]:
-        """Make the kernel close it, together with the Buffer Pool.
+        """Make the kernel close the interface, together with its Buffer Pool.
 
         Raises:
-            RunError: it is not the process's, or operations have not ended.
+            RunError: the interface is not the process's, or operations have not ended.
         """
         return self._calls.close(self._vni)
 
@@ -119,13 +119,13 @@ class Interface:
         """Register a Buffer Pool: memory with pages that the kernel locks and translates once.
 
         Raises:
-            InputError: it is too large.
-            RunError: there is one already, or the interface is not the process's.
+            InputError: the pool is too large.
+            RunError: there is a pool already, or the interface is not the process's.
         """
         return self._calls.register_pool(self._vni, length_bytes, Buffer)
 
     def send(self, buffer: Buffer, *, to: tuple[int, int], tag: int = 0, how: How = "auto") -> Awaitable[Operation]:
-        """Post a send to an interface of a rank, `to=(rank, number)`. It ends when the buffer may be reused.
+        """Post a send to an interface of a rank, `to=(rank, number)`. The send ends when the buffer may be reused.
 
         Raises:
             InputError: there is no such rank or interface, or the message is too long.
@@ -146,7 +146,7 @@ class Interface:
         return self._calls.receive(self._vni, buffer, peer, tag, how, Operation)
 
     def test(self, operation: Operation) -> Awaitable[Completed | None]:
-        """Read an operation's doorbell: its end, once, or None before it.
+        """Read an operation's doorbell: return the operation's end, once, or None if it has not ended.
 
         Raises:
             RunError: the interface is not the process's, or it has no such operation.

@@ -24,7 +24,7 @@ Numbers = int | Iterable[int]
 Names = str | PathLike[str] | Iterable[str | PathLike[str]]
 """A name or a file's path, or several."""
 Expressions = str | Iterable[str]
-"""An expression, for example of traffic, or several. It may have commas."""
+"""An expression, for example of traffic, or several. An expression may contain commas."""
 Overrides = str | Iterable[str] | Mapping[str, object]
 """Changes to a card: `KEY=VALUE`, one or several, or a dict of keys to values."""
 
@@ -144,7 +144,7 @@ def changes(value: Overrides) -> list[str]:
 
 
 _TYPES = {"float32": "float", "float64": "double", "complex64": "float_complex", "complex128": "double_complex"}
-"""Types of items: numpy's names, and Portals' names if they differ."""
+"""Types of items by numpy's names, with the names in Portals where these differ."""
 
 
 def item_operator(operator: str, datatype: npt.DTypeLike) -> tuple[str, str]:

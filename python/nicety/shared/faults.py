@@ -27,7 +27,7 @@ def faults_text(faults: Faults | None) -> str | None:
     """Faults in the simulation's form, checked.
 
     Raises:
-        InputError: they are invalid; it has the place and the correction.
+        InputError: the faults are invalid; the error has the place and the correction.
     """
     if faults is None:
         return None

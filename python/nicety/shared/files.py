@@ -13,7 +13,7 @@ from pathlib import Path
 from nicety.errors import InputError
 
 _ANY_MODE = 0o666
-"""The user's umask removes bits of it."""
+"""The permissions of new files, less the bits of the user's umask."""
 
 
 def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None = None, safe: bool = True) -> None:
@@ -25,8 +25,8 @@ def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None =
         path: the file; the target of a link.
         content: its bytes.
         mode: permissions before the user's umask. The default is those of the previous file, or what the umask leaves.
-        safe: whether it is on the disk before it gets its name, so that it survives a crash of the machine. A file that
-            is checked before use does not need this.
+        safe: whether the file is on the disk before it gets its name, so that it survives a crash of the machine. A
+            file that is checked before use does not need this.
 
     Raises:
         InputError: it cannot be written.
@@ -112,7 +112,7 @@ def _beside(path: Path, mode: int) -> tuple[int, Path]:
 
 @contextlib.contextmanager
 def _removed(name: Path) -> Iterator[None]:
-    """Remove the remainder after an error."""
+    """Remove the temporary file after an error."""
     try:
         yield
     except BaseException:

@@ -43,12 +43,13 @@ class Option:
         default: its default value, if it is always the same.
         least: its minimum.
         most: its maximum.
-        usual: the command line's default, in command-line form, if it differs; by benchmark, if they differ.
+        usual: the command line's default, in command-line form, if it differs from `default`; by benchmark, if
+            benchmarks have different ones.
         metavar: the placeholder of its value in help texts.
         flag: its name on the command line, if it is not the usual one.
         each: the word for one of several in messages, if it is not the usual one.
         example: a value, for messages.
-        only: the only benchmark that has it, if others do not.
+        only: the only benchmark that has the argument, if others do not.
     """
 
     default: Any = None
@@ -74,7 +75,7 @@ class Argument:
 
     @property
     def each(self) -> str:
-        """The name of one of several."""
+        """The name of one of several values, in messages."""
         if self.option.each is not None:
             return self.option.each
         if self.name == "nics":
@@ -125,7 +126,7 @@ _SHARED: dict[str, str] = {}
 
 
 def shared(request: _T) -> _T:
-    """Make requests that inherit from this one describe its arguments as it does, after their own."""
+    """Let requests that inherit from this one take over the descriptions of its arguments, after their own."""
     _SHARED.update(_texts(request.__doc__ or ""))
     return request
 

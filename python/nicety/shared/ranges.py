@@ -17,7 +17,7 @@ from nicety import _native
 from nicety.errors import InputError
 
 Quantity = Literal["bytes", "count"]
-"""Numbers of bytes, which may have a unit such as KiB, or of anything else."""
+"""The meaning of numbers: bytes, which may have a unit such as KiB, or a count of anything else."""
 
 _SUFFIXES = {"Gi": 1 << 30, "Mi": 1 << 20, "Ki": 1 << 10}
 

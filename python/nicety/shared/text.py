@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 
 _ACTS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Control characters, separators of lines and paragraphs, and bidirectional formatting."""
+"""Characters on which a terminal acts: control characters, separators of lines and paragraphs, bidirectional
+formatting.
+"""
 
 _ESCAPED = re.compile(f"[{_ACTS}\ud800-\udfff]")
 _ESCAPED_IN_TEXT = re.compile(f"(?![\n\t])[{_ACTS}\ud800-\udfff]")
@@ -21,12 +23,12 @@ def printable(text: str) -> str:
 
 
 def printable_text(text: str) -> str:
-    """The same, with unchanged line breaks and tabs."""
+    """`printable`, but with unchanged line breaks and tabs."""
     return _ESCAPED_IN_TEXT.sub(_escape, text)
 
 
 def printable_json(document: str) -> str:
-    """A JSON document with such characters as JSON's own escapes."""
+    """A JSON document with terminal control characters as JSON's own escapes."""
     return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 

@@ -36,7 +36,7 @@ def _of_puts(puts: Mapping[str, Any]) -> list[str]:
 
 
 _MOST = 3
-"""Maximum number of named ports."""
+"""Maximum number of ports that a line names."""
 
 
 def dropped(place: str, row: Mapping[str, Any]) -> list[str]:

@@ -46,7 +46,7 @@ def fixed(value: float, digits: int = 3) -> str:
 
 
 def merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
-    """One order of all names, in which a name stays behind the one that it follows at its first appearance."""
+    """One order of all names. Each name comes after the name that precedes it at its first appearance."""
     merged: list[str] = []
     for order in orders:
         at = 0

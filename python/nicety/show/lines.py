@@ -84,7 +84,7 @@ def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
 
 
 def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> list[list[tuple[int, ...]]]:
-    """The coinciding curves, for each curve and point of it: their numbers, its own among them."""
+    """For each curve and each of its points, the numbers of the curves that coincide there, its own included."""
     every = [value for points in lines for value in points.values()]
     most = max(every, default=0) or 1
     extent = math.log(most / min(every)) if logarithmic else most

@@ -1,4 +1,4 @@
-"""Pictures of ranks: the parts of each one's time."""
+"""Pictures of ranks: the parts of each rank's time."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from nicety.show.html import table_html
 
 @dataclass(frozen=True)
 class StageTime:
-    """A stage of messages: the number that passed it, and the sum of their nanoseconds."""
+    """A stage of messages: the number of messages that passed it, and the sum of their nanoseconds in it."""
 
     stage: str
     messages: int
@@ -24,7 +24,7 @@ class Breakdown:
 
     Attributes:
         messages: number of messages.
-        stages: the stages with any time, in their usual order; they add up to the messages' latencies.
+        stages: the stages with any time, in the order of a message's path; they add up to the messages' latencies.
     """
 
     messages: int

@@ -28,7 +28,7 @@ def report_table(report: Mapping[str, Any]) -> Table:
 
 
 _COUNTED = {"refused_commands": ("commands_refused", "times"), "locks": ("lock_waits", "waits")}
-"""Lists with a sum in a table: the column, and the summed field."""
+"""Lists of a row that become one column of a table: the column's name, and the field that is summed."""
 
 _LISTED = {
     "host_memory": ("node",),
@@ -44,7 +44,7 @@ _LISTED = {
     "sensitivity_values": ("key",),
     "sensitivity_stopped": ("key", "value"),
 }
-"""Lists with columns per item in a table: the field that names an item."""
+"""Lists of a row that become columns for each item: the field that names an item."""
 
 
 def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

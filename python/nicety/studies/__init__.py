@@ -34,7 +34,7 @@ def load_study(name: str) -> Study:
     """The study of this name.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no study of this name.
     """
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}{meant(name, STUDIES)}")

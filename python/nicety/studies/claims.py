@@ -125,9 +125,10 @@ class TriedRow(TypedDict):
 class Finding(TypedDict):
     """A claim with its measurement, a row of a study's report.
 
-    `deviation` is ours over the paper's less 1, or for percentages the difference in points over 100; None without a
-    number to compare with. `met` is whether the number equals the paper's at its precision, is within the bound, or
-    holds; None if it is only shown. `explanation` is empty if there is nothing to explain, and so is `tried`.
+    `deviation` is our number divided by the paper's, minus 1. For percentages it is the difference in points, divided
+    by 100. It is None without a number to compare with. `met` is whether the number equals the paper's at its
+    precision, is within the bound, or holds; None if it is only shown. `explanation` is empty if there is nothing to
+    explain, and so is `tried`.
     """
 
     id: str

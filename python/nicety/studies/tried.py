@@ -32,7 +32,7 @@ _RENAMED = {
 _LISTS = {"nodes", "sizes", "operations", "arrivals"}
 """Parameters of use cases that are lists."""
 _OWN = {*_LISTS, "servers", "requests", "eager_bytes"}
-"""All of them."""
+"""All parameters of use cases."""
 HOST_MEMORY = "host_memory"
 """The figure of the bytes that the hosts' memories read and write."""
 

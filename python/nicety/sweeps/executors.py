@@ -57,8 +57,8 @@ def _call(fn: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def open_executor(name: str | None) -> Iterator[Executor | None]:
     """An executor by name, for the duration of the block.
 
-    `mpi` uses the ranks of MPI's world. All of them reach this, and only rank 0 enters the block. The others run its
-    tasks meanwhile, and then exit by SystemExit.
+    `mpi` uses the ranks of MPI's world. All ranks call this function, and only rank 0 enters the block. The other ranks
+    run its tasks meanwhile, and then exit by SystemExit.
 
     Args:
         name: `mpi`, `dask:ADDRESS`, `ray` or `ray:ADDRESS`; None for none.

@@ -31,10 +31,9 @@ class Point:
     """A point of a grid.
 
     Attributes:
-        values: of the grid's parameters, by name.
-        key: a hash over these, the function or command, the cards and files that they name, and nicety's version.
-            Quantities
-            count by their meaning: 100 ns, 100ns and 0.1 us are the same.
+        values: the values of the grid's parameters, by name.
+        key: a hash over the values, the function or command, the cards and files that they name, and nicety's version.
+            Quantities count by their meaning: 100 ns, 100ns and 0.1 us are the same.
     """
 
     values: Mapping[str, Value]

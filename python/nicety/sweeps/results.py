@@ -20,12 +20,12 @@ class Sweep:
     """The results of a sweep.
 
     Attributes:
-        points: of the grid, in its order.
-        outcomes: of each of them; None if it has not run.
-        before: the number of them that had run before.
+        points: the points of the grid, in its order.
+        outcomes: the outcome of each point; None if the point has not run.
+        before: the number of points that had run before.
         folder: the folder of the results, if any.
         options: the parameters that are the same at all points.
-        damaged: the defects of files of points in the folder, which have run again.
+        damaged: the defects of files in the folder; their points have run again.
     """
 
     points: Sequence[Point]

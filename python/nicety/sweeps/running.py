@@ -16,12 +16,12 @@ from nicety.errors import RunError
 from nicety.sweeps.store import Outcome
 
 Task = Callable[[Any], Outcome]
-"""Runs a point with its payload; raises nothing."""
+"""A function that runs a point with its payload, and raises nothing."""
 Finished = Callable[[int, Outcome], None]
-"""Called with the number of a point, and its outcome."""
+"""A function that is called with the number of a point, and the point's outcome."""
 
 _LOOK_S = 0.2
-"""On some systems a signal is noticed only between two checks."""
+"""Seconds between two checks for results. On some systems a signal is noticed only between two checks."""
 
 
 def run_on(executor: Executor, task: Task, payloads: Mapping[int, Any], finished: Finished) -> dict[int, Any]:

@@ -18,7 +18,7 @@ class Outcome(TypedDict):
     Attributes:
         status: `done` or `failed`.
         result: the result, as in JSON; a failed point has one if its report is complete.
-        error: of a failed point.
+        error: the error of a failed point.
         notes: the notes on stderr.
         elapsed_s: wall-clock time.
     """

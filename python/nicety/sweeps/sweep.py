@@ -41,8 +41,8 @@ def sweep(
 
     If there is a folder, results are kept there as they arrive, and a point with a result there is not run again. It is
     run again if the function's source, its arguments, a card or a file that these name, or nicety has changed. A point
-    that failed runs again, and so does one with a file changed since. On Ctrl-C the folder has all results so far, with
-    their table.
+    that failed runs again, and so does a point with a damaged result file. On Ctrl-C the folder has all results so far,
+    with their table.
 
     Args:
         fn: called with a value of each of the grid's parameters by name. It returns JSON data: a report with `rows`, a
@@ -50,8 +50,8 @@ def sweep(
         grid: the values of each parameter: numbers, texts, True and False.
         options: further arguments, the same at all points.
         folder: the folder for results.
-        executor: runs the points; processes of this machine by default. It must be able to send `fn` there, and stays
-            open.
+        executor: runs the points; processes of this machine by default. The executor must be able to send `fn` to its
+            workers, and stays open.
         jobs: number of processes of this machine; the number of CPUs by default.
         progress: called with the number of points done, and the total.
 
@@ -88,8 +88,8 @@ def run_points(
 
     Args:
         task: runs a point.
-        payloads: its argument, per point.
-        points: of the grid.
+        payloads: the argument of `task`, per point.
+        points: the points of the grid.
         about: the description of the sweep, for its folder.
         store: the folder, if there is one.
         executor: see `sweep`.

@@ -9,7 +9,7 @@
 
 A use case's programs use the public interface: `nicety.Cluster`, its hosts, and handlers in C from the library
 (`nicety.build.compiler.library_source`). So each of the modules is an example to read and to start from. Every run
-compares its resulting bytes with a plain computation in numpy.
+compares its resulting bytes with a sequential reference computation in numpy.
 """
 
 from nicety.usecases.accumulate import Accumulate

@@ -1,4 +1,4 @@
-"""Accumulate: an arriving array of complex numbers is multiplied into one in host memory, element by element.
+"""Accumulate: an arriving array of complex numbers is multiplied into an array in host memory, element by element.
 
 | mode | the multiplication is done by |
 |---|---|
@@ -25,7 +25,7 @@ from nicety.usecases.transfer import arrival, transfer
 
 _NUMBER_BYTES = 8
 _LARGEST = 1 << 31
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of an array: handlers count bytes in 32 bits."""
 _PAIR_CYCLES = 3
 """Cycles of a CPU core for two products with everything in its cache. Assumed: vectors of 128 bits hold two numbers,
 and their product is two multiplications, an alternating addition and three shuffles. A core has one shuffle unit.
@@ -39,7 +39,7 @@ class Accumulate(UseCase):
         given: the arguments of `AccumulateOptions`.
 
     Raises:
-        InputError: a size that is no multiple of a number's.
+        InputError: a size that is no multiple of a complex number's size.
     """
 
     name: ClassVar[str] = "accumulate"
@@ -63,7 +63,7 @@ class Accumulate(UseCase):
         return self._points
 
     def payload_bytes(self, point: Point) -> int:
-        """The arriving array."""
+        """The bytes of the arriving array."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, _point: Point) -> None:
@@ -75,7 +75,7 @@ class Accumulate(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry besides the first, and the array. The CPU has the arriving array in memory as well."""
+        """A second portal table entry, and memory for the array; in mode `rdma` also for the arriving array."""
         return {"limits.portal_table": 2, "host.memory": point["size_bytes"] * (2 if mode == "rdma" else 1)}
 
     def notes(self, card: Card, modes: Sequence[str]) -> Sequence[str]:

@@ -27,14 +27,14 @@ from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, U
 _PT = 1
 _MATCH_BITS = 7
 _LARGEST = 1 << 31
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of a broadcast: handlers count bytes in 32 bits."""
 
 
 def first_half(rank: int, ranks: int) -> int:
-    """Distance from a rank to its first child in the binomial tree; others are at half of it, and so on down to 1.
+    """Distance from a rank to its first child in the binomial tree.
 
-    It is 0 if a rank never has a child. With a number of ranks that is no power of two, the tree lacks those after the
-    last.
+    Further children are at half of that distance, and so on down to 1. It is 0 if a rank never has a child. With a
+    number of ranks that is no power of two, the tree lacks the ranks after the last one.
     """
     return 1 << (ranks - 1).bit_length() - 1 if rank == 0 else (rank & -rank) >> 1
 
@@ -95,7 +95,7 @@ class Broadcast(UseCase):
             )
 
     def needs(self, _card: Card, _mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry besides the first, and the bytes."""
+        """A node needs a second portal table entry, and memory for the bytes."""
         return {"limits.portal_table": _PT + 1, "host.memory": point["size_bytes"]}
 
     def run(self, trial: Trial) -> Outcome:

@@ -29,7 +29,7 @@ class Figure:
     Attributes:
         name: its field in a row.
         label: its label, with the unit.
-        unit: the amount of the field that is one of that unit.
+        unit: the value of the field that is one of that unit.
         digits: decimals in a table.
     """
 
@@ -98,7 +98,7 @@ class Trial:
         mode: the part that does the work.
         point: the parameters.
         handlers: the mode's handlers, if any.
-        seed: of this run.
+        seed: the seed of this run.
     """
 
     card: Card
@@ -133,7 +133,7 @@ class Outcome:
     Attributes:
         run: the run.
         time_ps: the picoseconds of the use case in the run.
-        figures: its own figures; their means over the iterations become fields of the row.
+        figures: further figures of the use case; their means over the iterations become fields of the row.
     """
 
     run: Run
@@ -213,7 +213,7 @@ _PIECE = 1 << 24
 
 
 def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str) -> None:
-    """Compare the result of a run with that of a plain computation, byte for byte.
+    """Compare the result of a run with that of a sequential reference computation, byte for byte.
 
     Args:
         found: the result of the run.

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("vector", "list")
 _LARGEST = 1 << 30
-"""The layout is twice as long, and handlers count bytes in 32 bits."""
+"""Maximum bytes of a message: the layout is twice as long, and handlers count bytes in 32 bits."""
 _MOST_BLOCKS = 1 << 22
-"""The number of bytes of a message of 4 MiB."""
+"""As many blocks as a message of 4 MiB has bytes."""
 _LONG_BLOCK, _TOGETHER = 256, 1 << 14
-"""Shorter blocks are placed in groups of this many bytes."""
+"""Blocks of a mean length below `_LONG_BLOCK` bytes are placed in groups of `_TOGETHER` blocks."""
 _UNTOUCHED = 0xA5
 """The bytes between the blocks, which must be unchanged afterwards."""
 _BLOCK_CYCLES = 8
@@ -48,16 +48,16 @@ _COPIED_A_CYCLE = 16
 
 
 _DEFAULT_BLOCKS = [16 << power for power in range(15)]
-"""16 B to 256 KiB."""
+"""Lengths of blocks by default: 16 B to 256 KiB."""
 _DEFAULT_LIST = 1 << 19
-"""A list by default leaves half of the HPU memory of the shipped cards free."""
+"""Maximum bytes of a list by default, half of the HPU memory of the shipped cards."""
 
 
 def default_blocks(size: int, layout: str) -> list[int]:
     """Default lengths of blocks: those of 16 B to 256 KiB, doubling, that divide the message.
 
-    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. Without any, the whole message is one
-    block.
+    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. If no length fits, the whole message is
+    one block.
     """
     fitting = [
         block
@@ -79,7 +79,7 @@ class Layout:
     """The places of a message's blocks.
 
     Attributes:
-        lengths: of the blocks, in bytes, in the order of the message.
+        lengths: the lengths of the blocks, in bytes, in the order of the message.
         places: the offsets of their first bytes in host memory.
     """
 
@@ -184,7 +184,7 @@ class Datatype(UseCase):
         return f"datatype_{self._layout}.c" if mode == "spin" else None
 
     def payload_bytes(self, point: Point) -> int:
-        """The message."""
+        """The bytes of the message."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, point: Point) -> None:
@@ -198,9 +198,10 @@ class Datatype(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry besides the first, and room for the blocks and the gaps between them.
+        """A node needs a second portal table entry, and memory for the blocks and the gaps between them.
 
-        The gaps of a `list` are random, up to two mean lengths of a block. The CPU has the message in memory as well.
+        The gaps of a `list` are random, up to two mean lengths of a block. In mode `rdma` the message is in memory as
+        well.
         """
         size, block = point["size_bytes"], point["block_bytes"]
         gaps = (size - block) * (2 if point["layout"] == "list" else 1)

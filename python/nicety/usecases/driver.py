@@ -59,7 +59,7 @@ def run_usecase(
 
     Raises:
         InputError: a card, mode, point, override or handler that does not exist or is invalid, before anything runs.
-        HandlerFailure: a handler failed that may not.
+        HandlerFailure: a handler failed in a way that is not allowed.
         RunError: the run failed: a deadlock, a trap in a handler, or a wrong byte in a result.
     """
     requested = asked(UseCaseOptions, given)
@@ -211,7 +211,7 @@ class _Sweep:
             outcome = self.case.run(trial)
         except Exception as error:
             notes = trial.fault_notes
-            # The network's own errors include them, and wrong input is not caused by them.
+            # The network's own errors include these notes, and faults do not cause wrong input.
             told = any(words in str(error) for words in (notes.strip(), "not delivered"))
             if not notes or isinstance(error, InputError) or told:
                 raise

@@ -11,9 +11,9 @@
 | `update` | other values for keys inserted before, drawn with replacement |
 | `lookup` | keys; half of them were never inserted |
 
-A key is in the first bucket, from that of its hash on, that was free for it. Each client has one request in flight. All
-clients insert, and then all do the measured operation, if it is another one. The time is from a client's post until it
-has noticed the reply. A key without a bucket is refused, and counted.
+A key is in the first bucket that was free for it, from the bucket of its hash on. Each client has one request in
+flight. All clients insert, and then all do the measured operation, if that is not `insert`. The time is from a client's
+post until the client has noticed the reply. A key without a bucket is refused, and counted.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _PT = 1
 _SERVER = 0
 _WORD = 8
 _EVENTS = 4
-"""Events of a client's queue."""
+"""Depth of a client's event queue."""
 _LARGEST_TABLE = 1 << 31
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of the table: handlers count bytes in 32 bits."""
 _MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
 _BUCKETS_A_KEY = 4
-"""Buckets per key of a table without a named size: it stays three quarters empty, and few keys meet in a bucket."""
+"""Buckets per key if no size is given. The table then stays three quarters empty, and few keys meet in a bucket."""
 _HASH_CYCLES = 4
 """Cycles of a CPU core per byte of a key in FNV-1a; assumed: a dependent XOR and multiplication."""
 _PROBE_CYCLES = 8
@@ -86,12 +86,12 @@ def hash_of(key: bytes) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """The hash table of a plain computation.
+    """The hash table of a sequential reference computation.
 
     Attributes:
         memory: its buckets: each has a word with the key's hash, the key, and the value.
-        key_bytes: of a key.
-        value_bytes: of a value.
+        key_bytes: bytes of a key.
+        value_bytes: bytes of a value.
     """
 
     memory: npt.NDArray[np.uint8]
@@ -100,7 +100,7 @@ class Table:
 
     @property
     def bucket_bytes(self) -> int:
-        """Of a bucket."""
+        """Bytes of a bucket."""
         return _WORD + self.key_bytes + self.value_bytes
 
     @property
@@ -302,7 +302,7 @@ def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
 
 @dataclass(frozen=True)
 class _Requests:
-    """A client's requests, in this order: new keys with values, keys of these with other values, and keys."""
+    """A client's requests, in this order: new keys with values, some of them with other values, and keys to find."""
 
     inserts: list[tuple[bytes, bytes]]
     updates: list[tuple[bytes, bytes]]
@@ -311,7 +311,7 @@ class _Requests:
 
 @dataclass(frozen=True)
 class _ClientResults:
-    """A client's results: the contents of the table for it, and each request's begin and end, by operation."""
+    """A client's results: the table's contents by its replies, and each request's begin and end, by operation."""
 
     kept: dict[bytes, bytes]
     times: dict[str, list[tuple[int, int]]]

@@ -13,7 +13,7 @@
 The time begins with the send, or with the post of the receive if that is later. It ends when the receiver knows that it
 has every byte. The overlap is that of the OSU micro-benchmarks. Between posting its receive and waiting for it, the
 receiver computes for the time of a lone transfer. The hidden share of the transfer's time is the part that does not add
-to this.
+to the computation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, 
 
 ARRIVALS: Sequence[str] = arguments_of(MatchingOptions)["arrivals"].option.default
 _LARGEST = 1 << 30
-"""Handlers count bytes in 32 bits."""
+"""Maximum bytes of a message: handlers count bytes in 32 bits."""
 _TAG = 5
 
 
@@ -82,7 +82,7 @@ class Matching(UseCase):
         return int(point["size_bytes"])
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """A second queue, an entry for early messages, and one for the receive or the sender's bytes."""
+        """A node needs a second queue, an entry for early messages, and one for the receive or the sender's bytes."""
         size, eager = point["size_bytes"], point["eager_bytes"]
         both = mode == "spin" or size > eager
         return {

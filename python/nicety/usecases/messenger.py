@@ -24,7 +24,7 @@ _SILENT = ["event_link_disable", "event_unlink_disable"]
 ANY = None
 """Any source, or any tag."""
 EVENTS = 4096
-"""Events of a messenger's queue."""
+"""Depth of a messenger's event queue."""
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class Receive:
 
     Attributes:
         buffer: the target of the bytes.
-        wanted_source: whose message.
+        wanted_source: the requested source.
         wanted_tag: the requested tag.
         source: the sender, once it has matched.
         tag: the message's tag, once it has matched.
@@ -74,7 +74,7 @@ class Send:
 
 
 class Messenger(ABC):
-    """One host's end.
+    """The messages of one host.
 
     Args:
         host: the host.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Group = dict[str, Any]
-"""The parameters other than the axis, and the card."""
+"""A card, and the values of all parameters other than the axis."""
 
 
 class UseCaseReport(TypedDict):
@@ -26,11 +26,11 @@ class UseCaseReport(TypedDict):
     A row has `nic`, `mode`, the parameters of its point, `iterations`, and the time `latency_ns` (the mean of the
     iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks). It has `bandwidth_bytes_per_s` if the
     use case moves one payload, and `host_memory_read_bytes` and `host_memory_written_bytes` (traffic of all hosts'
-    memories, the mean of the iterations). `verified`: every byte was compared with a plain computation. `axis`,
-    `parameters` and `figure` name those that make a table. `incomplete` has the rows with requests that were not
-    completed, for example if a full table refuses keys; with one, the command's status is 1. `failures` is the allowed
-    failures of handlers, as in `Run.failures`, with their points. `failed_points` are those with a failed run, which
-    have no row.
+    memories, the mean of the iterations). `verified`: every byte was compared with a sequential reference computation.
+    `axis`, `parameters` and `figure` name the fields from which tables are made. `incomplete` has the rows with
+    requests that were not completed, for example if a full table refuses keys; with such a row, the command's status
+    is 1. `failures` is the allowed failures of handlers, as in `Run.failures`, with their points. `failed_points` are
+    those with a failed run, which have no row.
     """
 
     benchmark: str

@@ -1,8 +1,8 @@
 """RAID-5 storage: data servers, a server with the parity of their contents, and a client that writes and reads blocks.
 
-A write changes the parity by the difference between the old contents and the new. The data server XORs them and sends
-the difference to the parity server. That server XORs it into the parity and acknowledges, and then the data server
-notifies the client.
+A write changes the parity by the difference between the old contents and the new. The data server XORs the two and
+sends the difference to the parity server. That server XORs it into the parity and acknowledges, and then the data
+server notifies the client.
 
 | mode | a server's work is done by |
 |---|---|
@@ -43,7 +43,7 @@ _CLIENT = 0
 _SOURCES, _LOCKS = 64, 64
 """`STORAGE_SOURCES` and `STORAGE_LOCKS` of storage.h."""
 _EVENTS = 4 * _SOURCES
-"""Events of a server's queue."""
+"""Depth of a server's event queue."""
 _LARGEST = 256 << 20
 _MOST_REQUESTS = 10_000
 _XORED_A_CYCLE = 8
@@ -149,7 +149,7 @@ class Storage(UseCase):
         }
 
     def run(self, trial: Trial) -> Outcome:
-        """Run an operation, and compare every server's contents, and the bytes read, with a plain computation."""
+        """Run an operation, and compare every server's contents, and the bytes read, with a sequential reference."""
         plan = _Plan.of(trial)
         array = _Array(trial, plan)
         programs: dict[int, Any] = {_CLIENT: array.client, plan.parity: array.parity_server}

@@ -26,7 +26,7 @@ def _exec(
     program: Annotated[
         list[str], typer.Argument(metavar="PROGRAM [ARGS]...", help="The program, behind --, and its arguments.")
     ],
-    ranks: Annotated[int, typer.Option("-n", "--ranks", metavar="N", help="Number of its processes.")] = 1,
+    ranks: Annotated[int, typer.Option("-n", "--ranks", metavar="N", help="Number of the program's processes.")] = 1,
     launcher: Annotated[
         str, typer.Option(metavar="auto|mpich|openmpi|none", help="What starts the processes.")
     ] = "auto",
@@ -43,7 +43,7 @@ def _exec(
     as_json: Json = False,
     compare_offload: Annotated[
         bool,
-        typer.Option("--compare-offload", help="Run it twice, without --offload first, and print both in one table."),
+        typer.Option("--compare-offload", help="Run it twice, first without --offload, and print both in one table."),
     ] = False,
     **given: Any,
 ) -> None:

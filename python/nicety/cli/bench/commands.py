@@ -106,7 +106,7 @@ def _channel_latency(
 def _channel_bandwidth(cc: Compiler = None, *, output: Output, **given: Any) -> None:
     """Measure the throughput of channels to the card's processes, for a payload in messages of one size.
 
-    In mode direct a message has parts of 56 bytes, at most 500 of them per process, as all are alike.
+    In mode direct a message has parts of 56 bytes, at most 500 of them per process, as all parts are alike.
     """
     from nicety.bench.channels import bench_channels, channel_figure, channel_text
 

@@ -47,13 +47,13 @@ class Output:
         Args:
             run: measures; gets a function to call with its `progress`.
             text: converts the report to text.
-            figure: converts it to a picture.
-            spread: whether it is spread over the command's processes, if MPI has started several.
-            tells: whether it also reports `news` in progress.
-            shown: the part of it that is shown, for both.
+            figure: converts the report to a picture.
+            spread: whether the benchmark is spread over the command's processes, if MPI has started several.
+            tells: whether the benchmark also reports `news` in progress.
+            shown: arguments of `text` and `figure` that select the shown part of the report.
 
         Raises:
-            Error: handlers failed that may not, or points failed. Raised after all output is written.
+            Error: handlers failed in a way that is not allowed, or points failed. Raised after all output is written.
         """
         import warnings
 
@@ -115,12 +115,12 @@ def add(
     """Add a measuring command: `nicety.cli.arguments.command` with an `act` that also gets an `Output`.
 
     Args:
-        group: the group to which it is added.
-        name: its name on the command line.
-        act: its function.
-        requests: TypedDicts of its options.
-        text: its help, if that is not the first request's docstring.
-        traces: whether it can write a timeline.
-        captures: whether it has links.
+        group: the group to which the command is added.
+        name: the command's name.
+        act: the command's function.
+        requests: TypedDicts of the command's options.
+        text: the command's help, if that is not the first request's docstring.
+        traces: whether the command can write a timeline.
+        captures: whether the command's runs have links.
     """
     command(group, name, act, *requests, text=text, more=_output if traces else _untraced, captures=captures)

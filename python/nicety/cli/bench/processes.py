@@ -35,8 +35,8 @@ class Silent(SystemExit):
 def processes(*, spread: bool, what: str = "") -> Iterator[bool]:
     """Share the block with the other processes of the command, if there are any.
 
-    All enter it, with the same command. It yields whether this is the first process, which alone continues after it. Of
-    an error in several processes, the first of them reports it.
+    All processes enter the block, with the same command. The block gets whether this is the first process. Only the
+    first process continues after the block. If several processes have an error, the first of them reports it.
 
     Args:
         spread: whether the block's simulations are spread over the processes; if not, only the first one enters it.
@@ -89,7 +89,7 @@ def _status(error: BaseException) -> int:
 
 
 def _leave(own: _native.Peers, status: int) -> tuple[int, int]:
-    """Leave with a status. Return the first process that left with an error, and its status; else process 0 and 0."""
+    """Leave with a status. Return the first process with an error, and its status; 0 and 0 without an error."""
     # All are interrupted at once, and those waiting here wait for the others to end.
     ends = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ends}

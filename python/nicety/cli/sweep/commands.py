@@ -66,7 +66,7 @@ def _run(
 
 @sweep.command("report")
 def _report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep, which may not be at its end.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep, which may still be running.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path(
         "report.html"
     ),

@@ -39,7 +39,7 @@ def sweep_study(
         progress: called with the number of points done, and the total.
 
     Raises:
-        InputError: a part of the study is invalid; with file, line and field.
+        InputError: a part of the study is invalid; the error names file, line and field.
         RunError: processes do not start.
     """
     path = Path(study)

@@ -62,7 +62,7 @@ def read_study(path: Path) -> Study:
     """Read a study.
 
     Raises:
-        InputError: it is unreadable, or a part of it is invalid; with file, line and field.
+        InputError: the study is unreadable, or a part of it is invalid; the error names file, line and field.
     """
     try:
         with path.open("rb") as file:

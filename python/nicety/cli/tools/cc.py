@@ -45,7 +45,7 @@ def _cc(
         bool, typer.Option("--xdp", help="Compile an XDP program to an eBPF object, which nicety xdp and Linux load.")
     ] = False,
     flags: Annotated[
-        bool, typer.Option("--flags", help="With --host: print the options that any C compiler takes for it.")
+        bool, typer.Option("--flags", help="With --host: print the options for any other C compiler.")
     ] = False,
 ) -> None:
     """Compile C handlers or a bare program to an RV32 ELF file, a program of a host, or an XDP program."""

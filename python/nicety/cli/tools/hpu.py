@@ -24,12 +24,12 @@ def _run(
         str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
     ] = None,
     max_cycles: Annotated[
-        int | None, typer.Option(parser=count(1), metavar="N", help="Stop with a trap after these. Default 1000000000.")
+        int | None, typer.Option(parser=count(1), metavar="N", help="Stop with a trap after N cycles. Default 10^9.")
     ] = None,
     spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card with the processor.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a bare program to its end: ecall with a7 = 93 and the exit code in a0.
+    """Run a bare program until it ends by an ecall with a7 = 93 and the exit code in a0.
 
     An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 1 if the program trapped, used up its cycles or
     ended with an exit code other than 0. The return value of a function named with --entry is no exit code. With --json

@@ -13,7 +13,7 @@ from nicety.cli.options import GROUPS, Json, count, group
 xdp = group(GROUPS["xdp"])
 
 _LINES = 20
-"""The most entries of a map in a text."""
+"""Maximum number of entries of a map that a text shows."""
 _Object = Annotated[
     Path, typer.Argument(metavar="FILE.o", help="An eBPF object, of nicety cc --xdp or clang -target bpf.")
 ]
@@ -30,7 +30,7 @@ def _read(path: Path) -> bytes:
 
 @xdp.command("show")
 def _show(file: _Object, as_json: Json = False) -> None:
-    """Print the programs, maps and helpers of an object, and the parts that nicety cannot run with the reason.
+    """Print the programs, maps and helpers of an object, and the reason for each part that nicety cannot run.
 
     The status is 2 if no program of the object can run.
     """
@@ -122,7 +122,7 @@ def _run(
     ] = 0,
     max_instructions: Annotated[
         int | None,
-        typer.Option(parser=count(1), metavar="N", help="Stop a packet with a trap after these. Default 100M."),
+        typer.Option(parser=count(1), metavar="N", help="Trap after N instructions of a packet. Default 100M."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -263,7 +263,7 @@ def _packet(row: dict[str, Any]) -> list[str]:
 
 
 def _entry(entry: dict[str, Any]) -> str | None:
-    """An entry on one line; none where all bytes of its value are 0."""
+    """An entry on one line; None if all bytes of its value are 0."""
     values = [entry["value"]] if "value" in entry else [each["value"] for each in entry["values"]]
     if not any(int(byte, 16) for value in values for byte in value):
         return None

@@ -7,7 +7,7 @@
         await channel.send(b"a message")
         return await channel.receive(9)
 
-A call ends when both ends have arrived and the message has passed. Both ends must name the same size and the same kind,
+A call ends when both ends have called and the message has passed. Both ends must name the same size and the same kind,
 direct or indirect. If they differ, both get an error.
 """
 
@@ -42,12 +42,12 @@ class Alternative:
 class PendingMessage:
     """A call on a channel that has begun: `await pending` waits for its end, once.
 
-    The result is the bytes of a direct message that was received, and none otherwise. Without an await the call
+    The result is the bytes of a received direct message, and empty for every other call. Without an await the call
     completes by itself.
 
     Raises, where it is awaited:
-        TimedOut: the process did not arrive in time.
-        RunError: the process has another size or kind; or DMA failed too often.
+        TimedOut: the process did not call in time.
+        RunError: the process's call has another size or kind; or DMA failed too often.
     """
 
     def __init__(self, calls: _native.ChannelCalls, number: int, target: int) -> None:
@@ -78,7 +78,7 @@ class Device:
         """Subscribe to a target: a channel to the process that has registered it with `channel_register`.
 
         Raises:
-            RunError: no process has registered it, or it has another channel.
+            RunError: no process has registered the target, or the target has a channel already.
         """
         target = whole(target, "target", U32)
         return self._calls.subscribe(target, lambda number: Channel(self._calls, self._rank, number, target))
@@ -96,11 +96,12 @@ class Device:
             timeout_ns: maximum wait for one of them; for ever by default.
 
         Returns:
-            The index of the alternative, and the bytes of a direct message. Those of an indirect one are in its buffer.
+            The index of the alternative, and the bytes of a direct message. The bytes of an indirect message are in the
+            alternative's buffer.
 
         Raises:
-            TimedOut: no process arrived in time.
-            RunError: the process has another size or kind.
+            TimedOut: no process called in time.
+            RunError: the process's call has another size or kind.
         """
         return self._calls.select([self._alternative(alternative) for alternative in alternatives], timeout_ns)
 
@@ -120,8 +121,8 @@ class Device:
 class Channel:
     """A channel to a process, made by `device.subscribe`.
 
-    It carries messages both ways, one at a time in each direction. A timeout bounds the wait for the process; once it
-    has arrived, the message passes. The default is for ever.
+    It carries messages both ways, one at a time in each direction. A timeout bounds the wait for the process; once the
+    process has called, the message passes. By default a call waits for ever.
     """
 
     def __init__(self, calls: _native.ChannelCalls, rank: int, number: int, target: int) -> None:
@@ -136,26 +137,26 @@ class Channel:
 
     @property
     def number(self) -> int:
-        """Its number on its host."""
+        """The channel's number on its host."""
         return self._number
 
     @property
     def target(self) -> int:
-        """The target to which it is subscribed."""
+        """The target to which the channel is subscribed."""
         return self._target
 
     def send(self, message: bytes | Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
         """Send 1 to 56 bytes, for the process's `channel_read`.
 
         Raises:
-            InputError: it is no bytes, or too many; use `send_ind`.
-            TimedOut: the process did not arrive in time.
-            RunError: the process expects another size, or an indirect message.
+            InputError: the message has no bytes, or more than 56; use `send_ind`.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or an indirect message.
         """
         return self._calls.send(self._number, self._bytes_of(message), timeout_ns)
 
     def _bytes_of(self, message: bytes | Buffer) -> bytes:
-        """The bytes of a direct message, and one more where there are too many."""
+        """The bytes of a direct message; of a longer buffer, one byte more than a message may have."""
         if isinstance(message, Buffer):
             self._calls.check(message)
             message = (
@@ -169,9 +170,9 @@ class Channel:
         """Receive exactly `length_bytes` bytes, 1 to 56, from the process's `channel_write`.
 
         Raises:
-            InputError: no bytes, or too many; use `receive_ind`.
-            TimedOut: the process did not arrive in time.
-            RunError: the process has another size, or an indirect message.
+            InputError: the length is 0, or above 56; use `receive_ind`.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or an indirect message.
         """
         return self._calls.receive(self._number, length_bytes, timeout_ns)
 
@@ -179,8 +180,8 @@ class Channel:
         """Send a buffer by an indirect message, for the process's `channel_read_ind`.
 
         Raises:
-            TimedOut: the process did not arrive in time.
-            RunError: the process expects another size, or a direct message; or DMA failed too often.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.send_ind(self._number, buffer, timeout_ns)
 
@@ -188,8 +189,8 @@ class Channel:
         """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
 
         Raises:
-            TimedOut: the process did not arrive in time.
-            RunError: the process has another size, or a direct message; or DMA failed too often.
+            TimedOut: the process did not call in time.
+            RunError: the process's call has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.receive_ind(self._number, buffer, timeout_ns)
 
@@ -203,7 +204,7 @@ class Channel:
         A thread of the kernel does the rest of the call.
 
         Raises:
-            InputError: it is no bytes, or too many.
+            InputError: the message has no bytes, or more than 56.
             RunError: another thread sends on the channel.
         """
         return self._calls.start_send(self._number, self._bytes_of(message), timeout_ns, self._pending)
@@ -235,10 +236,10 @@ class Channel:
         return Alternative(self, buffer)
 
     def close(self) -> Awaitable[None]:
-        """Close the channel. A process that waits at its end is notified.
+        """Close the channel. A process that waits at the other end is notified.
 
         Raises:
-            RunError: it is not open, or a thread is in a call on it.
+            RunError: the channel is not open, or a thread is in a call on it.
         """
         return self._calls.close(self._number)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nicety import _native
 
 MemoryName = Literal["cls", "ctm", "imem", "emem"]
-"""A memory of the card, the nearest to the microengines first."""
+"""The name of a memory of the card, in order of distance from the microengines."""
 
 
 class Process:
@@ -42,11 +42,11 @@ class Process:
         self.context = context
 
     def finished(self) -> Awaitable[int]:
-        """Wait for its end: the return value of its function, a word from 0 to 2^32 - 1.
+        """Wait for the process's end, and return its function's value, a word from 0 to 2^32 - 1.
 
         Raises:
-            HandlerTrap: it was stopped; the text has the reason and the line.
-            RunError: another process was started in its place since.
+            HandlerTrap: the process was stopped; the text has the reason and the line.
+            RunError: another process has been started on the same context since.
         """
         return self._calls.finished(self._number)
 
@@ -80,7 +80,7 @@ class CardMemory:
         """Change bytes, from the first on.
 
         Raises:
-            InputError: there are more bytes than it has.
+            InputError: there are more bytes than this part of the memory has.
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
@@ -107,13 +107,13 @@ class ProcessCalls(CardCalls):
     ) -> Process:
         """Start a process: a C function, on a context of a microengine.
 
-        A microengine has one program. The start of its first process sets it up with that program, for `contexts`
-        contexts. It can be set up with another program when no process runs any more.
+        A microengine has one program. Starting its first process loads the program of that process, for `contexts`
+        contexts. Another program can be loaded when no process runs on the microengine any more.
 
         Args:
             processes: the program, which is compiled here for this card.
             name: the function.
-            microengine: where.
+            microengine: the number of the microengine.
             context: the number of its context.
             contexts: the number of contexts for which the microengine is set up. Their stacks share the local memory
                 that the program's variables leave. The default is all contexts.

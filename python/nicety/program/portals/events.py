@@ -11,7 +11,7 @@ class Event:
 
     Attributes:
         kind: the kind of event, for example `PTL_EVENT_PUT`.
-        fail: its outcome: `PTL_NI_OK`, or the failure, for example `PTL_NI_PT_DISABLED`.
+        fail: the outcome of the operation: `PTL_NI_OK`, or the failure, for example `PTL_NI_PT_DISABLED`.
         initiator: the rank that started the operation.
         pt: the portal table entry.
         list: the list of the match entry: `priority` or `overflow`.
@@ -19,12 +19,12 @@ class Event:
         hdr_data: the initiator's word for the target.
         rlength_bytes: bytes requested.
         mlength_bytes: bytes kept.
-        remote_offset_bytes: their start in the target's memory.
-        start: their start in this host's memory, as in `Buffer.address`.
+        remote_offset_bytes: the start of the bytes in the target's memory.
+        start: the start of the bytes in this host's memory, as in `Buffer.address`.
         user_ptr: the user's word, of the match entry or of the operation.
         uid: the user of the operation.
-        operator: of an atomic operation, for example `PTL_SUM`.
-        datatype: of its items, for example `PTL_UINT64_T`.
+        operator: the operator of an atomic operation, for example `PTL_SUM`.
+        datatype: the type of an atomic operation's items, for example `PTL_UINT64_T`.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Event:
 
     @property
     def ok(self) -> bool:
-        """Whether it succeeded."""
+        """Whether the operation succeeded."""
         return self.fail == "PTL_NI_OK"
 
 

@@ -69,7 +69,7 @@ class Offload(CardCalls):
             cycles: cycles after which none of its handlers is run any more; no limit by default.
 
         Raises:
-            InputError: there is one of this name, or no room for one more (`hpu.applications`).
+            InputError: there is an application of this name, or no room for another (`hpu.applications`).
         """
         weight = whole(weight, "weight", U32)
         limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
@@ -93,7 +93,7 @@ class Offload(CardCalls):
 
         Args:
             handlers: attached handlers of the program.
-            name: the variable's name in C; it is not `static`.
+            name: the variable's name in C; the variable must not be `static`.
 
         Raises:
             InputError: there are no such handlers, or their program has no such variable.
@@ -105,14 +105,14 @@ class Offload(CardCalls):
         """Free HPU memory (`PtlHPUFreeMem`).
 
         Raises:
-            InputError: it was freed before, or attached handlers have it as their state.
+            InputError: the memory was freed before, or attached handlers have it as their state.
         """
         self._handlers.hpu_free(self._allocated(memory).number)
 
     def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
         """Post a write of HPU memory, which handlers may have as their state.
 
-        The bytes are there one crossing of the bus later, before the effects of later operations.
+        The bytes arrive one crossing of the bus later, before the effects of later operations.
 
         Raises:
             InputError: the memory was freed, or is too short.
@@ -124,7 +124,9 @@ class Offload(CardCalls):
     def hpu_read(
         self, memory: HpuMemory, length_bytes: int | None = None, *, offset_bytes: int = 0
     ) -> Awaitable[bytes]:
-        """Read HPU memory: its bytes when the request has crossed the bus. Takes another crossing and a look.
+        """Read HPU memory as it is when the request has crossed the bus.
+
+        The answer takes another crossing of the bus, and a look of the host.
 
         Args:
             memory: memory from `hpu_alloc`.
@@ -151,7 +153,8 @@ class Offload(CardCalls):
 
         Args:
             handlers: the program, which is compiled here for this card.
-            state: the target of `state` in HPU memory: its own initial bytes, or memory that others may share.
+            state: the handlers' `state`: initial bytes of HPU memory of their own, or HPU memory that other handlers
+                may share.
             memory: the second host memory region, which only handlers use.
             application: the application of the handlers; by default that of the state.
 
@@ -184,7 +187,7 @@ class Offload(CardCalls):
         """Detach handlers from the card, and free the memory that only they use.
 
         Raises:
-            InputError: there are none of this number, or a match entry uses them.
+            InputError: there are no handlers of this number, or a match entry uses them.
         """
         self._handlers.detach(handlers)
 

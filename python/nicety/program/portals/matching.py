@@ -21,7 +21,7 @@ ListName = Literal["priority", "overflow"]
 
 
 StatusRegister = Literal["drop_count", "permission_violations", "operation_violations"]
-"""Counters of dropped messages: of all, of those from a user without permission, and of those with an operation that
+"""Counters of dropped messages: all messages, those from a user without permission, and those with an operation that
 the entry does not allow.
 """
 
@@ -72,10 +72,10 @@ class Matching(CardCalls):
         return self._portals.ct_get(ct)[1]
 
     def ct_wait(self, ct: int, threshold: int) -> Awaitable[int]:
-        """Wait until a counter has reached a threshold; return its successes (`PtlCTWait`).
+        """Wait until a counter has reached a threshold; return the counter's successes (`PtlCTWait`).
 
         Raises:
-            RunError: operations that it counts have failed.
+            RunError: operations that the counter counts have failed.
         """
         return self._portals.ct_wait(ct, threshold)
 
@@ -105,7 +105,7 @@ class Matching(CardCalls):
         return self._portals.ct_inc(ct, success, failure, None)
 
     def ct_set(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
-        """Post a new value of a counter (`PtlCTSet`). The host sees it as late as an increment."""
+        """Post a new value of a counter (`PtlCTSet`). The host sees the value as late as it sees an increment."""
         return self._portals.ct_set(ct, success, failure, None)
 
     def triggered_ct_inc(
@@ -172,12 +172,12 @@ class Matching(CardCalls):
         return self._portals.eq_poll(queues, timeout_ns, Event)
 
     def pt_alloc(self, *, pt: int | None = None, eq: int | None = None, options: Iterable[str] = ()) -> int:
-        """Allocate a portal table entry, this one or any (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
+        """Allocate portal table entry `pt`, by default any (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
 
         With the option `flowctrl`, a message that finds a resource exhausted disables the entry. The resource is room
-        in the queue for its events, a match entry for it, an unexpected header, or a resource of the card. Its sender
-        and later senders get `PTL_NI_PT_DISABLED`, and this host gets one `PTL_EVENT_PT_DISABLED`. No accepted message
-        is lost.
+        in the queue for its events, a match entry for it, an unexpected header, or a resource of the card. The
+        message's sender and later senders get `PTL_NI_PT_DISABLED`, and this host gets one `PTL_EVENT_PT_DISABLED`. No
+        accepted message is lost.
         """
         if pt == 0 and not isinstance(pt, bool):
             raise InputError("pt_alloc: entry 0 belongs to send and recv; name another, or leave pt out for any")
@@ -196,7 +196,7 @@ class Matching(CardCalls):
         return self._portals.pt_enable(pt)
 
     def pt_disable(self, pt: int) -> Awaitable[None]:
-        """Disable a portal table entry, which then drops messages; returns when that is done (`PtlPTDisable`)."""
+        """Disable a portal table entry, which then drops messages; returns when it is disabled (`PtlPTDisable`)."""
         return self._portals.pt_disable(pt)
 
     def md_bind(
@@ -268,13 +268,13 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         wait: bool = True,
     ) -> Awaitable[Any]:
-        """Append a match entry (`PtlMEAppend`), with `wait` until the card has done so, and return its handle.
+        """Append a match entry (`PtlMEAppend`) and return its handle; with `wait`, when the card has appended it.
 
         Args:
             buffer: the memory for put messages, or the source of get messages.
             pt: the portal table entry.
             match_bits: the bits required in a message.
-            ignore_bits: the ignored bits.
+            ignore_bits: the bits that are not compared.
             source: the rank of matching messages; any rank by default.
             uid: the user of matching messages (`uids` of `Cluster`); any by default. A matching message of another user
                 is dropped, and its acknowledgement has `PTL_NI_PERM_VIOLATION`.
@@ -283,9 +283,9 @@ class Matching(CardCalls):
             list: `priority`, or `overflow`, which takes messages that no priority entry takes, and remembers their
                 headers.
             min_free: with `manage_local`, unlink when fewer bytes than this are left.
-            ct: the counter that counts its messages.
-            handlers: attached handlers that run for its messages.
-            user_ptr: a word that its events return.
+            ct: the counter that counts the entry's messages.
+            handlers: attached handlers that run for the entry's messages.
+            user_ptr: a word that the entry's events return.
             wait: whether to wait for the card.
         """
         asked = arguments.me_append(
@@ -346,7 +346,7 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         delete: bool = False,
     ) -> Awaitable[None]:
-        """Search the unexpected headers for those of such a list entry (`PtlLESearch`); see `me_search`."""
+        """Search the unexpected headers for messages to such a list entry (`PtlLESearch`); see `me_search`."""
         asked = arguments.me_search(
             pt=pt,
             ct=ct,
@@ -362,7 +362,7 @@ class Matching(CardCalls):
         """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
 
         Raises:
-            RunError: messages or unexpected headers refer to it (`PTL_IN_USE`), or it is unlinked already.
+            RunError: messages or unexpected headers refer to the entry (`PTL_IN_USE`), or it is unlinked already.
         """
         return self._portals.me_unlink(me)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LISTED = 8
-"""Maximum number in a text; a report has all."""
+"""Maximum number of refusals in a text; a report has all."""
 
 
 def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:

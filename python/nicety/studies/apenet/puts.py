@@ -30,16 +30,16 @@ _MI = 1 << 20
 _LARGE = 4 * _MI
 """The longest message of the paper's curves."""
 _KEEPS = 0.95
-"""A bandwidth of at least this share of the best one so far has not fallen."""
+"""A bandwidth has not fallen if it is at least this share of the best bandwidth of shorter messages."""
 _SAME = 0.99
 """Bandwidths that differ by less are equal: phases of parallel engines make such a difference."""
 _GPU_KEEPS = 0.99
-"""The same with GPU pages: a miss is one of sixteen packets, so bandwidth falls only slightly."""
+"""`_KEEPS` for GPU pages: one packet of sixteen misses, so bandwidth falls only slightly."""
 _FLAT = 1.1
 """Maximum ratio of the longest to the shortest small-message latency if latency is called flat."""
 _SMALL = (8, 64, 128, 256)
 _PAGE_SET_UP = "297 ns"
-"""The set-up that leaves the peak of reading at 4.8 GB/s if each page read has a completion: half of `dma.setup`."""
+"""Half of `dma.setup`: with this set-up the peak of reading stays 4.8 GB/s if each page read has a completion."""
 _COMPLETIONS = {
     "of each received packet, of each sent message": (),
     "of each message": ("events.received=message",),
@@ -48,7 +48,7 @@ _COMPLETIONS = {
     "that, the set-up calibrated for it": ("events.sent=packet", f"dma.setup={_PAGE_SET_UP}"),
     "that, sent ones by a receive engine": ("events.sent=packet", "events.writer=receive"),
 }
-"""Changes of completions. The first is the card."""
+"""Changes of the completions that the card writes. The first is the card without a change."""
 _WINDOW = "nicety bench bandwidth --nic apenet-v5 --sizes 1Mi --iterations 1 --window 8"
 _WAYS = {"two nodes": "", "flushed": "--flush-receive", "loop-back": "--loopback", "physical": "--addressing physical"}
 _MEMORIES = ("host", "gpu")
@@ -97,7 +97,7 @@ _OPTICAL, _COPPER = 2.36e-14, 1.10e-13
 _OPTICAL_GAP = "177 ps/B"
 """Time per byte at 11.3 Gb/s a lane, if the card's link of 200 ps/B has 10.0 Gb/s a lane."""
 _SCALE = 1e7
-"""The paper's rates are one packet in hundreds of millions, so they are raised."""
+"""The factor by which the paper's error rates, one packet in hundreds of millions, are raised."""
 
 
 def _streams(options: Options, changes: dict[str, Any], topology: str, receivers: tuple[int, ...]) -> dict[str, float]:

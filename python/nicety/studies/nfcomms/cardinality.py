@@ -38,15 +38,15 @@ def _row(updates: int, contexts: int = 1) -> ContextRow:
 
 
 def one_update() -> tuple[int, int]:
-    """The cycles that one update computes and sleeps on one context: the addition by a second one to the first."""
+    """The cycles for which an update computes and sleeps on one context: the difference of two updates and one."""
     one, two = _row(1), _row(2)
     return two["cycles_computing"] - one["cycles_computing"], two["cycles_asleep"] - one["cycles_asleep"]
 
 
 _ADDRESSES = 100_000
 _CAPTURES = {True: (8, 0.41, 1.66), False: (32, 0.69, 1.33)}
-"""By `Options.quick`: the number of captures, and the limits of the ratio of their rms error to the expected one. It is
-outside in 1 of 100 cases by the chi-squared distribution.
+"""By `Options.quick`: the number of captures, and the limits of the ratio of their rms error to the expected one. By
+the chi-squared distribution, 1 ratio of 100 is outside these limits.
 """
 
 
@@ -118,12 +118,12 @@ def cardinality(options: Options) -> Measured:
 
 
 _CANDIDATES = ("hpu.cycles.switch=0", "hpu.cycles.signal=1", "hpu.cycles.csr=1")
-"""Steps of a change of context, of a wake-up by a signal, and of reading a context's own registers."""
+"""Changes that make one step cheaper: a change of context, a wake-up by a signal, reading a context's own registers."""
 _JUMPS = ("hpu.cycles.branch_taken=1", "hpu.cycles.jump=1", "hpu.cycles.jump_register=1")
 
 
 def _eight_in_all() -> tuple[Tried, ...]:
-    """Eight updates on eight contexts, and where changing over or a jump takes less."""
+    """Eight updates on eight contexts: as the card is, and with cheaper context changes or jumps."""
     changes = ("", "hpu.cycles.switch=0", "hpu.cycles.jump=1")
     return tuple(_ran(_EIGHT, _EIGHT, change, figure="cycles_total") for change in changes)
 

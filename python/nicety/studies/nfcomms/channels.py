@@ -31,7 +31,7 @@ _MESSAGES = 2000
 _SAME = 0.01
 """Latencies that differ by less are equal."""
 _MORE = 0.05
-"""Throughput that is higher by less is not higher, and runs that differ by less do not vary."""
+"""Throughputs that differ by a smaller share count as equal, and so do runs."""
 _PROCESSES = 8
 """Processes of the paper's figure 4, beside one."""
 _LARGEST = 20 << 20

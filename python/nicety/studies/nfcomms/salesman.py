@@ -69,7 +69,7 @@ def salesman(options: Options) -> Measured:
     of_climb_s = (card["climber_cycles_computing"] + card["climber_cycles_asleep"]) / made / _hertz()
 
     def seconds(count: int) -> str:
-        """The card's time for `count` climbs: measured, or of climbers that are all busy to the end."""
+        """The card's time for `count` climbs: measured, or extrapolated for climbers that are all busy to the end."""
         if count == made:
             return fixed(card["card_time_ns"] / 1e9, 3)
         return fixed(count * of_climb_s / min(count, _CLIMBERS), 3)

@@ -26,14 +26,16 @@ _LARGE = 64 << 10
 _CONNECTIONS = 32
 _CPUS = 64
 _SAVES = 0.05
-"""The saved share of a packet's CPU time above which a card saves any: less is an effect of thread phases."""
+"""A card saves CPU time if it saves more than this share of a packet's. Less is an effect of thread phases."""
 _PEAK = 0.98
-"""A bandwidth below this share of the highest one has not reached it."""
+"""A bandwidth reaches the highest one if it is at least this share of it."""
 _CLOCK_GHZ = 1.2
 _LATER, _SOONER = 2000, -2100
-"""Nanoseconds for each packet that the discrete card's driver takes more in experiments, or less, as the paper's."""
+"""Nanoseconds per packet that experiments add to a driver, or take off it, to have the paper's difference of the
+drivers.
+"""
 _LONG_STACK = "stack.receive=2010"
-"""900 instructions more, by which a soft ring takes some 6 us more for a packet."""
+"""A change of the spec by 900 instructions, which makes a soft ring take some 6 us more for a packet."""
 _FIGURES = {
     "cpu_ns_per_packet": (1e-3, "us a packet", 2),
     "bandwidth_bits_per_s": (1e-9, "Gb/s", 2),
@@ -47,7 +49,7 @@ _FIGURES = {
 }
 """Figures of streams: their scale, unit and digits in experiments."""
 _WARM = "100ms"
-"""Before that, timers of 50 ms (delayed acknowledgements and pushes) still affect thread wake-ups."""
+"""The warm-up. During it, timers of 50 ms (delayed acknowledgements and pushes) still affect thread wake-ups."""
 
 _READS = "two registers are read an interrupt; no step for each packet waits for the card; see the study's page"
 _HOST = "the link limits; in the paper something in the host does, which no source at hand names"
@@ -66,7 +68,7 @@ def _stream(
     cpus: int = _CPUS,
     direction: StreamDirection = "receive",
 ) -> StreamRow:
-    """A stream with usual call, connections and CPUs, except for one of them; quick streams are shorter."""
+    """A stream with the default call size, connections and CPUs, except for one of these; quick streams are shorter."""
     given = StreamOptions(
         nics=options.card(role, _CARDS[role]),
         peer=options.card("peer", PEER),
@@ -99,7 +101,7 @@ def _ran(options: Options, role: str, figure: str, *changes: str, points: str = 
 
 @lru_cache(maxsize=1)
 def _driver_takes(nanoseconds: int) -> str:
-    """The change to the discrete card's spec by which its driver takes so much more for each packet."""
+    """The change to the discrete card's spec by which its driver takes `nanoseconds` more for each packet."""
     spec = json.loads(_native.spec_show(DISCRETE, []))
     values = {each["key"]: each["value"] for each in spec["parameters"]}
     own, cycles = int(values["driver.receive"]), int(values["threads.cycles_per_instruction"])
@@ -165,14 +167,14 @@ def _crossings(options: Options) -> tuple[Tried, ...]:
 
 
 def _later(options: Options, figure: str) -> tuple[Tried, ...]:
-    """The discrete card as it is, and with a driver that takes longer for each packet."""
+    """The discrete card as it is, and with a driver that takes 2 us longer for each packet."""
     return tuple(
         each for changes in ((), (_driver_takes(_LATER),)) for each in _ran(options, "discrete", figure, *changes)
     )
 
 
 def _sooner(options: Options, figure: str, points: str = "") -> tuple[Tried, ...]:
-    """The integrated card as it is, and with a driver that takes as much less as the paper's."""
+    """The integrated card as it is, and with a driver that is faster by the paper's difference."""
     return tuple(
         each
         for changes in ((), (_driver_takes(_SOONER),))

@@ -18,13 +18,13 @@ PAPER = read_paper("nicety.studies.pspin")
 _PT, _BITS = 1, 5
 _PACKETS = 32
 _PACKETS_ALONE = 12
-"""The same for packets that are each alone. It is the only number for which one cold run gives both averages of the
-RTL, 6.3 cycles and 33.3 of latency. So these follow from its other numbers, and predict nothing.
+"""The number of packets if each is alone. It is the only number for which one cold run gives both averages of the RTL,
+6.3 cycles and 33.3 of latency. So these averages follow from the RTL's other numbers, and predict nothing.
 """
 _GAP = 20
 """Cycles of 1 ns from packet to packet."""
 _ALONE = 2000
-"""The same for packets that are each alone on the card."""
+"""Cycles from packet to packet if each is alone on the card."""
 _AFTER = 4
 """Cycles of a recorded run after the handler: its second read of the cycle counter, and `hpu.cycles.handler_end`."""
 

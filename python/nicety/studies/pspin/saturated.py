@@ -26,7 +26,7 @@ class _Case:
         size: bytes of a packet.
         commands: commands in flight of the engine, and cycles for which each occupies its place.
         beats: beats of each packet on the limiting channel, per beat of the packet itself.
-        changes: of the card.
+        changes: changes to the card.
         ahead: packets of other cores with beats that may be over before the first feedback.
     """
 

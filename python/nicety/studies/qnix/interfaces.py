@@ -22,7 +22,7 @@ _PAGE = 4096
 _MOST = 2 << 20
 """Maximum size of a message in bytes."""
 _SMALL, _LARGE = 256, 1024
-"""Messages with a difference that shows the rate of programmed I/O."""
+"""Sizes of two messages. The difference of their times gives the rate of programmed I/O."""
 _LINK = 200.0
 """The link's rate in MB/s."""
 _HEADER = 32
@@ -33,7 +33,7 @@ _CHANNEL_NS = 160.0
 """The control program's time to program a channel."""
 _FAST = "link.gap=1000 MB/s"
 _IDLE = ("program.header=0", "program.poll=1")
-"""A control program that does nothing for a packet in line with the link, except for a look of a cycle."""
+"""A control program that makes the link wait for nothing but a look of a cycle."""
 _STABLE = 0.95
 """Share of its final rate that programmed I/O must reach where the chapter calls it stable."""
 _PIO = (128, _SMALL, _LARGE)
@@ -82,7 +82,7 @@ def _stage(row: Row, *names: str) -> float:
 
 
 def _better_up_to(options: Options, other: str = "dma", overrides: tuple[str, ...] = ()) -> int:
-    """The longest message, up to the limit of programmed I/O, that it delivers no later than another mode does."""
+    """The longest message, up to 4 KiB, that programmed I/O delivers no later than another mode does."""
     least, most = 1, 4096
     while least < most:
         size = (least + most + 1) // 2

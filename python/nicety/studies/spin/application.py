@@ -17,9 +17,9 @@ _SIDE = 4
 """Ranks of a row and of a column of the grid, which is a torus."""
 _STEPS = 20
 _COMPUTE_US = 20
-"""Time of a rank's interior in a step, between posting its faces and waiting for them."""
+"""Computing time of a rank's interior in a step, between posting its faces and waiting for them."""
 _FACES = {"4 KiB": 512, "64 KiB": 8192, "512 KiB": 65536}
-"""Doubles of a face."""
+"""Numbers of doubles in a face, by the face's size."""
 _MODES: tuple[MessageMode, ...] = ("host", "card")
 """Places where messages are matched."""
 _COMMUNICATOR = "94853248035456"

@@ -52,7 +52,7 @@ _CHANGES = {
     "all are 2.5 us apart": ((*_FLAT, "switch.latency=0 ns", "link.latency=1250 ns"), "star"),
 }
 _WITH_FREE_RDMA = (_UNCHANGED, "all are 5 switches apart, 450 ns", "all are 2.5 us apart")
-"""Those of them for which the other baseline is measured, too."""
+"""The changes for which RDMA without bus and matching is measured, too."""
 
 
 @lru_cache(maxsize=4)
@@ -180,7 +180,7 @@ def _measure(
     sizes: tuple[int, ...] = _SIZES,
     modes: tuple[str, ...] = MODES,
 ) -> _Times:
-    """Broadcasts with another card, an integrated one with overrides."""
+    """Broadcasts on the integrated card with overrides."""
     report = run_usecase(
         Broadcast(nodes=[_nodes(options)], sizes=sizes),
         nics=[INTEGRATED],
@@ -193,7 +193,7 @@ def _measure(
 
 
 def _experiments(options: Options, other: str) -> tuple[Tried, ...]:
-    """Broadcasts of 8 B in two modes: of the card, and with the network as far as LogGOPSim's default has it."""
+    """Broadcasts of 8 B in two modes: on the card's network, and with the default latency of LogGOPSim."""
     seed = "" if options.seed == 1 else f" --seed {options.seed}"
     flat, topology = _CHANGES["all are 2.5 us apart"]
     far = "".join(f" --set {shlex.quote(each)}" for each in flat) + f" --topology {topology}"

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 DISCRETE, INTEGRATED = "spin-discrete", "spin-integrated"
 CARDS = (DISCRETE, INTEGRATED)
 WITH_F = ("hpu.isa=rv32imafc_zicsr",)
-"""The shipped cards' processors have no floating-point unit; the paper's have one."""
+"""A change that adds a floating-point unit, which the paper's processors have and the shipped cards' lack."""
 OVERLAPPING = ("hpu.pipeline=out-of-order",)
-"""The shipped cards' processors issue in order; the paper's overlap instructions."""
+"""A change that makes processors overlap instructions, as the paper's do and the shipped cards' do not."""
 PACKET, LARGE, LARGEST = 4096, 64 << 10, 1 << 20
 _NEAR_LINE = 0.9
 
