@@ -48,7 +48,7 @@ def test_a_deadlock_of_a_thousand_ranks_is_told_in_a_page() -> None:
     one = "  note: at rank 0, 1 message is there that no recv has taken: one of 8 bytes from rank 1023, tag 0"
     assert lines[10] == one
     assert lines[18] == "  note: 1016 messages at 1016 more ranks that no recv has taken"
-    assert lines[19] == "  note: a recv takes messages of its own source and tag, or of any where it names none"
+    assert lines[19] == "  note: a recv takes messages of its source and tag; without a source or tag, it takes any"
     assert len(lines) == 20
 
 

@@ -168,7 +168,7 @@ def test_waiting_for_a_process_that_never_ends_is_a_deadlock(program: nicety.Pro
         ({"context": 1, "name": "sum"}, "context 1 of microengine 0 runs sleeper; there are 8 contexts on 60"),
         (
             {"context": 0, "contexts": 4},
-            "stays set up for as many contexts as it is while sleeper runs on its context 1",
+            "cannot change its number of contexts while sleeper runs on its context 1",
         ),
     ],
 )
@@ -189,7 +189,7 @@ def test_another_program_takes_an_idle_microengine(program: nicety.Processes, tm
 
     async def main(host: nicety.Host) -> int:
         sleeping = host.channels.start(program, "sleeper", microengine=0, args=(0,))
-        with pytest.raises(nicety.InputError, match="stays set up with the program it has while sleeper runs"):
+        with pytest.raises(nicety.InputError, match="cannot load another program while sleeper runs"):
             host.channels.start(seven, "seven", microengine=0, context=1)
         await host.channels.start(program, "waker", microengine=1, args=(0, 0, 0)).finished()
         await sleeping.finished()

@@ -96,7 +96,7 @@ def test_a_second_wait_for_an_operation_fails_at_once() -> None:
         put = await rdma.put(buffer, to=host.rank, address=buffer.address)
         assert (await rdma.wait(put)).kind == "sent"
         begun = host.now_ps
-        with pytest.raises(nicety.RunError, match=r"has no operation \d+; its end has been told already"):
+        with pytest.raises(nicety.RunError, match=r"has no operation \d+; its completion was reported already"):
             await rdma.wait(put)
         assert host.now_ps == begun
 

@@ -62,9 +62,9 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Refusal::Unregistered => "the bytes are not registered there",
             Refusal::Foreign => "the bytes are registered there by another process",
-            Refusal::NoBuffer => "no streaming buffer was unused there",
+            Refusal::NoBuffer => "all streaming buffers there are in use",
             Refusal::TooLong => "it is longer than the next streaming buffer there",
-            Refusal::Busy => "the card there has as many gets to reply to as it can hold (limits.gets)",
+            Refusal::Busy => "the card there has too many unanswered gets (limits.gets)",
             Refusal::NoProcess => "no process of that number uses RDMA there",
             Refusal::Lost => "a packet of it was lost on the way there",
         })
@@ -223,7 +223,7 @@ impl fmt::Display for ApenetError {
             }
             E::NoOperation { operation, process } => write!(
                 f,
-                "process {process} has no operation {operation}; its end has been told already, or it was never posted"
+                "process {process} has no operation {operation}; its completion was reported already, or it was never posted"
             ),
             E::EventsLost { events, process } => write!(
                 f,

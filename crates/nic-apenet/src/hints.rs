@@ -58,7 +58,10 @@ fn lost(card: &Card) -> Vec<String> {
     });
     let flushed = (counted_here.flushed > 0).then(|| {
         let verb = if counted_here.flushed == 1 { "was" } else { "were" };
-        format!("{} {verb} dropped, as the receive side is flushed", counted(counted_here.flushed, "packet"))
+        format!(
+            "{} {verb} dropped, because the receive side is flushed",
+            counted(counted_here.flushed, "packet")
+        )
     });
     events.into_iter().chain(flushed).collect()
 }

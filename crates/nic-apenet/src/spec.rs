@@ -189,9 +189,9 @@ pub(super) fn read_apenet(reader: &Reader<'_>) -> ApenetSpec {
     let gpu = gpu.has("memory").then(|| read_gpu(&gpu));
     let s = reader.section("driver");
     let driver = DriverSpec {
-        operation: s.time("operation", "the driver's work for a put or get, beside its descriptors"),
-        descriptor: s.time("descriptor", "the driver's work for a descriptor"),
-        event: s.time("event", "to copy an event to the queue of its process"),
+        operation: s.time("operation", "the driver's time for a put or get, apart from its descriptors"),
+        descriptor: s.time("descriptor", "the driver's time for a descriptor"),
+        event: s.time("event", "the driver's time to copy an event to the queue of its process"),
     };
     let ring = read_ring(&reader.section("ring"));
     let s = reader.section("dma");
@@ -203,16 +203,23 @@ pub(super) fn read_apenet(reader: &Reader<'_>) -> ApenetSpec {
     };
     let s = reader.section("tlb");
     let tlb = TlbSpec {
-        entries: s.count("entries", 1..=1 << 20, "pages that the TLB holds, the least recently used replaced")
-            as usize,
+        entries: s.count(
+            "entries",
+            1..=1 << 20,
+            "pages that the TLB holds; it replaces the least recently used page",
+        ) as usize,
         lookup: s.time("lookup", "a lookup in the TLB"),
     };
     let s = reader.section("processor");
     let processor = ProcessorSpec {
         translation: s
             .time("translation", "the embedded processor's time for an address that the TLB does not have"),
-        register: s.time("register", "its time for a registration or deregistration, beside the pages"),
-        page: s.time("page", "its time for each page of one"),
+        register: s.time(
+            "register",
+            "the embedded processor's time for a registration or deregistration, apart from its pages",
+        ),
+        page: s
+            .time("page", "the embedded processor's time for each page of a registration or deregistration"),
     };
     let events = read_events(&reader.section("events"));
     let limits = read_limits(&reader.section("limits"));
@@ -227,17 +234,18 @@ pub(super) fn read_apenet(reader: &Reader<'_>) -> ApenetSpec {
 }
 
 fn read_gpu(s: &Section<'_>) -> GpuSpec {
-    let page = s.size("page", 4096..=1 << 30, "a page of its memory that a card registers");
+    let page = s.size("page", 4096..=1 << 30, "a page of the graphics processor's memory");
     if !page.is_power_of_two() {
         s.refuse("page", "a page is a power of two", "write for example \"64 KiB\"");
     }
     GpuSpec {
         memory: s.size("memory", 1 << 20..=1 << 44, "bytes of the graphics processor's memory"),
         page,
-        read_latency: s.time("read_latency", "what a read takes longer than one of host memory"),
-        read_gap: s.gap("read_gap", "its rate of reads over the bus, peer to peer"),
-        write_latency: s.time("write_latency", "what a write takes longer than one to host memory"),
-        write_gap: s.gap("write_gap", "its rate of writes over the bus, peer to peer"),
+        read_latency: s.time("read_latency", "time by which a read takes longer than a read of host memory"),
+        read_gap: s.gap("read_gap", "time per byte of peer-to-peer reads over the bus"),
+        write_latency: s
+            .time("write_latency", "time by which a write takes longer than a write to host memory"),
+        write_gap: s.gap("write_gap", "time per byte of peer-to-peer writes over the bus"),
     }
 }
 
@@ -245,7 +253,11 @@ fn read_ring(s: &Section<'_>) -> RingSpec {
     RingSpec {
         entries: s.count("entries", 1..=1 << 20, "descriptors of the transmit ring"),
         descriptor: s.size("descriptor", 16..=4096, "a descriptor in the transmit ring"),
-        fetch: s.count("fetch", 1..=4096, "descriptors that the card holds, and fetches at a time"),
+        fetch: s.count(
+            "fetch",
+            1..=4096,
+            "descriptors that the card holds, and the most that it fetches at a time",
+        ),
         doorbell: s.size("doorbell", 1..=64, "a write to a register of the card"),
     }
 }
@@ -253,14 +265,18 @@ fn read_ring(s: &Section<'_>) -> RingSpec {
 fn read_events(s: &Section<'_>) -> EventsSpec {
     EventsSpec {
         entries: s.count("entries", 1..=1 << 24, "events that the card's queue in host memory holds"),
-        bytes: s.size("bytes", 4..=4096, "an event in that queue"),
+        bytes: s.size("bytes", 4..=4096, "an event in the card's queue"),
         user: s.count("user", 1..=1 << 24, "events that the queue of a process holds"),
-        notify: match s.choice("notify", &["poll", "interrupt"], "how programs learn of events") {
+        notify: match s.choice(
+            "notify",
+            &["poll", "interrupt"],
+            "the way in which the driver is notified of events",
+        ) {
             "interrupt" => Notify::Interrupt,
             _ => Notify::Poll,
         },
-        received: read_per(s, "received", "completions that the receive side writes: one each"),
-        sent: read_per(s, "sent", "completions that the transmit side writes: one each"),
+        received: read_per(s, "received", "the unit for which the receive side writes a completion"),
+        sent: read_per(s, "sent", "the unit for which the transmit side writes a completion"),
         writer: match s.choice("writer", &["own", "receive", "bus"], "the engine that writes a completion") {
             "own" => Writer::Own,
             "receive" => Writer::Receive,
@@ -281,7 +297,11 @@ fn read_limits(s: &Section<'_>) -> LimitsSpec {
         regions: s.count("regions", 1..=1 << 20, "registered regions"),
         pages: s.count("pages", 1..=1 << 30, "registered pages"),
         streaming: s.count("streaming", 1..=1 << 20, "unused streaming buffers of a process"),
-        gets: s.count("gets", 1..=1 << 16, "gets without a reply, and gets of others to reply to"),
+        gets: s.count(
+            "gets",
+            1..=1 << 16,
+            "gets of this card without a reply, and gets of other cards that it must answer",
+        ),
         message: s.size("message", 1..=(1 << 32) - 1, "largest message"),
     }
 }

@@ -158,8 +158,8 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     }
 
     /// Whether the network may lose or damage this packet without loss of program data: the packet is sent again, or
-    /// carries none. If another packet is lost, program data is missing even if the run completes, and the run reports
-    /// it as [lost](crate::FailureKind::Lost).
+    /// carries none. If the network loses another packet and the run completes nevertheless, the run reports the
+    /// missing data as [lost](crate::FailureKind::Lost).
     fn makes_up_for(&self, _packet: &Packet) -> bool {
         self.is_reliable()
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// The most lines that a card outputs in a run. Further ones are only counted.
+/// The most lines that a card outputs in a run. Further lines are only counted.
 pub const LINES_KEPT: u64 = 1000;
 
 /// The text that a handler printed by one call.
@@ -116,16 +116,16 @@ impl FailureKind {
     }
 }
 
-/// A failed handler, or several that failed for the same reason; or lost packets.
+/// A failed handler, several handlers that failed for the same reason, or lost packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFailure {
     /// The kind of failure.
     pub kind: FailureKind,
-    /// Time of the first one.
+    /// Simulated time of the first failure.
     pub time: Time,
     /// Node.
     pub node: NodeId,
-    /// Handler processor of the first one; none if the card itself refused a command.
+    /// Handler processor of the first failure. `None` if the card itself refused a command.
     pub hpu: Option<usize>,
     /// Reason, and place in the source.
     pub text: String,

@@ -284,10 +284,10 @@ impl ProcessTable {
                 return Ok(());
             }
             if let Some(context) = (0..loaded.contexts).find(|&context| self.runs(microengine, context)) {
-                let what = if same { "for as many contexts as it is" } else { "with the program it has" };
+                let what = if same { "change its number of contexts" } else { "load another program" };
                 return Err(CardError::Input(format!(
-                    "microengine {microengine} stays set up {what} while {} runs on its context {context}; start \
-                     this on another microengine",
+                    "microengine {microengine} cannot {what} while {} runs on its context {context}; start this process \
+                     on another microengine",
                     self.name(microengine, context)
                 )));
             }

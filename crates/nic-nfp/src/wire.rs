@@ -55,8 +55,9 @@ impl Frame {
         if self.last < LEAST_TYPE { None } else { Some(self.last) }
     }
 
-    /// Returns the payload bytes without padding, of a payload of `bytes` bytes with padding. Only a frame with a
-    /// length tells the padding. `None` if the payload is empty or shorter than the length; a port drops such a frame.
+    /// Returns the length of the payload without padding; `bytes` is its length with padding. The two differ only in a
+    /// frame with a length field. `None` if the payload is empty or shorter than this field says; a port drops such a
+    /// frame.
     pub fn unpadded(&self, bytes: u64) -> Option<u64> {
         let length = if self.ether_type().is_some() { bytes } else { self.last.into() };
         (1..=bytes).contains(&length).then_some(length)

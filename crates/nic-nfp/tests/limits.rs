@@ -208,5 +208,5 @@ fn errors_of_a_spec_are_reported() {
         }
     }
     let error = try_spec(&["hpu.cycles.command=40"]).unwrap_err();
-    assert!(error.contains("it is less than the instruction that asks for it"), "{error}");
+    assert!(error.contains("it is less than the cost of the instruction that calls it"), "{error}");
 }

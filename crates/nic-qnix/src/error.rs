@@ -157,9 +157,7 @@ impl fmt::Display for QnixError {
                 "the buffer lies in {pages} pages, and a Context Region has {limit} descriptors; begin it on a page, or \
                  send it in several messages"
             ),
-            E::Pool { bytes: 0, .. } => {
-                f.write_str("a Buffer Pool of no bytes; write how many it is to have")
-            }
+            E::Pool { bytes: 0, .. } => f.write_str("a Buffer Pool of 0 bytes; register 1 byte at least"),
             E::Pool { bytes, limit } => write!(
                 f,
                 "a Buffer Pool of {bytes} bytes; the largest is {limit}: make it smaller, or raise limits.pool"

@@ -153,7 +153,7 @@ pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
     if fixed + packet + status > memory.size {
         m.refuse(
             "size",
-            &format!("interfaces, packets and the control program take {fixed} B, and nothing is left to buffer a packet"),
+            &format!("interfaces, packets and the control program take {fixed} B, and the rest is too small to buffer a packet"),
             "raise it, or lower limits.vnis",
         );
     }
@@ -163,17 +163,24 @@ pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
 fn read_library(s: &Section<'_>) -> LibrarySpec {
     LibrarySpec {
         command: s.size("command", 4..=4096, "a command in the Command Queue"),
-        context: s.time("context", "beginning to write descriptors; writing them comes to it"),
-        copy: s.gap("copy", "copying between a buffer and the Buffer Pool"),
+        context: s.time("context", "time to begin to write descriptors, in addition to the writes"),
+        copy: s.gap("copy", "time per byte of a copy between a buffer and the Buffer Pool"),
     }
 }
 
 fn read_limits(s: &Section<'_>) -> LimitsSpec {
     LimitsSpec {
-        vnis: s.count("vnis", 1..=4096, "virtual network interfaces: processes at a time") as u32,
-        sends: s.count("sends", 1..=4096, "sends of a process that it has not seen completed") as u32,
-        receives: s.count("receives", 1..=4096, "receives of a process that it has not seen completed")
-            as u32,
+        vnis: s.count("vnis", 1..=4096, "virtual network interfaces, one for each registered process") as u32,
+        sends: s.count(
+            "sends",
+            1..=4096,
+            "sends of a process that are pending until it has seen their completion",
+        ) as u32,
+        receives: s.count(
+            "receives",
+            1..=4096,
+            "receives of a process that are pending until it has seen their completion",
+        ) as u32,
         message: s.size("message", 1..=1 << 30, "largest message"),
         pool: s.size("pool", 1..=1 << 30, "largest Buffer Pool"),
     }
@@ -183,10 +190,10 @@ fn read_memory(s: &Section<'_>) -> MemorySpec {
     MemorySpec {
         size: s.size("size", 1 << 16..=1 << 40, "the card's memory"),
         program: s.size("program", 0..=1 << 30, "the control program and its own state"),
-        interface: s.size("interface", 0..=1 << 30, "an interface beside its Context Regions"),
+        interface: s.size("interface", 0..=1 << 30, "an interface without its Context Regions"),
         descriptor: s.size("descriptor", 4..=4096, "the descriptor of a page in a Context Region"),
-        status: s.size("status", 0..=4096, "status of a packet that is buffered"),
-        staging: s.count("staging", 1..=1 << 16, "packets staged on their way out") as u32,
+        status: s.size("status", 0..=4096, "the status of a buffered packet"),
+        staging: s.count("staging", 1..=1 << 16, "packets staged in the transmit path") as u32,
     }
 }
 
@@ -195,10 +202,10 @@ fn read_program(s: &Section<'_>) -> ProgramSpec {
     ProgramSpec {
         clock: s.frequency("clock", "clock of the card's processor"),
         // A loop that never ends must take time.
-        poll: s.count("poll", 1..=1_000_000, "cycles to look whether a source has something to do"),
+        poll: s.count("poll", 1..=1_000_000, "cycles to poll a source of work"),
         command: cycles("command", "cycles to take a command"),
         header: cycles("header", "cycles to build a packet's header and hand the packet to the link"),
-        receive: cycles("receive", "cycles to look at a packet that came"),
+        receive: cycles("receive", "cycles to examine a received packet"),
         compare: cycles("compare", "cycles to compare a message with one receive"),
         transfer: cycles("transfer", "cycles to program a DMA channel"),
     }

@@ -163,7 +163,7 @@ fn a_process_touches_nothing_of_another() {
 fn specs_that_cannot_be_are_refused() {
     for (text, expected) in [
         ("pio.limit=16 KiB", ["8192 B", "one Context Region"]),
-        ("memory.size=32 MiB", ["nothing is left to buffer a packet", "limits.vnis"]),
+        ("memory.size=32 MiB", ["too small to buffer a packet", "limits.vnis"]),
         ("program.poll=0", ["program.poll", "1"]),
         ("dma.channels=0", ["dma.channels", "1"]),
         ("kernel.page=5 KiB", ["a page is a power of two", "4 KiB"]),

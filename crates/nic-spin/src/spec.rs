@@ -73,14 +73,14 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         link.header += transport.header;
     }
     let s = reader.section("send");
-    let send_gap = s.time("gap", "between the starts of messages: g");
-    let send_queue = s.count("queue", 1..=1 << 20, "messages that handlers may have waiting to be sent");
+    let send_gap = s.time("gap", "the least time between the starts of two messages: g");
+    let send_queue = s.count("queue", 1..=1 << 20, "messages of handlers that may wait to be sent");
     let s = reader.section("packet");
     let packet_payload = s.size("payload", 8..=65_536, "most payload that a packet carries");
     let s = reader.section("match");
-    let match_first = s.time("first", "matching a header packet: a search of the lists");
-    let match_further = s.time("further", "matching each further packet of a message");
-    let match_command = s.time("command", "serving a host's command");
+    let match_first = s.time("first", "time to match a header packet, by a search of the lists");
+    let match_further = s.time("further", "time to match each further packet of a message");
+    let match_command = s.time("command", "time to serve a command of the host");
     let s = reader.section("limits");
     let limit = |key, doc| s.count(key, 1..=1 << 24, doc) as u32;
     let limits = Limits {
@@ -92,16 +92,19 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         portal_table: limit("portal_table", "portal table entries"),
         triggered: limit("triggered", "triggered operations that wait"),
         unexpected_headers: limit("unexpected_headers", "unexpected headers"),
-        operations: limit("operations", "operations of the host and of handlers that have not ended"),
+        operations: limit("operations", "unfinished operations of the host and of handlers"),
         atomic_bytes: s.size("atomic", 8..=1 << 20, "most bytes of an atomic"),
         fetch_atomic_bytes: s.size("fetch_atomic", 8..=1 << 20, "most bytes of a fetch-and-atomic or swap"),
         features: Features::all(),
         ..Limits::default()
     };
-    let replies = limit("replies", "gets, fetch-and-atomics and swaps that wait for their reply to be sent");
+    let replies =
+        limit("replies", "arrived gets, fetch-and-atomics and swaps with a reply that is not yet sent");
     let s = reader.section("atomic");
-    let atomic =
-        s.time("compute", "computing an atomic operation, between reading host memory and writing it");
+    let atomic = s.time(
+        "compute",
+        "time to compute an atomic operation, between the read and the write of host memory",
+    );
     let messages = read_messages(reader);
     let hpu = Arc::new(read_hpu(reader));
     if let Some(packets) = &hpu.packets {
@@ -132,11 +135,15 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
 
 fn read_messages(reader: &Reader<'_>) -> MessagesSpec {
     let s = reader.section("messages");
-    let eager =
-        s.size_or("eager", 0..=1 << 30, "2 KiB", "the longest message that is buffered until it is received");
+    let eager = s.size_or(
+        "eager",
+        0..=1 << 30,
+        "2 KiB",
+        "the longest eager message, which waits for its receive in a buffer of the receiver",
+    );
     let buffers =
-        s.count_or("buffers", 1..=4096, 32, "buffers for messages that come before their receives") as u32;
-    let buffer = s.size_or("buffer", 64..=1 << 30, "2 MiB", "bytes of each such buffer");
+        s.count_or("buffers", 1..=4096, 32, "buffers for messages that arrive before their receives") as u32;
+    let buffer = s.size_or("buffer", 64..=1 << 30, "2 MiB", "bytes of each buffer for such messages");
     if buffer < eager {
         s.refuse(
             "buffer",

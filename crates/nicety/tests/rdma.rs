@@ -266,7 +266,7 @@ fn a_message_of_send_that_is_refused_fails_the_run() {
     });
     let error = ran.unwrap_err().to_string();
     assert!(
-        error.contains("rank 0: send refused: no streaming buffer, by rank 1; no program has heard of it"),
+        error.contains("rank 0: send refused: no streaming buffer, by rank 1; no call has reported it"),
         "{error}"
     );
 }
@@ -386,8 +386,8 @@ fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
         Ok(())
     });
     for note in [
-        "at rank 1, 2 messages were refused; the first was a send of 100 bytes of rank 0 for process 0: no streaming \
-         buffer was unused there",
+        "at rank 1, 2 messages were refused; the first was a send of 100 bytes of rank 0 for process 0: all \
+         streaming buffers there are in use",
         "at rank 1, process 0 has events that no call takes: 2 rejected",
         "at rank 1, process 0 waits for an event and has registered nothing: a put to it is refused",
         "at rank 0, process 0 has events that no call takes: 2 refused",
@@ -465,7 +465,7 @@ fn a_deadlock_says_which_events_were_lost_and_what_was_dropped() {
         Ok(())
     });
     for rank in [0, 1] {
-        let dropped = format!("at rank {rank}, 1 packet was dropped, as the receive side is flushed");
+        let dropped = format!("at rank {rank}, 1 packet was dropped, because the receive side is flushed");
         let no_reply = format!("at rank {rank}, a get of 8 bytes from rank {} has no reply", 1 - rank);
         assert!(text.contains(&dropped) && text.contains(&no_reply), "{text}");
     }

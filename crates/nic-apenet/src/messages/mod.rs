@@ -165,7 +165,7 @@ impl Messenger {
         Some(RefusedCommand {
             command: "send",
             code,
-            place: format!("{place}; no program has heard of it"),
+            place: format!("{place}; no call has reported it"),
             times: 1,
         })
     }

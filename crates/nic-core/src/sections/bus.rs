@@ -11,8 +11,12 @@ use nicety_types::Duration;
 pub fn read(reader: &Reader<'_>) -> BusSpec {
     let s = reader.section("bus");
     let latency = s.time("latency", "one crossing between host and card, either way");
-    let read_gap =
-        || s.gap("gap", "per byte on a plain bus, each direction; the others have rates of their own");
+    let read_gap = || {
+        s.gap(
+            "gap",
+            "time per byte on a plain bus, in each direction; other kinds of bus have rates of their own",
+        )
+    };
     // Required only for the plain bus.
     let early = (s.has("gap") || !s.has("kind")).then(read_gap);
     let written = s.has("kind");
@@ -20,7 +24,7 @@ pub fn read(reader: &Reader<'_>) -> BusSpec {
         "kind",
         &["plain", "pcie", "pci"],
         "plain",
-        "latency and gap, PCI Express TLPs, or PCI transactions",
+        "the model of the bus: latency and gap, PCI Express TLPs, or PCI transactions",
     );
     let (e, p) = (reader.section("bus.pcie"), reader.section("bus.pci"));
     let pcie = read_where(&e, &KEYS, kind == "pcie", written, "PCI Express", || read_pcie(&e, latency));
@@ -65,12 +69,27 @@ fn read_pci(s: &Section<'_>, latency: Duration) -> PciSpec {
     let spec = PciSpec {
         clock: s.frequency_or("clock", "66.666667 MHz", "the bus's clock"),
         width: if bits == 32 { 4 } else { 8 },
-        wait: s.count_or("wait", 0..=1024, 12, "clocks of a transaction without an address or data"),
-        arbitration: s.count_or("arbitration", 0..=1024, 2, "clocks until a transaction on an idle bus"),
+        wait: s.count_or(
+            "wait",
+            0..=1024,
+            12,
+            "clocks of a transaction in which neither address nor data moves",
+        ),
+        arbitration: s.count_or(
+            "arbitration",
+            0..=1024,
+            2,
+            "clocks of arbitration before a transaction on an idle bus",
+        ),
         combine: s.size_or("combine", 4..=4096, "32 B", "a write-combining buffer of the host"),
         burst: s.size_or("burst", 4..=4096, "128 B", "the longest burst of the card"),
         latency,
-        command: s.size_or("command", 0..=4096, "64 B", "what the host pushes in front of any payload"),
+        command: s.size_or(
+            "command",
+            0..=4096,
+            "64 B",
+            "bytes of a command that the host pushes, in front of any payload",
+        ),
         event: s.size_or("event", 4..=4096, "64 B", "an event that the card writes to the host"),
         counter: s.size_or("counter", 4..=4096, "16 B", "a counter that the card writes to the host"),
     };
@@ -135,7 +154,7 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
     spec.latency_to_card = s.time_or("latency_to_card", &crossing, "one crossing from host to card");
     spec.latency_to_host = s.time_or("latency_to_host", &crossing, "one crossing from card to host");
     let shortest = spec.latency_to_card.min(spec.latency_to_host).min(Duration::from_ns(50));
-    let doc = "the part of a crossing after which a TLP is in the far end's buffer";
+    let doc = "the first part of a crossing, up to the arrival of a TLP in the far end's buffer";
     spec.port_latency = s.time_or("port_latency", &ps(shortest), doc);
     let doc = "from a read request at the host to its first completion, beside the crossings";
     spec.read_latency = s.time_or("read_latency", "0 ns", doc);
@@ -156,7 +175,12 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
         data: data("completion_data", 0, "credits of 16 B for their payload; 0 is no limit"),
     };
 
-    spec.command = s.size_or("command", 0..=4096, "64 B", "what the host pushes in front of any payload");
+    spec.command = s.size_or(
+        "command",
+        0..=4096,
+        "64 B",
+        "bytes of a command that the host pushes, in front of any payload",
+    );
     let most = format!("{} B", 1_u64 << spec.mps.ilog2());
     spec.push_payload =
         s.size_or("push_payload", 4..=4096, &most, "most payload of a TLP that the host pushes");

@@ -26,12 +26,16 @@ pub fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
     }
     KernelSpec {
         call: s.time("call", "a system call that does nothing: into the kernel and out of it"),
-        pin: s.time("pin", "locking and translating pages, the part for all of them together"),
-        pin_page: s.time("pin_page", "locking and translating, for each page"),
-        unpin: s.time("unpin", "giving pages free again, the part for all of them together"),
-        unpin_page: s.time("unpin_page", "giving pages free again, for each page"),
-        interrupt: s.time_or("interrupt", "0 ns", "the handler of an interrupt, where the card raises any"),
-        wake: s.time_or("wake", "0 ns", "from waking a thread in a wait queue to the thread running"),
+        pin: s.time("pin", "time to lock and translate pages, apart from the time for each page"),
+        pin_page: s.time("pin_page", "time to lock and translate each page"),
+        unpin: s.time("unpin", "time to unlock pages, apart from the time for each page"),
+        unpin_page: s.time("unpin_page", "time to unlock each page"),
+        interrupt: s.time_or(
+            "interrupt",
+            "0 ns",
+            "time of an interrupt handler, for cards that raise interrupts",
+        ),
+        wake: s.time_or("wake", "0 ns", "time from the wake-up of a thread in a wait queue until it runs"),
         page,
     }
 }
@@ -49,7 +53,7 @@ pub fn read_costs(s: &Section<'_>) -> CycleCosts {
         div: s.count_or("div", 0..=10_000, 20, "div, divu, rem, remu, where the isa has them") as u16,
         load: cost("load", "a load from HPU memory"),
         store: cost("store", "a store to HPU memory"),
-        load_use: cost("load_use", "added where the next instruction uses what a load brings"),
+        load_use: cost("load_use", "added if the next instruction uses the result of a load"),
         branch_not_taken: cost("branch_not_taken", "a branch that falls through"),
         branch_taken: cost("branch_taken", "a branch that is taken"),
         jump: cost("jump", "jal"),
@@ -66,7 +70,10 @@ pub fn read_costs(s: &Section<'_>) -> CycleCosts {
         atomic: cost("atomic", "LR, SC or an AMO in HPU memory"),
         fence: cost("fence", "fence, fence.i"),
         ecall: cost("command", "issuing a command to the card"),
-        misaligned_extra: cost("misaligned_extra", "added to a misaligned access where one is allowed"),
+        misaligned_extra: cost(
+            "misaligned_extra",
+            "added to a misaligned access, if misaligned accesses are allowed",
+        ),
     }
 }
 

@@ -34,16 +34,17 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
     let s = reader.section("link");
     let link = LinkSpec {
         latency: positive_time(&s, "latency", "flight time of a link; at least 1 ps"),
-        gap: s.gap("gap", "per byte on the link: G"),
-        header: s.size("header", 0..=4096, "header and framing bytes a packet has on the link"),
+        gap: s.gap("gap", "time per byte on the link: G"),
+        header: s.size("header", 0..=4096, "header and framing bytes of a packet on the link"),
         buffer,
         channels: 1,
         protocol: read_protocol(&s),
     };
     let s = reader.section("switch");
     let switch = SwitchSpec {
-        latency: s.time("latency", "through a switch, for a packet's head; pair has none"),
-        ports: s.count("ports", 2..=1024, "ports of a switch; pair has none") as u32,
+        latency: s
+            .time("latency", "time of a packet's head through a switch; the topology pair has no switch"),
+        ports: s.count("ports", 2..=1024, "ports of a switch; the topology pair has no switch") as u32,
         buffer: s.count("buffer", 1..=1 << 16, "incoming packets that each port of a switch holds") as u32,
     };
     let router = read_router(&reader.section("router"), &switch);
@@ -53,14 +54,15 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
         _ => Some(RouterSpec { axes, ..router.unwrap_or(RouterSpec::like(&switch)) }),
     };
     let s = reader.section("barrier");
-    let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
+    let barrier =
+        positive_time(&s, "latency", "one-way time to or from the job launcher, which carries out barriers");
     NodeSpec { host, link, ports: 1, switch, router, barrier }
 }
 
 /// Reads the number of ports of a card, 1 by default.
 pub fn read_ports(reader: &Reader<'_>) -> u32 {
     let s = reader.section("link");
-    let doc = "ports of the card, each with such a link; hosts are joined to one of them";
+    let doc = "ports of the card, each with a link of this kind; a network of hosts uses one port";
     if s.has("ports") { s.count("ports", 1..=MOST_PORTS, doc) as u32 } else { 1 }
 }
 
@@ -68,7 +70,11 @@ pub fn read_ports(reader: &Reader<'_>) -> u32 {
 fn read_protocol(s: &Section<'_>) -> LinkProtocol {
     let mut protocol = LinkProtocol::NONE;
     if s.has("stuffing") || s.has("stuffing_every") {
-        protocol.stuffing = s.size("stuffing", 1..=4096, "a control word stuffed into the stream of packets");
+        protocol.stuffing = s.size(
+            "stuffing",
+            1..=4096,
+            "bytes of a control word that the link stuffs into the stream of packets",
+        );
         let doc = "bytes of packets between control words";
         protocol.stuffing_every = s.size("stuffing_every", 1..=1 << 20, doc);
     }
@@ -77,9 +83,11 @@ fn read_protocol(s: &Section<'_>) -> LinkProtocol {
         return protocol;
     }
     let retries =
-        s.count("retries", 0..=1000, "how often the link sends a damaged or lost packet again") as u32;
-    let timeout =
-        s.time("retry_timeout", "from a packet's last byte until it is sent again where no answer comes");
+        s.count("retries", 0..=1000, "number of times that the link resends a damaged or lost packet") as u32;
+    let timeout = s.time(
+        "retry_timeout",
+        "time from a packet's last byte until the link resends it, if no answer arrives",
+    );
     let latency = s.time("latency", "flight time of a link; at least 1 ps");
     if s.has("retry_timeout") && timeout < latency + latency {
         let help = "write a time of at least twice link.latency, for example \"2 us\"";
@@ -95,7 +103,7 @@ fn read_router(s: &Section<'_>, switch: &SwitchSpec) -> Option<RouterSpec> {
         return None;
     }
     let places = |key, doc| s.has(key).then(|| s.count(key, 1..=1 << 16, doc) as u32);
-    let latency = s.has("latency").then(|| s.time("latency", "through a router, for a packet's head"));
+    let latency = s.has("latency").then(|| s.time("latency", "time of a packet's head through a router"));
     let buffer = places("buffer", "packets that each virtual channel of each input holds");
     let buffer = buffer.unwrap_or(switch.buffer);
     let entry = places("entry", "packets of its own card that a router holds");
@@ -103,7 +111,7 @@ fn read_router(s: &Section<'_>, switch: &SwitchSpec) -> Option<RouterSpec> {
         latency: latency.unwrap_or(switch.latency),
         buffer,
         entry: entry.unwrap_or(RouterSpec::usual_entry(buffer)),
-        gap: s.has("gap").then(|| s.gap("gap", "per byte between card and router")),
+        gap: s.has("gap").then(|| s.gap("gap", "time per byte between card and router")),
         axes: [Medium::LINK; 3],
     })
 }
@@ -119,15 +127,18 @@ fn read_medium(s: &Section<'_>, link: &LinkSpec) -> Medium {
     Medium {
         latency: s
             .has("latency")
-            .then(|| positive_time(s, "latency", "flight time of this axis' links on a torus")),
-        gap: s.has("gap").then(|| s.gap("gap", "per byte on this axis' links of a torus")),
+            .then(|| positive_time(s, "latency", "flight time of the links of this torus axis")),
+        gap: s.has("gap").then(|| s.gap("gap", "time per byte on the links of this torus axis")),
         bit_errors,
     }
 }
 
 fn read_bit_errors(s: &Section<'_>) -> BitErrorRate {
-    let rate =
-        s.ratio("bit_error_rate", Ratio::ZERO..=Ratio::ONE, "the share of bits on a link with an error");
+    let rate = s.ratio(
+        "bit_error_rate",
+        Ratio::ZERO..=Ratio::ONE,
+        "the fraction of bits on a link that have an error",
+    );
     BitErrorRate::new(rate.numerator(), rate.denominator())
 }
 
@@ -135,11 +146,11 @@ fn read_host(s: &Section<'_>) -> HostSpec {
     HostSpec {
         cores: s.count("cores", 1..=1024, "CPU cores") as usize,
         clock: s.frequency("clock", "clock of the CPU cores"),
-        post: s.time("post", "what posting an operation costs a CPU: o"),
-        notice: s.time("notice", "what noticing an event costs a CPU: o"),
+        post: s.time("post", "CPU time to post an operation: o"),
+        notice: s.time("notice", "CPU time to notice an event: o"),
         memory: s.size("memory", 1 << 20..=1 << 44, "bytes of host memory"),
-        memory_latency: s.time("memory_latency", "what it takes a CPU core to get a line from host memory"),
-        memory_gap: s.gap("memory_gap", "host memory's bandwidth"),
+        memory_latency: s.time("memory_latency", "time until a CPU core has a cache line from host memory"),
+        memory_gap: s.gap("memory_gap", "time per byte of host memory"),
         cache: s.size("cache", 0..=1 << 32, "the cache that all CPU cores share"),
         line: s.size_or("line", 8..=4096, "64 B", "a line of the CPU cores' cache"),
         line_fills: s.count_or("line_fills", 1..=1024, 10, "lines that a CPU core may be fetching at a time"),

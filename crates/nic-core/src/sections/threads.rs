@@ -13,9 +13,9 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
         first: s.size(
             "first_code",
             0..=1 << 24,
-            "the first-level instruction cache of a core; 0 B where fetching instructions takes no time",
+            "the first-level instruction cache of a core; 0 B if instruction fetches take no time",
         ),
-        line: s.size("code_line", 4..=1 << 12, "a line of it"),
+        line: s.size("code_line", 4..=1 << 12, "a line of the first-level instruction cache"),
     });
     let (tlb, code_tlb) = read_tlbs(&s);
     let caches = CachesSpec {
@@ -38,7 +38,7 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
             "cycles_per_instruction",
             1..=64,
             1,
-            "cycles of an instruction alone; in all but one, other hardware threads of the core issue",
+            "cycles of an instruction; it occupies the core's issue for one of them",
         ),
         clock: host.clock,
         caches,
@@ -48,20 +48,20 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
             "walk",
             0..=10_000,
             0,
-            "instructions for each other CPU in use, where a thread leaves its CPU idle and looks for one that waits",
+            "instructions for each other CPU in use, if a thread leaves its CPU idle and looks for a waiting thread",
         ),
         idle_walk: s.count_or(
             "idle_walk",
             0..=10_000,
             0,
-            "the same where the idle CPU looks, before it halts; until then it takes no cross-call",
+            "instructions for each other CPU in use, if the idle CPU looks before it halts; meanwhile it takes no cross-call",
         ),
         wake: instructions("wake", "instructions that wake a thread"),
         cross_call: instructions("cross_call", "instructions that send a cross-call to another CPU"),
-        cross_call_latency: s.time("cross_call_latency", "from a cross-call's sending to its arrival"),
+        cross_call_latency: s.time("cross_call_latency", "time from the sending of a cross-call to its arrival"),
         cross_call_taken: instructions("cross_call_taken", "instructions that take a cross-call"),
         interrupt: instructions("interrupt", "instructions from an interrupt to its handler and back"),
-        quantum: s.time("quantum", "after which a thread gives its CPU to one that waits"),
+        quantum: s.time("quantum", "time after which a thread gives its CPU to a waiting thread"),
     }
 }
 

@@ -92,31 +92,34 @@ impl ChannelSpec {
 pub(super) fn read(reader: &Reader<'_>) -> ChannelSpec {
     let kernel = read_kernel(reader);
     let s = reader.section("library");
-    let library = s.time("call", "what the library does for a call, on a CPU of the host");
+    let library = s.time("call", "CPU time of the library for a call");
     let s = reader.section("driver");
     let driver = DriverSpec {
-        post: s.time("post", "writing a mailbox and ringing the card's doorbell"),
-        indirect: s.time("indirect", "setting up an indirect call, once for each message"),
-        list: s.time("list", "putting a list of six pages together"),
-        retries: s.count("retries", 0..=255, "how often a page list that failed is sent again") as u8,
+        post: s.time("post", "time to write a mailbox and ring the card's doorbell"),
+        indirect: s.time("indirect", "time to set up an indirect call, once for each message"),
+        list: s.time("list", "time to build a list of six pages"),
+        retries: s.count("retries", 0..=255, "number of times that a failed page list is resent") as u8,
     };
     let s = reader.section("managers");
     let cycles = |key, doc| s.count(key, 0..=10_000_000, doc);
     let managers = ManagerSpec {
         read: s.count("read", 1..=128, "managers that serve messages to the card") as u8,
         write: s.count("write", 1..=128, "managers that serve messages to the host") as u8,
-        fetch: cycles("fetch", "cycles to have a mailbox fetched from the host"),
-        ask: cycles("ask", "cycles to ask a process for address and size of an indirect message to the card"),
+        fetch: cycles("fetch", "cycles to start the fetch of a mailbox from the host"),
+        ask: cycles(
+            "ask",
+            "cycles to ask a process for the address and size of an indirect message to the card",
+        ),
         deliver: cycles("deliver", "cycles to move a direct message into a process's transfer registers"),
         collect: cycles(
             "collect",
-            "cycles to move a message out of a process's transfer registers, or address and size of an indirect one",
+            "cycles to move a direct message, or the address and size of an indirect message, out of a process's transfer registers",
         ),
-        push: cycles("push", "cycles to have a mailbox written to the host"),
-        dma: cycles("dma", "cycles to have the DMA of a page begun"),
+        push: cycles("push", "cycles to start the write of a mailbox to the host"),
+        dma: cycles("dma", "cycles to start the DMA of a page"),
     };
     let s = reader.section("dma");
-    let dma_errors = s.ratio("errors", Ratio::ZERO..=Ratio::ONE, "which part of the DMA transfers fails");
+    let dma_errors = s.ratio("errors", Ratio::ZERO..=Ratio::ONE, "the fraction of DMA transfers that fail");
     let s = reader.section("limits");
     let count = |key, doc| s.count(key, 1..=65_535, doc) as u16;
     ChannelSpec {

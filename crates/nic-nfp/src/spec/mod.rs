@@ -97,17 +97,17 @@ impl NfpSpec {
 pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let s = reader.section("hpu.cycles");
     let costs = read_costs(&s);
-    let switch = s.count("switch", 0..=10_000, "from one context to another");
-    let crc32 = s.count("crc32", 1..=10_000, "nfp_crc32, its instruction included");
+    let switch = s.count("switch", 0..=10_000, "a switch from one context to another");
+    let crc32 = s.count("crc32", 1..=10_000, "nfp_crc32, including its instruction");
     let least = u64::from(costs.ecall).max(1);
     if crc32 < least {
         s.refuse(
             "crc32",
-            "it is less than the instruction that asks for it (command)",
+            "it is less than the cost of the instruction that calls it (command)",
             &format!("write {least} or more"),
         );
     }
-    let signal = s.count("signal", 1..=10_000, "from nfp_signal to when the other context sees it");
+    let signal = s.count("signal", 1..=10_000, "from nfp_signal until the other context sees the signal");
     let s = reader.section("hpu");
     let cores = s.count("cores", 1..=1024, "microengines") as usize;
     let island =
@@ -119,7 +119,7 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let misaligned = read_misaligned(&s);
     let local_memory = s.size("local_memory", 64..=1 << 20, "local memory of a microengine") as u32;
     let code = s.size("code", 64..=16 << 20, "code store of a microengine") as u32;
-    let transfer = s.size("transfer", 4..=1024, "bytes that one reference moves at most") as u32;
+    let transfer = s.size("transfer", 4..=1024, "the most bytes that one reference moves") as u32;
     let message_registers =
         s.count("message_registers", 1..=256, "transfer registers of 4 bytes that carry a direct message")
             as u32;
@@ -159,8 +159,8 @@ fn read_memory(s: &Section<'_>, kind: MemoryKind) -> MemorySpec {
     MemorySpec {
         size: s.size("size", 64..=u64::from(most), "bytes of it") as u32,
         read: latency("read", "cycles from a reference to the first bytes"),
-        write: latency("write", "cycles from a reference to its being done"),
-        atomic: latency("atomic", "the same of an atomic reference"),
+        write: latency("write", "cycles from a reference to its completion"),
+        atomic: latency("atomic", "cycles from an atomic reference to its completion"),
         gap: s.count("gap", 1..=10_000, "cycles between the starts of references"),
         width: s.count("width", 1..=4096, "bytes moved in a cycle"),
     }

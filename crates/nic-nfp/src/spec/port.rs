@@ -22,9 +22,9 @@ pub(super) fn read(reader: &Reader<'_>) -> PortSpec {
     let s = reader.section("port");
     PortSpec {
         payload: s.size("payload", 46..=9000, "most payload of a frame"),
-        least: s.size("least", 0..=1500, "what the payload of a shorter frame is filled up to"),
-        queue: s.count("queue", 1..=65_536, "frames that wait to be sent"),
-        send: s.count("send", 0..=10_000_000, "cycles to have a frame sent"),
-        receive: s.count("receive", 0..=10_000_000, "cycles to give a process a frame that has come"),
+        least: s.size("least", 0..=1500, "least payload of a frame; a shorter payload is padded"),
+        queue: s.count("queue", 1..=65_536, "frames that the transmit queue holds"),
+        send: s.count("send", 0..=10_000_000, "cycles to send a frame"),
+        receive: s.count("receive", 0..=10_000_000, "cycles to give a received frame to a process"),
     }
 }

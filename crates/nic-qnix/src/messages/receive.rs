@@ -55,7 +55,7 @@ impl Messenger {
             }
             None => {
                 return Err(CardError::Failed(format!(
-                    "rank {} sent the library of messages what is none of its messages",
+                    "rank {} sent a message that is not from a library of send and recv",
                     done.peer.node.0
                 )));
             }

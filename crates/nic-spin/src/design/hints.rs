@@ -71,7 +71,8 @@ fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
         );
     }
     if !found.is_empty() {
-        text += "\n  note: a recv takes messages of its own source and tag, or of any where it names none";
+        text +=
+            "\n  note: a recv takes messages of its source and tag; without a source or tag, it takes any";
     }
     text
 }
@@ -115,8 +116,8 @@ fn handled(cards: &[(u32, Rc<Card>)]) -> String {
         .take(LISTED)
         .map(|(rank, runs, packets)| {
             format!(
-                "\n  note: {} ran on the card of rank {rank}, which sent {} in all; if they were to answer, was it to \
-                 the right rank, match bits and offset; if they were to count, did they count often enough?",
+                "\n  note: {} ran on the card of rank {rank}, which sent {} in all; \
+                 check the rank, match bits and offset of their puts, and how often they count",
                 counted(*runs, "handler"),
                 counted(*packets, "packet"),
             )

@@ -132,8 +132,8 @@ impl fmt::Display for CallError {
             ),
             CallError::NotTaken { to, tag, bytes, fail: FailType::Dropped | FailType::PtDisabled } => write!(
                 f,
-                "a message of {bytes} bytes, tag {tag}, was not taken by rank {to}, which has had no room for messages that \
-                 came before their receives"
+                "a message of {bytes} bytes, tag {tag}, was not taken by rank {to}, which had no room for messages that \
+                 arrive before their receives"
             ),
             CallError::NotTaken { to, tag, bytes, fail } => {
                 write!(f, "a message of {bytes} bytes, tag {tag}, was not taken by rank {to}: {fail}")

@@ -280,7 +280,7 @@ impl Wire {
         (path, if failed { FailType::Undeliverable } else { FailType::Ok })
     }
 
-    /// The time to wait for a reply to an acknowledged message before a probe; none without reliable transport.
+    /// The time to wait for a reply to an acknowledged message before a probe. `None` without reliable transport.
     pub fn patience(&self) -> Option<Duration> {
         self.reliable.as_ref().map(|reliable| reliable.spec.patience())
     }
