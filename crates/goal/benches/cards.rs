@@ -1,6 +1,6 @@
-//! A training step on modelled cards: an allreduce of 64 MiB of gradients around a ring, on spin-discrete over a fat tree. `cargo bench -p
-//! nicety-goal --bench cards -- RANKS` prints CPU time, packets per second and memory; the default is 128 ranks. The parts that a rank
-//! passes on have the size for 1024 ranks.
+//! A training step on modelled cards: an allreduce of 64 MiB of gradients around a ring, on spin-discrete over a fat tree. `cargo
+//! bench -p nicety-goal --bench cards -- RANKS` prints CPU time, packets per second and memory; the default is 128 ranks. Each
+//! part that a rank passes on has the size of a part on 1024 ranks.
 
 use cpu_time::ThreadTime;
 use nicety::{ClusterConfig, Error, cards as specs};
@@ -8,7 +8,7 @@ use nicety_goal::cards;
 use nicety_goal::generate::{Pattern, Shape, generate};
 use std::sync::Arc;
 
-/// Bytes that a rank passes on in each step: 64 MiB over 1024 ranks.
+/// Bytes that a rank passes on in each step: 64 MiB divided by 1024 ranks.
 const PART: u64 = 64 << 10;
 /// Bytes of a packet of the card.
 const PACKET: u64 = 4 << 10;

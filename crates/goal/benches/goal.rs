@@ -1,8 +1,9 @@
-//! Operations per second of CPU time, for reading text and binary and for runs on a LogGOPS network; and memory per operation. Prints `name
-//! value  unit` lines.
+//! Measures operations per second of CPU time, and memory per operation. It reads text and binary files, and runs schedules on a
+//! LogGOPS network. It prints lines of the form `name  value  unit`.
 //!
-//! The baseline of runs is the simulator of the literature, in forty lines. It has a heap of all events. An event that finds its CPU busy returns to the heap, and messages search a list for their receives. Its times are compared with those by LogGOPSim's rules. Figures are
-//! medians of interleaved runs.
+//! Runs are compared with a baseline: a simulator of forty lines, as the literature describes it. The baseline keeps all events
+//! in one heap. If an event finds its CPU busy, it returns to the heap. A message searches a list for its receive. The baseline's
+//! simulated times must equal those of LogGOPSim's rules. Figures are medians of interleaved runs.
 
 use cpu_time::ThreadTime;
 use nicety_goal::generate::{Pattern, Shape, generate};
@@ -13,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 const ROUNDS: usize = 5;
-/// L, o, g in ns, G in ns per byte.
+/// The parameters L, o and g in nanoseconds, and G in nanoseconds per byte.
 const NET: [u64; 4] = [2500, 1500, 1000, 6];
 
 fn parameters() -> Parameters {
@@ -27,10 +28,10 @@ fn parameters() -> Parameters {
     }
 }
 
-/// Time, sequence, host, operation, and for a message its sender.
+/// Time, sequence number, host, operation, and for a message the sender.
 type Event = Reverse<(u64, u64, u32, u32, Option<u32>)>;
 
-/// Returns the finish time of each host, for short messages with one CPU and interface per host.
+/// Returns the finish time of each host. All messages are short, and each host has one CPU and one interface.
 fn simple(schedule: &Schedule) -> Vec<u64> {
     let [latency, o, g, per_byte] = NET;
     let hosts = schedule.ranks() as usize;
@@ -133,7 +134,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Returns the result of `act`, and operations per second.
+/// Returns the result of `act`, and the operations per second of CPU time.
 fn timed<R>(operations: usize, act: impl FnOnce() -> R) -> (R, f64) {
     let start = ThreadTime::now();
     let made = act();
@@ -190,7 +191,7 @@ fn main() {
     let schedule = binary::read(&packed[..], &mut |_| true).expect("as it was written");
     loggops::run(&schedule, &parameters(), Rules::Own, &mut |_| true).expect("it finishes");
     if let (Some(before), Some(after)) = (before, peak_bytes()) {
-        // A lower bound: memory that was held before and not returned is missing.
+        // This is a lower bound: memory that the process already held and reused is missing.
         println!(
             "dissemination_memory  {:.0}  bytes/operation",
             (after - before).max(0.0) / operations as f64

@@ -1,6 +1,8 @@
-//! Wall time of runs in one thread and in two, interleaved, without reading. One is dissemination of 65536 ranks by LogGOPS, the other a
-//! permutation of 1024 hosts with cards over a fat tree. Prints `name  value  unit` lines; ratios are of medians. `cargo bench -p
-//! nicety-goal --bench threads -- ROUNDS`; the default is three rounds. A machine with fewer than two idle cores measures its load.
+//! Measures the wall time of runs in one thread and in two threads, without the time to read schedules. Runs with one and two
+//! threads alternate. One schedule is a dissemination of 65536 ranks by LogGOPS. The other is a permutation of 1024 hosts with
+//! cards over a fat tree. It prints lines of the form `name  value  unit`. Ratios are those of the medians. `cargo bench -p
+//! nicety-goal --bench threads -- ROUNDS`; the default is three rounds. On a machine with fewer than two idle cores, the results
+//! depend on other load.
 
 use nicety::{ClusterConfig, Error, cards as specs};
 use nicety_goal::generate::{Pattern, Shape, generate};
@@ -10,7 +12,7 @@ use nicety_types::{Duration, Gap};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Hosts of the permutation, messages that each sends in sequence, and their bytes.
+/// Numbers of the permutation: hosts, messages that each host sends in sequence, and bytes of a message.
 const HOSTS: u32 = 1024;
 const MESSAGES: u32 = 20;
 const BYTES: u64 = 64 << 10;
@@ -52,7 +54,7 @@ fn permutation() -> Schedule {
     let to = |rank: u32| rank.reverse_bits() >> (u32::BITS - HOSTS.ilog2());
     let mut builder = Builder::new();
     for rank in 0..HOSTS {
-        // Reversed twice, a rank is itself, so a rank's source is its destination.
+        // Reversing the bits twice gives the same rank. So the source of a rank is also its destination.
         for kind in [Kind::Recv, Kind::Send] {
             (0..MESSAGES).for_each(|tag| {
                 builder.push(Op::new(kind, BYTES, to(rank), tag));

@@ -1,18 +1,18 @@
-//! Operations that wait for each other.
+//! Finds operations that depend on each other in a cycle.
 
 use crate::schedule::{Rank, Schedule};
 
-/// A cycle of operations of a rank: each waits for the next, and the last for the first.
+/// A cycle of operations of a rank. Each operation depends on the next one, and the last on the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
     /// The rank.
     pub rank: u32,
-    /// Their numbers.
+    /// The numbers of the operations.
     pub ops: Vec<u32>,
 }
 
 impl Cycle {
-    /// Returns the cycle in words.
+    /// Describes the cycle for an error.
     pub fn describe(&self, schedule: &Schedule) -> String {
         const MOST: usize = 6;
         let ops = schedule.rank(self.rank).ops;
@@ -28,7 +28,7 @@ impl Cycle {
     }
 }
 
-/// Returns an operation for a message: its number, its line if it has one, and its text.
+/// Describes an operation for an error: its number, its line if it has one, and its text.
 pub(crate) fn named(number: u32, op: &crate::schedule::Op) -> String {
     match op.line {
         0 => format!("operation {number} ({op})"),
@@ -36,7 +36,7 @@ pub(crate) fn named(number: u32, op: &crate::schedule::Op) -> String {
     }
 }
 
-/// Returns the first rank's cycle of operations, if any.
+/// Returns a cycle of operations in the first rank that has one; `None` if no rank has a cycle.
 pub fn find_cycle(schedule: &Schedule) -> Option<Cycle> {
     (0..schedule.ranks()).find_map(|rank| {
         let ops = cycle_of(schedule.rank(rank))?;
@@ -44,8 +44,8 @@ pub fn find_cycle(schedule: &Schedule) -> Option<Cycle> {
     })
 }
 
-/// Calls `visit` with each operation of a rank, after its dependencies. It skips cycles and the operations behind them, and returns the
-/// unmet dependencies of these.
+/// Calls `visit` with each operation of a rank, after all operations on which it depends. Skips operations in cycles, and
+/// operations that depend on these. Returns for each operation the number of unmet dependencies.
 pub(crate) fn in_order(rank: Rank<'_>, mut visit: impl FnMut(u32)) -> Vec<u32> {
     let mut left: Vec<u32> = rank.ops.iter().map(|op| op.dependencies).collect();
     let mut free: Vec<u32> = (0..rank.ops.len() as u32).filter(|op| left[*op as usize] == 0).collect();
@@ -65,7 +65,7 @@ pub(crate) fn in_order(rank: Rank<'_>, mut visit: impl FnMut(u32)) -> Vec<u32> {
 fn cycle_of(rank: Rank<'_>) -> Option<Vec<u32>> {
     let left = in_order(rank, |_| {});
     let start = left.iter().position(|left| *left > 0)?;
-    // Each operation that is left waits for another one that is left.
+    // Each operation that is left depends on another operation that is left.
     let mut waits_for = vec![u32::MAX; left.len()];
     for first in (0..left.len()).filter(|op| left[*op] > 0) {
         for dependent in rank.dependents(first) {

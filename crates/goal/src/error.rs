@@ -1,18 +1,18 @@
-//! Errors of files: the problem and its place.
+//! Errors in files: the problem, and its place.
 
 use std::fmt;
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a text: line and column, both from 1.
+    /// A place in a text. Lines and columns are counted from 1.
     Text {
         /// The line.
         line: u64,
         /// The column, in bytes.
         column: usize,
     },
-    /// In a binary file: the byte, from 0.
+    /// A place in a binary file: the offset of a byte, from 0.
     Byte(u64),
 }
 
@@ -30,11 +30,11 @@ impl fmt::Display for Place {
 pub struct ReadError {
     /// The place.
     pub place: Place,
-    /// The rank, if the place is in a rank's block.
+    /// The rank, if the place is in the block of a rank.
     pub rank: Option<u32>,
     /// The error.
     pub text: String,
-    /// Whether the caller has asked to stop.
+    /// Whether reading stopped because the caller requested it.
     pub interrupted: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Schedules in files. The first bytes tell the format of a file to read, and the name that of a file to write.
+//! Schedules in files. The format of a file to read follows from its first bytes, and the format of a file to write from its
+//! name.
 
 use crate::error::{Place, ReadError};
 use crate::schedule::Schedule;
@@ -20,7 +21,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format of a name: `.bin` is binary, and `.goal` and `.txt` are text.
+    /// Returns the format that a name stands for: binary for `.bin`, and text for `.goal` and `.txt`.
     pub fn of_name(path: &Path) -> Option<Format> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "bin" => Some(Format::Binary),
@@ -42,16 +43,16 @@ pub(crate) fn unreadable(path: &str, error: &io::Error) -> Error {
     Error::Input(format!("{path}: cannot read it ({})", said(error)))
 }
 
-/// Returns an error of the system without its number.
+/// Returns the text of a system error without its number.
 pub(crate) fn said(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Reads a schedule. `go_on` is called regularly with the bytes read and the bytes of the file.
+/// Reads a schedule. `go_on` is called regularly with the number of bytes read and the length of the file.
 ///
 /// # Errors
-/// The file cannot be read, or is no schedule; `go_on` returned false.
+/// When the file cannot be read or is not a schedule, or `go_on` returned false.
 pub fn read(
     path: &str,
     labels: DuplicateLabels,
@@ -61,9 +62,9 @@ pub fn read(
     let length = file.metadata().map_or(0, |about| about.len());
     let mut head = Vec::new();
     (&mut file).take(8).read_to_end(&mut head).map_err(|error| unreadable(path, &error))?;
-    // A binary file of another byte order has a zero byte, too.
+    // A binary file with another byte order has a zero byte, too.
     let is_binary = head.len() == 8 && head.contains(&0);
-    // A pipe or another source that is no regular file cannot be read twice.
+    // A pipe, or another source that is not a regular file, cannot be read twice.
     let again: Box<dyn Read> = match file.seek(SeekFrom::Start(0)) {
         Ok(_) => Box::new(file),
         Err(_) => Box::new(io::Cursor::new(head).chain(file)),
@@ -118,7 +119,7 @@ impl<R: Read> Read for &Counted<R> {
     }
 }
 
-/// A destination that stops on request.
+/// A destination that fails when the caller requests a stop.
 struct Interruptible<'i, W> {
     to: W,
     interrupt: Option<&'i AtomicBool>,
@@ -137,10 +138,11 @@ impl<W: Write> Write for Interruptible<'_, W> {
     }
 }
 
-/// Writes a schedule to a temporary file beside the file, and renames that when it is complete. Devices and pipes are written directly.
+/// Writes a schedule to a temporary file in the same folder, and renames this file when it is complete. Devices and pipes are
+/// written directly.
 ///
 /// # Errors
-/// The file cannot be written; the caller asked to stop.
+/// When the file cannot be written, or the caller requested a stop.
 pub fn write(
     schedule: &Schedule,
     path: &Path,
@@ -154,7 +156,7 @@ pub fn write(
     };
     let wrong = |error: io::Error| {
         if is_plain {
-            // The temporary file may be missing.
+            // The temporary file may not exist.
             let _ = std::fs::remove_file(&beside);
         }
         match error.kind() {

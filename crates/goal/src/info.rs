@@ -11,38 +11,38 @@ use serde::Serialize;
 pub struct Info {
     /// The file.
     pub file: String,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Operations of all ranks.
+    /// Number of operations, over all ranks.
     pub operations: u64,
-    /// Send operations.
+    /// Number of sends.
     pub sends: u64,
-    /// Receive operations.
+    /// Number of receives.
     pub recvs: u64,
-    /// Calculations.
+    /// Number of calculations.
     pub calcs: u64,
-    /// Bytes sent.
+    /// Bytes of all sends.
     pub bytes: u64,
-    /// Nanoseconds of all calculations, over all CPUs.
+    /// Nanoseconds of all calculations, summed over all CPUs.
     pub calc_ns: u64,
-    /// Dependencies between operations.
+    /// Number of dependencies between operations.
     pub dependencies: u64,
-    /// Operations of the longest dependency chain within a rank.
+    /// Number of operations in the longest chain of dependencies within a rank.
     pub depth: u64,
-    /// The most peers of a rank: other ranks that are source or destination of its messages.
+    /// Maximum number of peers of a rank. A peer is another rank with which it exchanges messages.
     pub degree: u64,
-    /// The most operations of a rank.
+    /// Maximum number of operations of a rank.
     pub rank_operations: u64,
-    /// The most CPUs of a rank.
+    /// Maximum number of CPUs of a rank.
     pub cpus: u32,
-    /// The most network interfaces of a rank.
+    /// Maximum number of network interfaces of a rank.
     pub nics: u32,
 }
 
 impl Info {
     /// Returns the statistics of a schedule. `go_on` is called for each rank; if it returns false, the result is `None`.
     ///
-    /// Operations that wait for each other are in no chain.
+    /// Operations that depend on each other in a cycle are in no chain.
     pub fn of(file: &str, schedule: &Schedule, go_on: &mut dyn FnMut(u32) -> bool) -> Option<Info> {
         let mut info = Info { file: file.to_owned(), ranks: schedule.ranks(), ..Info::default() };
         let mut peers = Vec::new();
@@ -81,7 +81,7 @@ impl Info {
 }
 
 fn depth(rank: Rank<'_>) -> u64 {
-    // For each operation: the longest chain before it.
+    // For each operation, the number of operations in the longest chain before it.
     let mut before = vec![0_u64; rank.ops.len()];
     let mut longest = 0;
     in_order(rank, |op| {

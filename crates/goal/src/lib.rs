@@ -1,14 +1,15 @@
 //! Applications at scale: GOAL schedules, the LogGOPS network, and schedules on modelled cards.
 //!
-//! A schedule has the operations of each rank of an application (send, receive, calculate), and their dependencies. From the bottom up:
+//! A schedule has the operations of each rank of an application (send, receive, calculate), and the dependencies between them.
+//! The modules, from the bottom up:
 //!
-//! - [`Schedule`] in memory, and [`Builder`], which makes one rank by rank;
-//! - [`text`] and [`binary`], the two formats of GOAL, and [`file`](mod@file), which tells them apart;
+//! - [`Schedule`], a schedule in memory, and [`Builder`], which constructs a schedule rank by rank;
+//! - [`text`] and [`binary`], the two formats of GOAL, and [`file`](mod@file), which distinguishes them;
 //! - [`generate`], schedules of communication patterns;
 //! - [`trace`], schedules from traces of MPI programs;
 //! - [`loggops`], a network in which the cost of a message depends only on its size;
 //! - [`cards`], modelled cards that execute every message;
-//! - [`requests`], all of this as commands: JSON in, JSON out.
+//! - [`requests`], the commands on schedules, with requests and reports in JSON.
 
 pub mod binary;
 pub mod cards;
@@ -34,7 +35,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Returns the JSON schemas of all reports and requests by name, each after the schemas that it uses.
+/// Returns the JSON schemas of all reports and requests, with their names. A schema follows the schemas that it uses.
 pub fn schemas() -> Vec<(String, Value)> {
     fn all(generator: SchemaGenerator) -> Vec<(String, Value)> {
         let mut generator = generator;

@@ -1,12 +1,13 @@
-//! Schedules in memory: the operations of each rank and their dependencies, 32 bytes per operation and 4 per dependency.
+//! Schedules in memory: the operations of each rank, and the dependencies between them. An operation takes 32 bytes, and a
+//! dependency 4.
 
 use std::fmt;
 
-/// A wildcard: any source, or any tag.
+/// A wildcard for a source or a tag.
 pub const ANY: u32 = u32::MAX;
-/// The largest number of operations of a rank: their events are counted in 32 bits.
+/// Maximum number of operations of a rank, because their events are counted in 32 bits.
 pub const MOST_OPERATIONS: u32 = 1 << 30;
-/// A flag of a dependent that waits for a start.
+/// A flag of a dependent. It means that the dependent waits for the start of the other operation, not for its end.
 const ON_START: u32 = 1 << 31;
 
 /// The kind of an operation. Operations that become free together start in this order.
@@ -25,28 +26,28 @@ pub enum Kind {
 pub struct Op {
     /// Bytes of a message, or nanoseconds of a calculation.
     pub size: u64,
-    /// The rank at the other end; [`ANY`] for a receive from any.
+    /// The rank at the other end; [`ANY`] for a receive from any rank.
     pub peer: u32,
     /// The message's tag; [`ANY`] matches every tag.
     pub tag: u32,
-    /// The line of its source text, from 1; 0 without a text.
+    /// The line number in the text from which the operation was read, from 1; 0 if there is no text.
     pub line: u32,
-    /// The number of its dependencies.
+    /// The number of operations on which this one depends.
     pub dependencies: u32,
-    /// The index of its first dependent, among those of its rank.
+    /// The index of the operation's first dependent in the list of its rank.
     edges: u32,
     /// The kind.
     pub kind: Kind,
-    /// The CPU that it takes.
+    /// The CPU that the operation takes.
     pub cpu: u8,
     /// The network interface that a message takes.
     pub nic: u8,
-    /// Whether a dependent waits for its start.
+    /// Whether another operation depends on the start of this one.
     has_start: bool,
 }
 
 impl Op {
-    /// Returns an operation on CPU 0 and interface 0 without dependents.
+    /// Returns an operation on CPU 0 and interface 0, on which no operation depends.
     pub fn new(kind: Kind, size: u64, peer: u32, tag: u32) -> Op {
         Op { size, peer, tag, line: 0, dependencies: 0, edges: 0, kind, cpu: 0, nic: 0, has_start: false }
     }
@@ -57,7 +58,7 @@ impl Op {
         Op { cpu, ..self }
     }
 
-    /// Returns whether an operation depends on its start.
+    /// Returns whether another operation depends on the start of this one.
     #[inline]
     pub fn starts_others(&self) -> bool {
         self.has_start
@@ -65,7 +66,7 @@ impl Op {
 }
 
 impl fmt::Display for Op {
-    /// Writes it as in the text format, without a label.
+    /// Writes the operation as in the text format, without a label.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |value: u32| if value == ANY { -1 } else { i64::from(value) };
         match self.kind {
@@ -86,25 +87,25 @@ impl fmt::Display for Op {
     }
 }
 
-/// An operation that waits for another one.
+/// An operation that depends on another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dependent(u32);
 
 impl Dependent {
-    /// Returns the number of the waiting operation in its rank.
+    /// Returns the number of the dependent operation in its rank.
     #[inline]
     pub fn op(self) -> u32 {
         self.0 & !ON_START
     }
 
-    /// Returns whether it waits for the other's start, and not for its end.
+    /// Returns whether the dependent waits for the start of the other operation, not for its end.
     #[inline]
     pub fn on_start(self) -> bool {
         self.0 & ON_START != 0
     }
 }
 
-/// The index of a rank's first operation, and of its first dependent.
+/// For a rank, the index of its first operation and the index of its first dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Beginning {
     op: usize,
@@ -114,7 +115,7 @@ struct Beginning {
 /// The operations of all ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
-    /// For each rank; the last element has the ends of the last rank.
+    /// One element for each rank, and a last element with the ends of the last rank.
     ranks: Vec<Beginning>,
     ops: Vec<Op>,
     edges: Vec<Dependent>,
@@ -123,20 +124,20 @@ pub struct Schedule {
 /// One rank of a schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Rank<'s> {
-    /// Its operations.
+    /// The operations of the rank.
     pub ops: &'s [Op],
     edges: &'s [Dependent],
 }
 
 impl<'s> Rank<'s> {
-    /// Returns the dependents of an operation: those that wait for its end, then those that wait for its start.
+    /// Returns the dependents of an operation: first those that wait for its end, then those that wait for its start.
     #[inline]
     pub fn dependents(&self, op: usize) -> &'s [Dependent] {
         let end = self.ops.get(op + 1).map_or(self.edges.len(), |next| next.edges as usize);
         &self.edges[self.ops[op].edges as usize..end]
     }
 
-    /// Returns the number of dependents of all operations.
+    /// Returns the number of dependencies between the operations of the rank.
     pub fn edges(&self) -> usize {
         self.edges.len()
     }
@@ -177,7 +178,7 @@ impl Schedule {
 #[derive(Debug)]
 pub struct Builder {
     made: Schedule,
-    /// The dependencies of the current rank, in the order of the text: first operation, dependent.
+    /// The dependencies in the current rank, in the order of the text. Each is an operation and its dependent.
     pairs: Vec<(u32, Dependent)>,
     cursor: Vec<u32>,
 }
@@ -200,7 +201,7 @@ impl Builder {
         self.made.ranks.len() - 1
     }
 
-    /// Returns the number of operations so far, of all ranks.
+    /// Returns the number of operations of all ranks so far.
     pub fn total(&self) -> usize {
         self.made.ops.len()
     }
@@ -219,12 +220,12 @@ impl Builder {
         &self.made.ops[self.first().op..]
     }
 
-    /// Returns the line of an operation of the current rank.
+    /// Returns the line number of an operation in the current rank.
     pub(crate) fn line_of(&self, op: u32) -> u32 {
         self.made.ops[self.first().op + op as usize].line
     }
 
-    /// Adds an operation to the current rank, and returns its number, or `None` beyond [`MOST_OPERATIONS`].
+    /// Adds an operation to the current rank. Returns its number, or `None` if the rank already has [`MOST_OPERATIONS`].
     pub fn push(&mut self, op: Op) -> Option<u32> {
         let number = self.ops();
         (number < MOST_OPERATIONS).then(|| {
@@ -233,10 +234,11 @@ impl Builder {
         })
     }
 
-    /// Lets operation `then` of the rank wait for the end of `first`, or for its start. Returns whether there was room for it.
+    /// Lets operation `then` of the current rank depend on the end of operation `first`, or on its start if `on_start`. Returns
+    /// false if the rank has too many dependencies.
     ///
     /// # Panics
-    /// If the rank has no such operation.
+    /// When the rank has no such operation.
     pub fn depend(&mut self, first: u32, then: u32, on_start: bool) -> bool {
         assert!(first < self.ops() && then < self.ops(), "operations of the rank");
         let base = self.first().op;

@@ -1,23 +1,24 @@
-//! Start and end of operations, and the shares of a rank's time.
+//! The start and end of operations, and the division of a rank's time into computation and communication.
 
 use crate::schedule::{Kind, Rank};
 use serde::{Deserialize, Serialize};
 
 const NEVER: u64 = u64::MAX;
 
-/// Start and end of operations by their numbers, in picoseconds. A receive that waited for its message begins when that was sent, since
-/// there was no message before.
+/// The start and the end of each operation by number, in picoseconds. If a receive waited for its message, its start is the time
+/// at which the message was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spans(Vec<(u64, u64)>);
 
-/// The time of a rank, in picoseconds.
+/// The computation and communication times of a rank, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// With a calculation in progress.
+    /// The time with a calculation in progress.
     pub computing: u64,
-    /// With a message in flight from it or to it. A send counts from its start to its end, a receive once its message has been sent.
+    /// The time with a message in flight, from the rank or to it. A send counts from its start to its end. A receive counts from
+    /// the time at which its message was sent.
     pub communicating: u64,
-    /// With both.
+    /// The time with both a calculation and a message.
     pub both: u64,
 }
 
@@ -36,34 +37,35 @@ impl Spans {
         self.0[op].1 = now;
     }
 
-    /// Sets the start of a receive to that of its send, if that is later.
+    /// Sets the start of a receive to the start of its send, if the send started later.
     #[inline]
     pub(crate) fn take(&mut self, receive: usize, send: usize) {
         let (sent, begun) = (self.0[send].0, &mut self.0[receive].0);
         *begun = sent.max(*begun);
     }
 
-    /// Appends the spans of the next ranks.
+    /// Appends the starts and ends of the next ranks' operations.
     pub(crate) fn extend(&mut self, more: &Spans) {
         self.0.extend_from_slice(&more.0);
     }
 
-    /// Returns the start of an operation, if it began.
+    /// Returns the start of an operation; `None` if it did not begin.
     pub fn begun(&self, op: usize) -> Option<u64> {
         Some(self.0[op].0).filter(|time| *time != NEVER)
     }
 
-    /// Returns the end of an operation, if it ended.
+    /// Returns the end of an operation; `None` if it did not end.
     pub fn ended(&self, op: usize) -> Option<u64> {
         Some(self.0[op].1).filter(|time| *time != NEVER)
     }
 
-    /// Returns the latest end, if any.
+    /// Returns the latest end of all operations; `None` if no operation ended.
     pub(crate) fn last_end(&self) -> Option<u64> {
         (0..self.0.len()).filter_map(|op| self.ended(op)).max()
     }
 
-    /// Returns the shares of a rank. Its first operation has the number `first` here, and all have ended.
+    /// Returns the computation and communication times of a rank. The rank's first operation has index `first` here. All its
+    /// operations must have ended.
     pub fn shares(&self, rank: Rank<'_>, first: usize) -> Shares {
         let of = |calculates: bool| {
             let own = rank.ops.iter().zip(&self.0[first..]);
@@ -81,7 +83,7 @@ impl Spans {
     }
 }
 
-/// Sorts spans, and merges those that overlap or touch.
+/// Sorts intervals, and merges those that overlap or touch.
 fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     spans.sort_unstable();
     let mut made: Vec<(u64, u64)> = Vec::new();
@@ -94,7 +96,7 @@ fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     made
 }
 
-/// Returns the time that two unions have in common.
+/// Returns the time that two lists of merged intervals have in common.
 fn common(some: &[(u64, u64)], others: &[(u64, u64)]) -> u64 {
     let (mut sum, mut at) = (0, 0);
     for (begin, end) in some {
@@ -133,7 +135,7 @@ mod tests {
             [(true, 0, 10), (true, 5, 20), (false, 15, 40), (false, 18, 19), (true, 30, 35), (true, 60, 61)];
         assert_eq!(shares_of(&ops), Shares { computing: 26, communicating: 25, both: 10 });
         assert_eq!(shares_of(&[]), Shares::default());
-        // A calculation and a message in sequence do not overlap.
+        // A calculation and a later message do not overlap.
         assert_eq!(shares_of(&[(true, 0, 5), (false, 5, 9)]).both, 0);
     }
 

@@ -28,12 +28,12 @@ fn run_on(schedule: Schedule, nic: &str) -> Result<Finished, Failure> {
     cards::run(&Arc::new(schedule), config, 1, &mut |_| true)
 }
 
-/// Returns the end of each rank on spin-discrete, in picoseconds.
+/// Returns the end of each rank's last operation on spin-discrete, in picoseconds.
 fn finish(goal: &str) -> Vec<u64> {
     run_on(read(goal), "spin-discrete").unwrap().finish_ps
 }
 
-/// Returns the shares of each rank's time on spin-discrete.
+/// Returns the computation and communication times of each rank on spin-discrete.
 fn shares(goal: &str) -> Vec<Shares> {
     let schedule = read(goal);
     run_on(schedule.clone(), "spin-discrete").unwrap().shares(&schedule)
@@ -61,7 +61,8 @@ fn every_card_runs_every_pattern() {
     }
 }
 
-/// Messages before and after their receives, on a first and on a known connection, short and long, in both directions at once.
+/// Short and long messages arrive before and after their receives, in both directions at once. They use a connection for the
+/// first time and later.
 #[test]
 fn stages_account_for_all_of_a_run_on_every_card() {
     let ping = |bytes| {
@@ -218,7 +219,7 @@ fn a_start_is_earlier_than_an_end() {
 
 #[test]
 fn communication_is_hidden_where_a_message_is_under_way() {
-    // The receive is posted at 0 and its message sent at 1000: in flight from then on.
+    // The receive is posted at 0, and its message is sent at 1000. From then on the message is in flight.
     let goal = |calc: &str| {
         format!(
             "num_ranks 2\nrank 0 {{\na: calc 1000\ns: send 8b to 1\ns requires a\n}}\nrank 1 {{\nrecv 8b from 0\n{calc}\n}}"
@@ -230,7 +231,7 @@ fn communication_is_hidden_where_a_message_is_under_way() {
     assert_eq!(shares(&goal("calc 900 cpu 1"))[1].both, 0);
     let hidden = Shares { computing: 1_500_000, communicating: 693_685, both: 500_000 };
     assert_eq!(shares(&goal("calc 1500 cpu 1"))[1], hidden);
-    // A receive from any source: its message's send is known all the same.
+    // A receive from any source. The send of its message is known nevertheless.
     assert_eq!(shares(&goal("").replace("from 0", "from -1 tag -1"))[1].communicating, 693_685);
 }
 
@@ -262,7 +263,7 @@ fn unexecuted_operations_are_named() {
          rank 0: operation 0 (line 3: recv 8b from 1 tag 7): no message came\n\
          rank 1: operation 0 (line 8: send 8b to 0): no receive took it"
     );
-    // Long messages wait for receives, which wait for the messages.
+    // Long messages wait for receives that depend on other such messages.
     let long = "r: recv 100000b from P\ns: send 100000b to P\nr requires s\n";
     let both = format!(
         "num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}",
@@ -291,7 +292,7 @@ fn a_run_that_fails_says_where() {
     );
     let cycle = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}";
     assert!(matches!(run_on(read(cycle), "qnix"), Err(Failure::Cycle(_))));
-    // A card with retransmission gives up; one without waits, and the note gives the reason.
+    // A card with retransmission gives up. A card without it waits, and the note gives the reason.
     let lossy =
         |card| ClusterConfig { faults: faults::parse("loss=1").unwrap(), ..ClusterConfig::new(2, card) };
     let reliable = specs::load("spin-discrete", &["transport.reliable=true".to_owned()]).unwrap();
@@ -322,7 +323,7 @@ fn a_run_can_be_stopped() {
 
 #[test]
 fn messages_of_one_tag_are_received_in_their_order() {
-    // Short and long messages: in a wrong match, a message is longer than its receive.
+    // Short and long messages. If a match is wrong, a message is longer than its receive.
     let sizes = [8, 100_000, 3000, 0, 40_000, 8, 100_000, 500];
     let ends = |what: &str| {
         sizes

@@ -1,4 +1,4 @@
-//! Many operations at one host cost no more steps per operation than a few.
+//! Many operations at one host need no more steps for each operation than a few.
 
 use crate::schedules::{network, run};
 use nicety_goal::generate::{Pattern, Shape, generate};
@@ -12,7 +12,7 @@ fn pattern(pattern: Pattern, ranks: u32) -> Schedule {
     generate(pattern, &shape, &mut |_| true).unwrap()
 }
 
-/// Returns events and searched queue entries per operation.
+/// Returns the sum of events and searched queue entries, for each operation.
 fn steps(schedule: &Schedule, rules: Rules) -> f64 {
     let run = run(schedule, &network(NET), rules);
     assert_eq!(run.counts.operations as usize, schedule.ops().len());
@@ -29,7 +29,7 @@ fn of_an_alltoall_and_a_gather() {
     }
 }
 
-/// Messages that arrive in the opposite order of their receives, with or without wildcards.
+/// Messages that arrive in the reverse order of their receives, with or without wildcards.
 fn reversed(count: u32, receive: impl Fn(u32) -> (u32, u32), late: bool) -> Schedule {
     let mut builder = Builder::new();
     let mut before = None;
@@ -68,7 +68,8 @@ fn of_receives_in_the_opposite_order_and_with_wildcards() {
 
 #[test]
 fn messages_may_wait_for_another_interface() {
-    // Ten pairs. The sends have higher numbers than the receivers have operations, and at the last one than all hosts.
+    // Ten pairs of ranks. The sends have higher numbers than the receivers have operations. At the last pair, they are also above
+    // the number of hosts.
     let mut builder = Builder::new();
     for rank in 0..20 {
         for _ in 0..if rank < 10 { 500 } else { 0 } {
@@ -86,6 +87,6 @@ fn messages_may_wait_for_another_interface() {
     let [own, other] =
         [Rules::Own, Rules::LogGopSim].map(|rules| run(&schedule, &network(NET), rules).finish_ps);
     assert_eq!(own, other);
-    // A message takes the receiver's CPU for longer than its latency.
+    // A message takes the CPU of the receiver for longer than its latency.
     assert_eq!(own[19], (4000 + 30 * (1500 + 999 * 6)) * 1000);
 }

@@ -1,5 +1,5 @@
-//! Damaged files of every format. Each is read or refused, without a panic, in memory in proportion to the file, and a schedule that was
-//! read is consistent.
+//! Damaged files of every format. Each file is read or refused without a panic, in memory proportional to its length. A schedule
+//! that was read is consistent.
 
 use crate::memory::peak;
 use crate::schedules::{any_schedule, cases, packed, read, written};
@@ -13,22 +13,22 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::cell::Cell;
 
-/// A damage of a file.
+/// One damage to a file.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// Another byte at a place.
+    /// A byte is replaced by another one.
     Byte(Index, u8),
-    /// A flipped bit.
+    /// A bit is flipped.
     Bit(Index, u8),
     /// The end is missing.
     Cut(Index),
-    /// A part is missing.
+    /// A part in the middle is missing.
     Without(Index, Index),
-    /// A part of another file, or of this one, is inserted or overwrites.
+    /// A part of another file, or of this file, is inserted or overwrites bytes.
     Splice(Index, Index, Index, bool),
-    /// Another number, in digits.
+    /// A number in digits is replaced by another one.
     Digits(Index, &'static str),
-    /// Bytes with a number at the edge of its type.
+    /// Bytes are replaced by a number at the limit of its type.
     Word(Index, u64, bool),
 }
 
@@ -61,7 +61,7 @@ fn any_damage() -> impl Strategy<Value = Vec<Damage>> {
     vec(one, 1..5)
 }
 
-/// Returns the file with all damages, in order.
+/// Returns the file with all damages, applied in order.
 fn damaged(file: &[u8], other: &[u8], all: &[Damage]) -> Vec<u8> {
     let mut bytes = file.to_vec();
     for damage in all {
@@ -103,12 +103,12 @@ fn damaged(file: &[u8], other: &[u8], all: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// Returns whether a number in digits begins here.
+/// Returns whether a number in digits begins at this position.
 fn is_number_at(bytes: &[u8], at: usize) -> bool {
     bytes[at].is_ascii_digit() && (at == 0 || !bytes[at - 1].is_ascii_digit())
 }
 
-/// Fails if reading took more memory than some buffers and `a_byte` bytes for each of the file's.
+/// Fails if reading took more memory than some buffers plus `a_byte` bytes for each byte of the file.
 fn in_little_memory<T>(file: &[u8], a_byte: u64, read: impl FnOnce() -> T) -> T {
     let (found, bytes) = peak(read);
     let most = (256 << 10) + a_byte * file.len() as u64;

@@ -1,4 +1,4 @@
-//! Requests over files: formats, errors with names and places, and no files left behind.
+//! Requests that read and write files: formats, errors with names and places, and no temporary files left behind.
 
 use nicety::{Environment, Error};
 use nicety_goal::requests::{self, GenerateRequest, Ns, RunRequest};
@@ -58,7 +58,7 @@ fn a_schedule_goes_from_text_to_binary_and_back_and_runs_the_same() {
     );
     assert_eq!(made.unwrap().operations, 48);
     assert_eq!(convert(&goal, &bin).unwrap().format, "binary");
-    // An unknown extension gets the other format.
+    // A file with an unknown extension gets the other format.
     assert_eq!(convert(&bin, &again).unwrap().format, "text");
     assert_eq!(std::fs::read(&goal).unwrap(), std::fs::read(&again).unwrap());
     let report = |file: &str| run(&format!(r#"{{"file": "{file}"}}"#)).unwrap();

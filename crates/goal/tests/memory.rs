@@ -1,4 +1,4 @@
-//! Peak memory of a piece of work, counted by thread.
+//! Measures the peak memory of a function, for each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    // Without this function every byte would be written; but hosts have memory that is zeroed on first touch.
+    // Without this function every byte would be written. But the memory of hosts becomes zeros only at its first use.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
         // SAFETY: the caller upholds the contract of `alloc_zeroed`.
@@ -41,7 +41,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the result of `work` and the peak of the bytes that this thread held during it, beyond those held before.
+/// Returns the result of `work`, and the maximum number of bytes that this thread held during it, beyond those that it held
+/// before.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = LIVE.get();
     PEAK.set(before);

@@ -1,4 +1,4 @@
-//! Noise lengthens the work of CPUs, and nothing else.
+//! Noise lengthens the work of CPUs, and changes nothing else.
 
 use crate::schedules::{network, read};
 use nicety_goal::loggops::{self, Noise};
@@ -7,7 +7,7 @@ use nicety_kernel::Rng;
 use nicety_types::{Duration, NodeId};
 use std::sync::Arc;
 
-/// Noise from 0 to 300 and from 1000 to 1200 ns, repeated every 1200 ns.
+/// Noise from 0 to 300 ns and from 1000 to 1200 ns, repeated every 1200 ns.
 const TRACE: &str = "0 300\n1000 200\n";
 const LENGTH: u64 = 1200;
 
@@ -21,18 +21,18 @@ fn drawn(period_ns: u64, duration_ns: u64, seed: u64) -> Noise {
     Noise { intervals: Intervals::Drawn(spec), rank: None, seed }
 }
 
-/// Returns the end of each host, in picoseconds.
+/// Returns the finish time of each host, in picoseconds.
 fn finish(goal: &str, parameters: [u64; 6], noise: &Noise) -> Vec<u64> {
     let run = loggops::run_with_noise(&read(goal), &network(parameters), Some(noise), 1, &mut |_| true);
     run.unwrap().finish_ps
 }
 
-/// Returns the picoseconds of the trace that precede time zero.
+/// Returns the position in the trace at time zero, in picoseconds.
 fn offset(seed: u64, rank: u32, cpu: u8) -> u64 {
     Rng::named(seed, NodeId(rank), &format!("noise on core {cpu}")).below(LENGTH * 1000)
 }
 
-/// Returns the end of work in picoseconds, in steps of a nanosecond, at which the trace is exact.
+/// Returns the end of work, in picoseconds. It steps by a nanosecond, at which the trace is exact.
 fn worked(offset: u64, now: u64, work: u64) -> u64 {
     let (mut now, mut left) = (now + offset, work);
     while left > 0 {

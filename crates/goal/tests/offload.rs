@@ -1,4 +1,4 @@
-//! Schedules with handlers on the cards that execute the messages.
+//! Schedules with messages that handlers on the cards execute.
 
 use crate::schedules::{cases, matching, messages, read};
 use nicety::spin::SpinSpec;
@@ -10,10 +10,10 @@ use nicety_goal::{Schedule, Shares};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// `handlers/matching.c`, compiled for the isa of the shipped specs.
+/// `handlers/matching.c`, compiled for the instruction set of the shipped cards.
 const MATCHING: &[u8] = include_bytes!("data/matching.elf");
 
-/// Runs in both modes: by the library on the host, and by the card.
+/// Runs a schedule in both modes: by the library on the host, and by handlers on the card.
 fn both(schedule: &Schedule, nic: &str, overrides: &[&str]) -> [Result<Finished, Failure>; 2] {
     [false, true].map(|by_card| run_on(nic, schedule, overrides, by_card, 1, &mut |_| true))
 }
@@ -40,13 +40,13 @@ fn run_on(
     cards::run_by(&Arc::new(schedule.clone()), config, by_card.then_some(&handlers), &spread, go_on)
 }
 
-/// Runs by the card alone.
+/// Runs a schedule by handlers on the card.
 fn on_card(goal: &str, overrides: &[&str]) -> Result<Finished, Failure> {
     let [_, card] = both(&read(goal), "spin-discrete", overrides);
     card
 }
 
-/// Returns the end of each rank, in picoseconds.
+/// Returns the end of each rank's last operation, in picoseconds.
 fn finish(goal: &str) -> Vec<u64> {
     on_card(goal, &[]).unwrap().finish_ps
 }
@@ -60,7 +60,8 @@ fn failure(goal: &str, overrides: &[&str]) -> Error {
 
 /// A cycle of a handler processor, in picoseconds.
 const CYCLE: u64 = 400;
-/// Time of the header handler that passes a short message on, and until it has posted the get of a long one.
+/// The time in which the header handler passes on a short message. It takes the same time until it has posted the get of a long
+/// one.
 const PASSES: u64 = 10 * CYCLE;
 const GETS: u64 = 22 * CYCLE;
 
@@ -108,7 +109,7 @@ fn a_late_receive_goes_the_same_way() {
     assert_eq!(late(65536), got);
 }
 
-/// The receiver's shares: it posts its receive while it computes on another CPU, on all cores.
+/// Returns the receiver's times. It posts a receive while it computes on another CPU; all cores of the host are busy.
 fn computing(nic: &str, bytes: u64) -> [(Shares, u64); 2] {
     let goal = pair(
         &format!("send {bytes}b to 1"),

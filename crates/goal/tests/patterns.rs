@@ -1,4 +1,4 @@
-//! Schedules of patterns: all of them finish, and have the messages of their pattern.
+//! Schedules of patterns. All of them finish, and have the messages of their pattern.
 
 use crate::schedules::{network, run};
 use nicety_goal::generate::{Pattern, Shape, generate};
@@ -17,7 +17,7 @@ fn info(pattern: Pattern, shape: Shape) -> Info {
     Info::of("", &made(pattern, shape), &mut |_| true).unwrap()
 }
 
-/// Returns the end of the last host if only the latency costs time: the length of the longest chain of messages.
+/// Returns the finish time of the last host if only the latency takes time. This is the number of messages in the longest chain.
 fn rounds(pattern: Pattern, ranks: u32) -> u64 {
     let run = run(&made(pattern, shape(ranks, 64)), &network([1, 0, 0, 0, 0, 1 << 30]), Rules::Own);
     run.finish_ps.into_iter().max().unwrap() / 1000

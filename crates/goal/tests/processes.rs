@@ -1,4 +1,4 @@
-//! Schedules run by several processes, here as threads.
+//! Schedules run by several processes. In these tests, the processes are threads.
 
 use crate::schedules::{any_schedule, network, read};
 use nicety::{ClusterConfig, Environment, Error, Peers, Spread, Topology, cards as specs, faults};
@@ -13,7 +13,7 @@ use std::thread;
 
 const NET: [u64; 6] = [2500, 1500, 1000, 6, 0, 65_535];
 
-/// Returns the result of each of `count` processes.
+/// Runs `act` in each of `count` processes, and returns all results.
 fn each<T: Send>(count: usize, act: impl Fn(&Peers) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let act = &act;

@@ -1,11 +1,11 @@
-//! Runs of LogGOPSim, to compare with its rules to the nanosecond.
+//! Results of LogGOPSim, compared with nicety's results by its rules, to the nanosecond.
 
 use crate::schedules::network;
 use nicety_goal::loggops::{self, Failure, Rules, Stuck};
 use nicety_goal::{Schedule, text};
 use std::path::{Path, PathBuf};
 
-/// P1 to P4: L, o, g, G and O in nanoseconds, S in bytes.
+/// The parameter sets P1 to P4: L, o, g, G and O in nanoseconds, and S in bytes.
 const SETS: [[u64; 6]; 4] = [
     [2500, 1500, 1000, 6, 0, 65535],
     [1000, 65, 7, 1, 0, 65535],
@@ -22,7 +22,7 @@ fn read(name: &str) -> Schedule {
     text::read(file, text::DuplicateLabels::LastWins, &mut |_| true).unwrap()
 }
 
-/// Returns the output that LogGOPSim has for a run.
+/// Returns the output that LogGOPSim prints for a run.
 fn told(schedule: &Schedule, set: usize) -> String {
     let run = loggops::run(schedule, &network(SETS[set]), Rules::LogGopSim, &mut |_| true);
     let (counts, lines) = match run {

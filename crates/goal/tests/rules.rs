@@ -1,10 +1,10 @@
-//! The rules of LogGOPS, worked out by hand: nicety's own, and LogGOPSim's if they differ.
+//! The rules of LogGOPS, with results computed by hand. They are nicety's own rules, and LogGOPSim's where they differ.
 
 use crate::schedules::{finish, network, read};
 use nicety_goal::loggops::{self, Failure, Parameters, Rules};
 use nicety_types::{Duration, Gap};
 
-/// L, o, g, G, O in ns, S in bytes.
+/// L, o, g, G and O in nanoseconds, and S in bytes.
 const NET: [u64; 6] = [1000, 100, 50, 2, 1, 1000];
 
 fn both(goal: &str) -> [Vec<u64>; 2] {

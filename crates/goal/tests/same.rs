@@ -1,4 +1,4 @@
-//! Nicety's own rules and LogGOPSim's give the same result where they agree; and both keep the invariants of any run.
+//! Nicety's own rules and LogGOPSim's give the same results where they agree. Both keep the invariants of every run.
 
 use crate::schedules::{Step, cases, finishing, network, run};
 use nicety_goal::Schedule;
@@ -11,7 +11,7 @@ fn steps(sizes: std::ops::Range<u64>) -> impl Strategy<Value = Vec<Step>> {
     vec((0..6_u32, 0..6_u32, sizes, 0..5_000_u32, any::<[u8; 2]>(), any::<bool>()), 0..60)
 }
 
-/// The ends of hosts, with the operations and messages; or the unfinished part.
+/// The finish times of hosts, and the numbers of operations and messages; or the unfinished part.
 type Outcome = Result<(Vec<u64>, u64, u64), (Vec<(u32, u32)>, Vec<(u32, u32)>)>;
 
 fn outcome(schedule: &Schedule, network: &Parameters, rules: Rules) -> Outcome {
@@ -25,7 +25,8 @@ fn outcome(schedule: &Schedule, network: &Parameters, rules: Rules) -> Outcome {
 proptest! {
     #![proptest_config(cases(128))]
 
-    /// One CPU and interface per host, short messages, and no two events at one instant: nicety's corrections play no part.
+    /// Hosts have one CPU and interface, messages are short, and no two events occur at one instant. So nicety's corrections have
+    /// no effect.
     #[test]
     fn of_short_messages_between_hosts_with_one_cpu(
         ranks in 2..7_u32,
@@ -44,10 +45,10 @@ proptest! {
         }
     }
 
-    /// The order of windows cannot matter. With a latency of 0 one heap orders all events. A latency of a picosecond has windows of a
-    /// picosecond. So each host's time differs by at most as many picoseconds as there are messages. That picosecond could swap two events
-    /// at one instant. Times without common multiples exclude such pairs, and so do messages of two bytes or more: their last byte arrives
-    /// after the send ends.
+    /// Windows do not change results. If the latency is 0, one heap orders all events; if it is a picosecond, windows are a
+    /// picosecond long. So the times of hosts differ by at most one picosecond for each message. That picosecond could change the
+    /// order of two events at one instant. To exclude such pairs, times have no common multiples, and messages have at least two
+    /// bytes: their last byte arrives after the send has ended.
     #[test]
     fn windows_and_one_heap_are_the_same(ranks in 2..7_u32, steps in steps(2..5000), one_tag in any::<bool>()) {
         let schedule = finishing(ranks, &steps, one_tag);
@@ -69,10 +70,10 @@ proptest! {
         }
     }
 
-    /// Long messages cost their senders at least as much time as by LogGOPSim's rules.
+    /// Long messages take their senders at least as much time as by LogGOPSim's rules.
     #[test]
     fn of_long_messages_too_all_is_done(ranks in 2..7_u32, steps in steps(1..9000)) {
-        // No message to the rank itself: there a receive may wait for the end of its own send.
+        // No rank sends to itself, because such a receive may wait for the end of its own send.
         let steps: Vec<Step> = steps
             .into_iter()
             .map(|step| {

@@ -1,4 +1,4 @@
-//! Schedules for other tests.
+//! Schedules that several tests use.
 
 use nicety_goal::loggops::{Finished, Parameters, Rules};
 use nicety_goal::{ANY, Builder, Kind, Op, Schedule, binary, loggops, text};
@@ -6,7 +6,7 @@ use nicety_types::{Duration, Gap};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Returns parameters from nanoseconds, nanoseconds per byte, and bytes: L, o, g, G, O, S.
+/// Returns parameters. L, o, g are in nanoseconds, G and O in nanoseconds per byte, and S in bytes.
 pub fn network([l, o, g, gap, overhead, s]: [u64; 6]) -> Parameters {
     Parameters {
         latency: Duration::from_ns(l),
@@ -38,13 +38,13 @@ pub fn run(schedule: &Schedule, parameters: &Parameters, rules: Rules) -> Finish
     loggops::run(schedule, parameters, rules, &mut |_| true).unwrap()
 }
 
-/// Returns the end of each host, in nanoseconds.
+/// Returns the finish time of each host, in nanoseconds.
 pub fn finish(goal: &str, parameters: [u64; 6], rules: Rules) -> Vec<u64> {
     let run = run(&read(goal), &network(parameters), rules);
     run.finish_ps.iter().map(|ps| ps / 1000).collect()
 }
 
-/// Returns the cases of a test with a share of `n` in 256.
+/// Returns the configuration of a test that runs n / 256 of the usual number of cases.
 pub fn cases(n: u32) -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: (n * usual.cases / 256).max(1), ..usual }
@@ -67,7 +67,7 @@ fn any_op(ranks: u32) -> impl Strategy<Value = Op> {
     })
 }
 
-/// Any schedule.
+/// Returns any schedule, which need not be able to finish.
 pub fn any_schedule() -> impl Strategy<Value = Schedule> {
     (1..4_u32)
         .prop_flat_map(|ranks| {
@@ -99,15 +99,15 @@ pub struct Message {
     to: u32,
     tag: u32,
     bytes: u64,
-    /// The CPUs of its send and of its receive.
+    /// The CPU of its send, and the CPU of its receive.
     cpus: (u8, u8),
-    /// Whether its send waits for the operation before it at its source.
+    /// Whether its send waits for the previous operation of the source.
     waits: bool,
-    /// The time that its receiver computes before the receive is posted, in nanoseconds.
+    /// The time in nanoseconds that its receiver computes before it posts the receive.
     delay: u64,
 }
 
-/// Random messages between `ranks` ranks. Messages with one tag have one size, so no receive is too short.
+/// Returns random messages between `ranks` ranks. Messages with the same tag have the same size, so no receive is too short.
 pub fn messages(
     ranks: u32,
     sizes: &'static [u64],
@@ -123,8 +123,8 @@ pub fn messages(
     vec(message, 0..24)
 }
 
-/// Returns a schedule in which all messages are received. To make it end, sends wait only for earlier sends, and for earlier receives that
-/// are posted at once. A delayed receive may be posted after a later one, which takes its message.
+/// Returns a schedule in which all messages are received. Sends wait only for earlier sends, and for earlier receives that are
+/// posted at once, so the schedule can finish. If a receive is delayed, a later receive may be posted first and take its message.
 pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule {
     let mut builder = Builder::new();
     for rank in 0..ranks {
@@ -134,7 +134,7 @@ pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule 
                 let source = if any_source { ANY } else { *from };
                 let receive = builder.push(Op::new(Kind::Recv, *bytes, source, *tag).on_cpu(cpus.1)).unwrap();
                 if *delay > 0 {
-                    // On a CPU of its own, so that it delays no other receive.
+                    // The calculation has a CPU of its own, so it delays no other receive.
                     let calc = builder.push(Op::new(Kind::Calc, *delay, 0, 0).on_cpu(3)).unwrap();
                     builder.depend(calc, receive, false);
                 } else {
@@ -143,7 +143,7 @@ pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule 
             }
             if *from == rank {
                 let send = builder.push(Op::new(Kind::Send, *bytes, *to, *tag).on_cpu(cpus.0)).unwrap();
-                // Not for its own message.
+                // A send does not wait for the receive of its own message.
                 if let Some(before) = before.filter(|_| *waits && to != from) {
                     builder.depend(before, send, false);
                 }
@@ -155,14 +155,15 @@ pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule 
     builder.finish()
 }
 
-/// A message or a calculation: source, target, size, tag; the distances to the operations on which it depends; and whether on their starts.
+/// A message or a calculation: source, target, size and tag. Then come the distances to the operations on which its ends depend,
+/// and whether they depend on starts.
 pub type Step = (u32, u32, u64, u32, [u8; 2], bool);
 
-/// An operation, and the operations of its rank on which it depends, each by its end or its start.
+/// An operation, and the operations of its rank on which it depends. For each of these, whether it depends on the start.
 type Placed = (Op, Vec<(usize, bool)>);
 
-/// Returns a schedule that can finish: every message has its receive, and no operation waits for a later one. Each rank begins with a
-/// calculation of a different length.
+/// Returns a schedule that can finish. Every message has a receive, and no operation depends on a later one. Each rank begins
+/// with a calculation of a different length.
 pub fn finishing(ranks: u32, steps: &[Step], one_tag: bool) -> Schedule {
     let mut ops: Vec<Vec<Placed>> = (0..u64::from(ranks))
         .map(|rank| vec![(Op::new(Kind::Calc, 1_000_003 + rank * 777_777_777, 0, 0), Vec::new())])

@@ -1,4 +1,4 @@
-//! The text format: accepted and refused texts, the error messages, and that writing returns the text that was read.
+//! The text format: texts that are accepted or refused, the error messages, and that written text equals the text that was read.
 
 use crate::schedules::{any_schedule, cases, packed, read, written};
 use nicety_goal::{ANY, Kind, binary, text};
@@ -150,7 +150,7 @@ fn a_line_that_never_ends_is_refused_and_not_held() {
     assert_eq!(found.to_string(), "line 3, column 1: rank 0: a line is at most 1048576 bytes long");
 }
 
-/// A source that returns a few bytes at a time.
+/// A source that returns only a few bytes at a time.
 struct Drops<'b>(&'b [u8]);
 
 impl Read for Drops<'_> {

@@ -1,4 +1,4 @@
-//! Traces of MPI programs: the schedule of each call, and damaged traces.
+//! Traces of MPI programs: the operations that each call becomes, and damaged traces.
 
 use crate::schedules::{cases, network, run, written};
 use nicety_goal::loggops::Rules;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const WORLD: &str = "0,RANK,RANKS";
 
-/// Returns a trace with calls of a rank at times that are one microsecond apart.
+/// Returns the trace of a rank with these calls, one microsecond apart.
 pub fn traced(rank: u32, ranks: u32, calls: &[&str]) -> String {
     let mut text = "# a comment\n\nMPI_Init:-:1:2:10\n".to_owned();
     let mut now = 10;
@@ -33,7 +33,7 @@ fn read_all(traces: &[String]) -> Result<(Schedule, AmbiguousCalls), ReadError> 
     Ok((builder.finish(), unsaid))
 }
 
-/// Returns the operations of rank 0 with these calls, among `ranks` ranks.
+/// Returns the operations of rank 0 that these calls become, among `ranks` ranks.
 fn rank_of(calls: &[&str], ranks: u32) -> String {
     let mut traces = vec![traced(0, ranks, calls)];
     // The others make only the collective calls.
@@ -51,7 +51,7 @@ fn refused_call(call: &str) -> String {
     refused(&traced(0, 2, &[call]))
 }
 
-/// Runs traces in which `calls` makes the lines from the fourth on, for each rank.
+/// Runs traces. For each rank, `calls` returns the lines from the fourth one on.
 fn run_all(ranks: u32, calls: impl Fn(u32) -> Vec<String>) -> Schedule {
     let lines = |rank: u32| {
         let calls = calls(rank);
@@ -67,7 +67,7 @@ fn run_all(ranks: u32, calls: impl Fn(u32) -> Vec<String>) -> Schedule {
     schedule
 }
 
-/// Returns the bytes that each rank sends.
+/// Returns the number of bytes that each rank sends.
 fn sent(schedule: &Schedule) -> Vec<u64> {
     let sends = |op: &nicety_goal::Op| if op.kind == Kind::Send { op.size } else { 0 };
     schedule.iter().map(|rank| rank.ops.iter().map(sends).sum()).collect()
@@ -159,7 +159,8 @@ fn both_ways_at_once_waits_for_both() {
 
 type Sent = Box<dyn Fn(u64) -> u64>;
 
-/// Returns every collective call of `ranks` ranks, with 40 bytes each, and the bytes that rank r sends in it.
+/// Returns every collective call of `ranks` ranks, with 40 bytes for each rank. Also returns the bytes that rank r sends in the
+/// call.
 fn collectives(ranks: u32) -> Vec<(String, Sent)> {
     let n = u64::from(ranks);
     let counts: Vec<String> = (0..ranks).map(|rank| rank.to_string()).collect();
@@ -317,7 +318,7 @@ fn ranks_that_do_not_agree_on_collective_calls_are_told() {
     assert!(pair(&three).contains("this is collective call 3, and rank 0 has 2"));
 }
 
-/// Programs of any number of ranks with matching messages: each call is made by all ranks.
+/// Returns programs for any number of ranks with matching messages. Each call is made by all ranks.
 pub fn any_calls() -> impl Strategy<Value = (u32, Vec<u32>)> {
     (1..7_u32, vec(any::<u32>(), 0..12))
 }

@@ -1,4 +1,4 @@
-//! The binary format of GOAL, as LogGOPSim's `txt2bin` writes it: little-endian, packed.
+//! The binary format of GOAL, as LogGOPSim's `txt2bin` writes it. Numbers are little-endian, without padding.
 //!
 //! ```text
 //!  0  u64 4223      8  u32 ranks      12 u8 highest CPU      13 u8 highest interface
@@ -17,7 +17,7 @@ pub use write::write;
 pub(crate) const MAGIC: u64 = 4223;
 /// Bytes before the table of blocks.
 const HEAD: u64 = 14;
-/// Base of the offsets.
+/// The offset in the file from which positions of blocks are counted.
 const ORIGIN: u64 = 8;
 /// Bytes of an operation.
 const NODE: u64 = 39;

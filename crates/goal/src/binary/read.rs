@@ -1,11 +1,11 @@
-//! Reads the binary format without trust in its counts: memory grows only with the bytes read.
+//! Reads the binary format. It does not trust the counts in the file, so memory grows only with the bytes read.
 
 use super::{HEAD, MAGIC, NODE, ORIGIN};
 use crate::error::{Place, ReadError};
 use crate::schedule::{ANY, Builder, Kind, MOST_OPERATIONS, Op, Schedule};
 use std::io::{self, Read};
 
-/// Ranks, or operations, between two calls of `go_on`.
+/// Number of ranks or operations between two calls of `go_on`.
 const LOOK_EVERY: u32 = 1 << 16;
 
 struct Reader<'g, R> {
@@ -15,7 +15,7 @@ struct Reader<'g, R> {
     go_on: &'g mut dyn FnMut(u64) -> bool,
 }
 
-/// The counts of dependents of an operation.
+/// The numbers of operations that depend on an operation.
 struct Counts {
     on_end: u32,
     on_start: u32,
@@ -26,7 +26,7 @@ type Outcome<T> = Result<T, ReadError>;
 /// Reads a schedule from a buffered source. `go_on` is called regularly with the number of bytes read; if it returns false, reading ends.
 ///
 /// # Errors
-/// The file is not GOAL, is cut off, has another byte order, or contradicts itself; `go_on` returned false.
+/// When the file is not GOAL, is truncated, has another byte order, or is inconsistent. When `go_on` returned false.
 pub fn read(source: impl Read, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Schedule, ReadError> {
     let mut reader = Reader { source, at: 0, rank: None, go_on };
     let magic = u64::from_le_bytes(reader.take()?);
@@ -216,7 +216,7 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// Compares the file's claims about dependencies with the dependencies read.
+    /// Compares the dependency counts in the file with the dependencies that were read.
     fn check(&self, roots: &[u32], claimed: &[u32], builder: &Builder) -> Outcome<()> {
         let mut roots = roots.iter();
         for (number, (claimed, op)) in (0_u32..).zip(claimed.iter().zip(builder.rank_ops())) {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// Writes a schedule to a buffered destination.
 ///
 /// # Errors
-/// Errors of the destination.
+/// When the destination returns an error.
 pub fn write(schedule: &Schedule, mut to: impl Write) -> io::Result<()> {
     let highest = |of: fn(&Op) -> u8| schedule.ops().iter().map(of).max().unwrap_or(0);
     to.write_all(&MAGIC.to_le_bytes())?;
@@ -27,7 +27,7 @@ pub fn write(schedule: &Schedule, mut to: impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// Returns the operations without dependencies.
+/// Returns the operations that depend on no other operation.
 fn roots(rank: Rank<'_>) -> impl Iterator<Item = u32> {
     (0..).zip(rank.ops).filter(|(_, op)| op.dependencies == 0).map(|(number, _)| number)
 }

@@ -1,14 +1,14 @@
-//! Operations that could not end, and messages without a receive.
+//! Operations that could not end, and messages that were not received.
 
 use super::rank::State;
 use crate::loggops::Stuck;
 use crate::schedule::{Kind, Schedule};
 use std::collections::HashMap;
 
-/// A message as its receive sees it: destination, source and tag.
+/// The fields by which a receive selects a message: destination, source and tag.
 type Key = (u32, u32, u32);
 
-/// Returns the unfinished part of a schedule when no event is left; `None` if all is done.
+/// Returns the unfinished part of a schedule when no event is left; `None` if all operations have ended.
 pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
     let mut stuck = Stuck::default();
     // For each key, the number of messages that receives have taken.
@@ -36,7 +36,7 @@ pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
             stuck.counts.operations += u64::from(ended.is_some());
         }
     }
-    // Receives take messages of a key in the order in which they were sent.
+    // Receives take the messages of a key in the order of sending.
     sent.sort_by_key(|(begun, ..)| *begun);
     for (_, rank, number) in sent {
         let op = &schedule.rank(rank).ops[number as usize];
@@ -48,7 +48,7 @@ pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
     (stuck.waiting > 0 || !stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
 }
 
-/// Returns the notes in a deadlock's text, which name other possible causes.
+/// Returns the notes in the text of a deadlock. They name possible causes other than the schedule.
 pub(super) fn notes(text: &str) -> String {
     text.lines()
         .filter(|line| line.trim_start().starts_with("note:"))

@@ -1,13 +1,15 @@
-//! Schedules on modelled cards: the cards of two hosts execute every message, packet by packet over a network.
+//! Runs schedules on modelled cards. The cards of sender and receiver execute every message, packet by packet over a network.
 //!
-//! - `rank.rs`: a rank; its operations begin as they become free, as `send`, `recv` and `compute` of a host's program.
-//! - `offload.rs`: messages that cards execute by themselves, with handlers.
-//! - `left.rs`: operations that could not end, and messages without a receive.
+//! - `rank.rs`: a rank. Its operations begin when their dependencies are met, as `send`, `recv` and `compute` of a host's
+//!   program.
+//! - `offload.rs`: messages that handlers on the cards execute.
+//! - `left.rs`: operations that could not end, and messages that were not received.
 //! - `taken.rs`: the send that each receive matched.
 //!
-//! A rank is a host. A calculation takes its CPU, and a core of the host; a CPU runs one calculation at a time. Sends and receives begin at
-//! once, unless their CPU computes, and do not delay each other. The card and its library decide their cost, and whether a message is eager
-//! or waits for its receive. Messages have lengths and no bytes, so memory does not grow with them.
+//! A rank is a host. A calculation occupies its CPU in the schedule, and a core of the host. A CPU runs one calculation at a
+//! time. Sends and receives begin as soon as their CPU does not compute, and do not delay each other. The card and its library
+//! determine their cost. They also determine whether a message is eager or waits for its receive. Messages have a length but no
+//! bytes, so large messages take no memory.
 
 mod left;
 mod offload;
@@ -32,21 +34,21 @@ use std::sync::Arc;
 pub struct Finished {
     /// The end of each rank's last operation, in picoseconds.
     pub finish_ps: Vec<u64>,
-    /// Counts; a step is an event of the simulation.
+    /// The counts of the run. A step is an event of the simulation.
     pub counts: Counts,
     /// Start and end of each operation.
     pub spans: Spans,
-    /// The critical path to the end of the last rank (the first one if several end together), in picoseconds per stage. Present if the
-    /// configuration asks for paths by stage.
+    /// The critical path to the end of the last rank, in picoseconds per stage. If several ranks end last, it is the path of the
+    /// first of them. Present if the configuration requests paths by stage.
     pub stages: Option<Vec<(Stage, u64)>>,
 }
 
 /// The reason why a run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// Operations wait for each other.
+    /// Operations depend on each other in a cycle.
     Cycle(Cycle),
-    /// Messages or receives are left; with notes on the network.
+    /// Messages or receives are left. The text has notes about the network.
     Stuck(Stuck, String),
     /// The configuration is invalid, or the run failed.
     Run(Error),
@@ -58,11 +60,11 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs a schedule on a cluster with one host per rank, in `threads` threads. The result does not depend on the threads. `go_on` is called
-/// regularly with the number of ended operations; if it returns false, the run ends.
+/// Runs a schedule on a cluster with one host for each rank, in `threads` threads. The result does not depend on the number of
+/// threads. `go_on` is called regularly with the number of ended operations; if it returns false, the run ends.
 ///
 /// # Errors
-/// The schedule cannot finish; the cluster cannot be built; a limit of a card was reached; the network lost messages.
+/// When the schedule cannot finish, the cluster cannot be built, a limit of a card is reached, or the network lost messages.
 pub fn run(
     schedule: &Arc<Schedule>,
     config: ClusterConfig,
@@ -72,11 +74,11 @@ pub fn run(
     run_by(schedule, config, None, &Spread::threads(threads as usize), go_on)
 }
 
-/// Runs a schedule on a cluster, over threads or processes. If `handlers` are given (those of `matching.c`), they execute the messages on
-/// the cards; otherwise the design's library does on the hosts.
+/// Runs a schedule on a cluster, divided over threads or processes. If `handlers` are given (those of `matching.c`), they execute
+/// the messages on the cards. Otherwise the message library of the card's design executes them on the hosts.
 ///
 /// # Errors
-/// As [`run`]; the cards have no handlers, or a message is longer than handlers can count.
+/// As [`run`]; also when the cards cannot run handlers, or a message is longer than handlers can count.
 pub fn run_by(
     schedule: &Arc<Schedule>,
     config: ClusterConfig,
@@ -115,15 +117,15 @@ pub fn run_by(
     }
 }
 
-/// The result of the ranks of a part of a cluster, in their order.
+/// The results of the ranks in one part of a cluster, in order.
 #[derive(Serialize, Deserialize)]
 struct Part {
-    /// Events, or the text of a deadlock of the whole cluster.
+    /// The number of events; for a deadlock of the whole cluster, its text.
     outcome: Result<u64, String>,
     states: Vec<State>,
 }
 
-/// Runs the ranks with a host in this part.
+/// Runs the ranks that have a host in this part.
 fn run_part(
     schedule: &Arc<Schedule>,
     cluster: &mut Cluster,
@@ -135,7 +137,7 @@ fn run_part(
     let mut ranks = Vec::with_capacity(here.len());
     for rank in here {
         if handlers.is_none() {
-            // As in MPI: a schedule may have any number of receives.
+            // As in MPI, a rank may post any number of receives.
             cluster.host(rank).match_in_library(Pairs::ONE)?;
         }
         let running = Running::new(schedule.clone(), cluster.host(rank), ended.clone())?;

@@ -1,13 +1,14 @@
-//! Messages that cards execute by themselves: matching, unexpected messages, and rendezvous.
+//! Messages that cards execute without their hosts. This includes matching, unexpected messages and rendezvous.
 //!
-//! A receive is a use-once match entry with the handlers of `matching.c`. A short message goes to it directly. A long message sends a
-//! request first, and its header handler gets the bytes from the sender's memory. The host gets an event for the match and one for the end.
+//! A receive is a use-once match entry with the handlers of `matching.c`. A short message is a put to this entry. For a long
+//! message, the sender puts a request without payload. The header handler of the request then gets the bytes from the sender's
+//! memory. The receiving host gets an event at the match, and counts the end of the get.
 //!
-//! An unexpected message waits on the overflow list. A short one has its bytes in a buffer of the library; a long one is its request. The
-//! entry of its receive gets it redelivered ([`MeOptions::REDELIVER`]), so a late receive takes the same path as an early one. The host's
-//! CPU only posts operations and reads events.
+//! An unexpected message matches the overflow list. If it is short, its bytes wait in a buffer of the library; if it is long, its
+//! request waits. When the receive is posted, the card redelivers the message to its entry ([`MeOptions::REDELIVER`]). So a late
+//! receive takes the same path as an early one. The CPU of the host only posts operations and reads events.
 //!
-//! One task of a rank reads its events, and ends when no message is in flight.
+//! Each rank has one task that reads events. The task ends when no message is in flight.
 
 use super::rank::{CardMessages, Posting, Running};
 use crate::check::named;
@@ -22,32 +23,33 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The portal table entry of messages; entry 0 belongs to the library's `send` and `recv`.
+/// The portal table index of messages. Index 0 belongs to the library's `send` and `recv`.
 const PT: u32 = 1;
-/// `MATCHING_DATA` of matching.h, plus a request's number: the bytes of a long message at their sender.
+/// `MATCHING_DATA` of matching.h. Added to the number of a request, it is the match bits for the bytes of a long message at their
+/// sender.
 const DATA: u64 = 1 << 63;
-/// The match bits of any tag.
+/// The bits of a tag in match bits.
 const TAGS: u64 = u32::MAX as u64;
-/// The longest message: handlers count bytes in 32 bits.
+/// Maximum length of a message, because handlers count bytes in 32 bits.
 pub(super) const LONGEST: u64 = u32::MAX as u64;
 
-/// A rank's messages on its card.
+/// The messages of a rank, on its card.
 pub(super) struct OnCard {
     portals: Portals,
     events: EqHandle,
     handlers: u32,
-    /// The source memory of all messages; with and without a SEND event.
+    /// Descriptors of the source memory of all messages. `out` causes SEND events, and `silent` does not.
     out: MdHandle,
     silent: MdHandle,
     /// Buffers for unexpected short messages.
     buffers: Buffer,
     spec: MessagesSpec,
-    /// The largest number of waiting receives, by the card's limits.
+    /// Maximum number of waiting receives, from the limits of the card.
     most: u32,
     receives: Cell<u32>,
-    /// Operations that wait for an event, by their numbers.
+    /// Operations that wait for an event. The key is the operation's number.
     expected: RefCell<FxHashMap<u32, Expected>>,
-    /// Whether a task reads events.
+    /// Whether a task that reads events is running.
     is_reading: Cell<bool>,
 }
 
@@ -62,12 +64,12 @@ struct Begun {
 /// An operation that waits for an event.
 struct Expected {
     op: Op,
-    /// Counts the end of a receive's get.
+    /// The counter of the get of a receive.
     got: Option<CtHandle>,
 }
 
 impl CardMessages for OnCard {
-    /// Posts a send or a receive. Its dependents continue after its event.
+    /// Posts a send or a receive. Operations that depend on its end continue after its event.
     fn post(self: Rc<OnCard>, rank: Rc<Running>, host: Host, number: u32, op: Op) -> Posting {
         Box::pin(async move {
             let begun = Begun { rank, host, number, op };
@@ -83,7 +85,7 @@ impl CardMessages for OnCard {
         })
     }
 
-    /// Returns the reason if the card has dropped an unexpected message: the run has failed then.
+    /// Returns the reason if the card has dropped an unexpected message. The run has then failed.
     fn dropped(&self) -> Option<String> {
         let card = self.portals.card();
         let (statistics, spec) = (card.statistics(), card.spec());
@@ -117,7 +119,7 @@ impl OnCard {
     /// Sets up a rank's card, as a library does before a measured program.
     ///
     /// # Errors
-    /// The card has no handlers, or lacks resources.
+    /// When the card cannot run handlers, or has too few resources.
     pub(super) fn set_up(host: &Host, handlers: &Handlers, out: &Buffer) -> Result<Rc<OnCard>, Error> {
         let portals = host.portals()?;
         let (limits, spec) = (portals.ni_limits(), portals.card().spec().messages);
@@ -157,14 +159,14 @@ impl OnCard {
         for index in 0..spec.buffers {
             portals.me_set_up(PT, card.buffer(index.into()), List::Overflow)?;
         }
-        // Requests have no payload, so this entry accepts them even if all buffers are full.
+        // Requests have no payload. So this entry accepts them even if all buffers are full.
         let requests = MeOptions::OP_PUT | MeOptions::NO_TRUNCATE | MeOptions::EVENT_COMM_DISABLE;
         let requests = Me { ignore_bits: !DATA, options: requests, ..Me::default() };
         portals.me_set_up(PT, requests, List::Overflow)?;
         Ok(Rc::new(card))
     }
 
-    /// Returns the entry of a buffer, which unlinks when it may lack room for another message.
+    /// Returns the match entry of a buffer. The entry unlinks when the buffer may have no room for another message.
     fn buffer(&self, index: u64) -> Me {
         Me {
             start: self.buffers.address() + index * self.spec.buffer,
@@ -180,7 +182,7 @@ impl OnCard {
         }
     }
 
-    /// Sends a short message directly, and for a long one a request with its number and its length.
+    /// Sends a short message as a put. For a long message, sends a request with the operation's number and the message's length.
     async fn send(self: &Rc<OnCard>, begun: &Begun) -> Result<(), Error> {
         let Begun { number, op, .. } = *begun;
         let is_long = op.size > self.spec.eager;
@@ -238,7 +240,7 @@ impl OnCard {
         }
     }
 
-    /// Reads events while operations wait for them.
+    /// Reads events as long as operations wait for them.
     async fn read(self: Rc<OnCard>, rank: Rc<Running>, host: Host) -> Result<Option<Later>, Error> {
         let portals = host.portals()?;
         let what = || format!("the events of {} messages", self.expected.borrow().len());
@@ -246,7 +248,7 @@ impl OnCard {
             let event = portals.eq_wait(self.events, |_| true, what).await?;
             let number = match event.kind {
                 EventKind::AutoUnlink => continue,
-                // All messages in a buffer have gone to their receives.
+                // All messages in this buffer have been redelivered to receives, so the buffer can be used again.
                 EventKind::AutoFree => {
                     portals.me_append(PT, self.buffer(event.user_ptr), List::Overflow).await?;
                     continue;
@@ -269,7 +271,7 @@ impl OnCard {
         Ok(None)
     }
 
-    /// Handles the event of an operation. A receive with a get ends after the get.
+    /// Handles the event of an operation. A receive of a long message ends only after its get.
     async fn end(&self, begun: &Begun, got: Option<CtHandle>, event: Event) -> Result<(), Error> {
         let Begun { number, op, .. } = *begun;
         let portals = begun.host.portals()?;
@@ -290,7 +292,7 @@ impl OnCard {
     }
 }
 
-/// Returns the error of an operation's failed event.
+/// Returns the error for an event that reports a failed operation.
 fn failed(op: &Op, event: &Event) -> Error {
     let (from, tag) = (event.initiator.0, event.match_bits as u32);
     let bytes = if event.hdr_data == 0 { event.rlength } else { event.hdr_data & LONGEST };

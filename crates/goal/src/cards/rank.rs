@@ -1,4 +1,4 @@
-//! A rank: its operations become free, begin and end on its host.
+//! A rank on its host. An operation becomes free when its dependencies are met; then it begins, and later ends.
 
 use crate::check::named;
 use crate::schedule::{ANY, Kind, Op, Rank, Schedule};
@@ -13,15 +13,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A message that is being posted.
+/// The future that posts a message.
 pub(super) type Posting = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
-/// Messages that a card executes by itself.
+/// The messages of a rank, if cards execute them.
 pub(super) trait CardMessages {
-    /// Posts a send or a receive of a rank. Its dependents continue after its event.
+    /// Posts a send or a receive of a rank. Operations that depend on its end continue after its event.
     fn post(self: Rc<Self>, rank: Rc<Running>, host: Host, number: u32, op: Op) -> Posting;
 
-    /// The first message that the card has dropped, in words.
+    /// Describes the first message that the card has dropped, if any.
     fn dropped(&self) -> Option<String>;
 }
 
@@ -30,48 +30,49 @@ pub(super) struct Running {
     schedule: Arc<Schedule>,
     rank: u32,
     pub(super) tasks: Tasks,
-    /// Source memory of all messages, and their destination.
+    /// The source memory of all messages. `into` is the destination memory of all messages.
     pub(super) out: Buffer,
     into: Buffer,
-    /// For each operation, the dependencies not yet met.
+    /// For each operation, the number of dependencies that are not met.
     remaining: RefCell<Vec<u32>>,
     rooms: Rooms,
-    /// By their numbers.
+    /// The CPUs, by their numbers in the schedule.
     cpus: RefCell<Vec<Cpu>>,
     /// The card's messages, if cards execute them.
     pub(super) card: OnceCell<Rc<dyn CardMessages>>,
-    /// A rank posts one receive at a time: receives of one source and tag take messages in the order of posting.
+    /// Whether a receive is being posted. A rank posts one receive at a time, because receives of one source and tag must take
+    /// messages in the order of posting.
     is_posting: Cell<bool>,
-    /// Receives to be posted, with the paths to the times at which they became free.
+    /// Receives that wait to be posted. Each has the critical path to the time at which it became free.
     to_post: RefCell<VecDeque<(u32, Path)>>,
     spans: RefCell<Spans>,
     /// Sends and receives, in the order in which they began.
     order: RefCell<Vec<u32>>,
-    /// The messages that wildcard receives took: source and tag, by operation.
+    /// The source and tag of each message that a wildcard receive took. The key is the number of the receive.
     pub(super) taken: RefCell<BTreeMap<u32, (u32, u32)>>,
-    /// The path to the end of the rank, once it has ended.
+    /// The critical path to the end of the rank, once it has ended.
     path: RefCell<Option<Path>>,
-    /// Ended operations of all ranks of the part.
+    /// The number of operations that have ended, over all ranks of this part.
     ended: Rc<Cell<u64>>,
 }
 
-/// The result of a rank.
+/// The result of a rank so far.
 #[derive(Serialize, Deserialize)]
 pub(super) struct State {
-    /// Start and end of its operations, by their numbers.
+    /// The start and the end of each operation, by number.
     pub(super) spans: Spans,
-    /// Sends and receives, in the order in which they began, since several may begin at one time.
+    /// Sends and receives, in the order in which they began. Times do not give this order, since several may begin at one time.
     pub(super) order: Vec<u32>,
-    /// The messages that wildcard receives took: source and tag, by operation.
+    /// The source and tag of each message that a wildcard receive took. The key is the number of the receive.
     pub(super) taken: BTreeMap<u32, (u32, u32)>,
-    /// The path to the end of the rank, if it has ended.
+    /// The critical path to the end of the rank, if it has ended.
     pub(super) path: Option<Path>,
-    /// The first message that its card has dropped.
+    /// Describes the first message that the card has dropped, if any.
     pub(super) dropped: Option<String>,
 }
 
 impl State {
-    /// Returns the end of its last operation, in picoseconds.
+    /// Returns the end of the rank's last operation, in picoseconds.
     pub(super) fn finish_ps(&self) -> u64 {
         self.spans.last_end().unwrap_or(0)
     }
@@ -81,16 +82,16 @@ impl State {
 #[derive(Default)]
 struct Cpu {
     computes: bool,
-    /// Free operations that wait for the end of a calculation.
+    /// Free operations that wait until the CPU's calculation ends.
     waiting: VecDeque<u32>,
 }
 
-/// The room of receives: the length of the longest that may take the same messages. A library may let a short message overtake a long one
-/// sent just before, and the schedule allows either receive to take it.
+/// The buffer length of receives. It is the length of the longest receive that may take the same messages. The reason is that a
+/// library may let a short message overtake a long one that was sent just before. The schedule allows either receive to take it.
 enum Rooms {
-    /// With wildcards: the same for all.
+    /// If the rank has wildcard receives, all receives have the same length.
     Same(u64),
-    /// Without: by source and tag.
+    /// Without wildcard receives, the length depends on the source and the tag.
     Each(FxHashMap<(u32, u32), u64>),
 }
 
@@ -120,7 +121,7 @@ impl Running {
     /// Creates a rank.
     ///
     /// # Errors
-    /// Its host has no memory for its longest message.
+    /// When the host has no memory for the longest message.
     pub(super) fn new(
         schedule: Arc<Schedule>,
         host: &Host,
@@ -153,7 +154,7 @@ impl Running {
         }))
     }
 
-    /// Runs the program of its host.
+    /// Runs the program of the rank's host.
     pub(super) async fn run(self: Rc<Running>, host: Host) -> Result<(), Error> {
         let ops = (0..).zip(self.rank().ops);
         let mut free: Vec<u32> =
@@ -165,7 +166,7 @@ impl Running {
         Ok(())
     }
 
-    /// Returns its result so far.
+    /// Returns the result of the rank so far.
     pub(super) fn state(&self) -> State {
         State {
             spans: self.spans.borrow().clone(),
@@ -184,7 +185,8 @@ impl Running {
         self.schedule.rank(self.rank)
     }
 
-    /// Sorts operations that become free together by kind: receives, which programs post first, then sends, then calculations.
+    /// Sorts operations that become free together by kind: first receives, because programs post these first, then sends, then
+    /// calculations.
     fn in_order(&self, free: &mut [u32]) {
         let ops = self.rank().ops;
         free.sort_by_key(|op| match ops[*op as usize].kind {
@@ -194,7 +196,7 @@ impl Running {
         });
     }
 
-    /// Begins the free operations, and those that become free by that; `path` leads to this instant.
+    /// Begins free operations, and operations that become free as a result. `path` is the critical path to this instant.
     fn proceed(self: &Rc<Running>, host: &Host, mut free: VecDeque<u32>, path: &Path) {
         while let Some(number) = free.pop_front() {
             let op = self.rank().ops[number as usize];
@@ -222,7 +224,7 @@ impl Running {
 
     fn start(self: &Rc<Running>, host: &Host, number: u32, path: Path) {
         let (own, op) = (self.clone(), self.rank().ops[number as usize]);
-        // A program posts its receives before it sends, so their work in the library comes first.
+        // A program posts its receives before it sends. So the library's work for these receives comes first.
         let posts = match op.kind {
             Kind::Send if self.is_posting.get() => 1 + self.to_post.borrow().len(),
             _ => 0,
@@ -235,7 +237,7 @@ impl Running {
         });
     }
 
-    /// Returns whether its CPU computes. A calculation that may begin takes the CPU.
+    /// Returns whether the operation has to wait because its CPU computes. If not, a calculation occupies the CPU.
     fn has_to_wait(&self, number: u32, op: Op) -> bool {
         let cpu = &mut self.cpus.borrow_mut()[usize::from(op.cpu)];
         if cpu.computes {
@@ -258,7 +260,7 @@ impl Running {
             Kind::Recv => {
                 let posted = Box::pin(self.post(&host, op)).await;
                 let pending = posted.map_err(|error| error.inside(&named(number, &op)))?;
-                // Receives may wait for long, and may be many, so a waiting receive keeps no task.
+                // A receive may wait for long, and a rank may have many receives. So a waiting receive keeps no task.
                 let own = self.clone();
                 let go_on = move |host, pending| own.receive(host, number, op, pending);
                 return match self.tasks.start_when_received(&host, pending, go_on) {
@@ -272,7 +274,7 @@ impl Running {
         Ok(None)
     }
 
-    /// Ends an operation and continues its dependents.
+    /// Ends an operation, and begins the operations that become free.
     pub(super) fn completed(self: &Rc<Running>, number: u32, op: Op, host: &Host) {
         let free = self.end(number, op, host);
         self.proceed(host, free, &host.path());
@@ -295,7 +297,7 @@ impl Running {
         Ok(posted)
     }
 
-    /// Runs a posted receive to its end.
+    /// Waits for the message of a posted receive, and ends the receive.
     async fn receive(
         self: Rc<Running>,
         host: Host,
@@ -311,12 +313,12 @@ impl Running {
         Ok(None)
     }
 
-    /// Returns the memory of a receive.
+    /// Returns the destination memory of a receive.
     pub(super) fn room(&self, op: &Op) -> Result<Buffer, Error> {
         self.into.slice(0, self.rooms.room(op))
     }
 
-    /// Ends the posting of a receive, so that the next one may begin.
+    /// Ends the posting of a receive, and posts the next one.
     pub(super) fn posted(self: &Rc<Running>, host: &Host) {
         let next = self.to_post.borrow_mut().pop_front();
         match next {
@@ -325,7 +327,7 @@ impl Running {
         }
     }
 
-    /// Ends an operation and returns the operations that become free. Operations that waited for its CPU come first.
+    /// Ends an operation, and returns the operations that become free. Those that waited for its CPU come first.
     fn end(&self, number: u32, op: Op, host: &Host) -> VecDeque<u32> {
         self.spans.borrow_mut().end(number as usize, host.now().ps());
         self.ended.set(self.ended.get() + 1);
@@ -339,7 +341,7 @@ impl Running {
         free
     }
 
-    /// Meets the dependencies on an operation's start or end, and returns the operations that become free.
+    /// Marks dependencies on the start or the end of an operation as met. Returns the operations that become free.
     fn met(&self, number: u32, on_start: bool) -> Vec<u32> {
         let mut remaining = self.remaining.borrow_mut();
         let mut free = Vec::new();

@@ -1,5 +1,5 @@
-//! The send that each receive matched. Messages of one source, destination and tag match in the order of sending, with receives in the
-//! order of posting.
+//! Finds the send that each receive matched. Messages with the same source, destination and tag are matched in the order of
+//! sending, by receives in the order of posting.
 
 use crate::check::named;
 
@@ -8,13 +8,13 @@ use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
 use nicety::Error;
 
-/// The end of a message: destination, source and tag, and the operation's index in the schedule.
+/// One end of a message: its destination, source and tag, and the index of the operation in the schedule.
 type End = ((u32, u32, u32), usize);
 
-/// Sets the start of each receive to the start of its send, if that is later.
+/// Sets the start of each receive to the start of its send, if the send started later.
 ///
 /// # Errors
-/// A message is longer than its receive.
+/// When a message is longer than its receive.
 pub(super) fn note(schedule: &Schedule, ranks: &[State], spans: &mut Spans) -> Result<(), Error> {
     let (mut sends, mut receives): (Vec<End>, Vec<End>) = (Vec::new(), Vec::new());
     for (rank, State { taken, order, .. }) in (0..).zip(ranks) {
@@ -29,7 +29,7 @@ pub(super) fn note(schedule: &Schedule, ranks: &[State], spans: &mut Spans) -> R
             }
         }
     }
-    // Stable, so that messages of a key stay in order.
+    // The sort is stable, so that messages of a key stay in order.
     sends.sort_by_key(|(key, _)| *key);
     receives.sort_by_key(|(key, _)| *key);
     for ((to, receive), (from, send)) in receives.into_iter().zip(sends) {

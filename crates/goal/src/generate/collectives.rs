@@ -1,9 +1,10 @@
-//! Broadcast, reduce, barrier and allreduce.
+//! The patterns broadcast, reduce, barrier and allreduce.
 
 use super::{Program, part};
 use std::ops::Range;
 
-/// Returns the parent of a rank in a binomial tree over all ranks, and its children, the root of the largest subtree first.
+/// Returns the parent of a rank in a binomial tree over all ranks, and its children. The child with the largest subtree comes
+/// first.
 fn tree(rank: u32, ranks: u32) -> (Option<u32>, Vec<u32>) {
     let lowest = if rank == 0 { ranks.next_power_of_two() } else { rank & rank.wrapping_neg() };
     let parent = (rank > 0).then(|| rank - lowest);
@@ -23,7 +24,7 @@ pub(crate) fn broadcast(program: &mut Program<'_>) {
 pub(crate) fn reduce(program: &mut Program<'_>) {
     let (parent, children) = tree(program.rank, program.shape.ranks);
     let mut after = Vec::new();
-    // The smallest subtrees end first.
+    // The smallest subtrees finish first.
     for child in children.into_iter().rev() {
         after.push(program.recv(program.shape.size, child, 0));
         after = program.calc(program.shape.compute_ns, &after);
@@ -48,7 +49,8 @@ pub(crate) fn recursive_doubling(program: &mut Program<'_>) {
     let (rank, ranks, size) = (program.rank, program.shape.ranks, program.shape.size);
     let compute = program.shape.compute_ns;
     let group = 1 << ranks.ilog2();
-    // Ranks from `group` on, a power of two, give their vectors to the ranks `group` below, and get the sums from them.
+    // `group` is a power of two. A rank from `group` on gives its vector to the rank that is lower by `group`, and gets the sum
+    // from it.
     if rank >= group {
         program.send(size, rank - group, 0, &[]);
         program.recv(size, rank - group, 1);
@@ -73,8 +75,8 @@ pub(crate) fn recursive_doubling(program: &mut Program<'_>) {
     }
 }
 
-/// Adds a ring allreduce of `size` bytes with this tag, after an operation or in the current part of the pattern. Each part costs
-/// `compute_ns`.
+/// Adds a ring allreduce of `size` bytes with this tag. It begins after operation `after`, or in the current part of the pattern.
+/// Each addition of a part takes `compute_ns`.
 pub(crate) fn allreduce_ring(
     program: &mut Program<'_>,
     size: u64,
@@ -86,7 +88,8 @@ pub(crate) fn allreduce_ring(
     ring(program, &|number| part(size, ranks, number), 0..2 * (ranks - 1), compute_ns, tag, after);
 }
 
-/// Adds the steps of a ring: the first `ranks - 1` sum the parts of a vector, and the others pass the sums on to all.
+/// Adds steps of a ring. In the first `ranks - 1` steps, parts of a vector are added up. In the other steps, the sums go round to
+/// all ranks.
 pub(crate) fn ring(
     program: &mut Program<'_>,
     parts: &dyn Fn(u32) -> u64,
@@ -99,7 +102,7 @@ pub(crate) fn ring(
     let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
     let mut ready: Vec<u32> = after.into_iter().collect();
     for step in steps {
-        // In each step a rank passes on the part from the step before.
+        // In each step a rank passes on the part that it got in the step before.
         let sends = (u64::from(rank) + 2 * u64::from(ranks) - u64::from(step)) % u64::from(ranks);
         let gets = (sends + u64::from(ranks) - 1) % u64::from(ranks);
         program.send(parts(sends as u32), next, tag, &ready);

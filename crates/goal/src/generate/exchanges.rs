@@ -1,4 +1,4 @@
-//! All to all, all to one, one to all, neighbours in a grid, and a pipeline.
+//! Exchange patterns: all to all, all to one, one to all, neighbours in a grid, and a pipeline.
 
 use super::Program;
 
@@ -12,7 +12,7 @@ pub(super) fn pairwise(program: &mut Program<'_>) {
     }
 }
 
-/// Exchanges with all other ranks at once; `sizes` returns the bytes to and from each.
+/// Exchanges messages with all other ranks at once. `sizes` returns the bytes to and from each rank.
 pub(crate) fn linear(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> (u64, u64), tag: u32) {
     let (rank, ranks) = (u64::from(program.rank), u64::from(program.shape.ranks));
     let others = (1..ranks).map(|step| ((rank + step) % ranks) as u32);
@@ -24,7 +24,7 @@ pub(crate) fn linear(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> (u64, u64
     }
 }
 
-/// All to the root; `sizes` returns the bytes of each.
+/// Each rank sends to the root. `sizes` returns the bytes of each rank.
 pub(crate) fn gather(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     if program.rank > 0 {
         program.send(sizes(program.rank), 0, 0, &[]);
@@ -35,7 +35,7 @@ pub(crate) fn gather(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     }
 }
 
-/// The root to all; `sizes` returns the bytes of each.
+/// The root sends to each rank. `sizes` returns the bytes for each rank.
 pub(crate) fn scatter(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     if program.rank > 0 {
         program.recv(sizes(program.rank), 0, 0);
@@ -55,7 +55,8 @@ pub(crate) fn pipeline(program: &mut Program<'_>) {
     }
 }
 
-/// A grid of ranks in two or three dimensions, as equal as possible; consecutive ranks are neighbours in the last dimension.
+/// A grid of ranks in two or three dimensions that are as equal as possible. Consecutive ranks are neighbours in the last
+/// dimension.
 pub(super) struct Grid(Vec<u32>);
 
 impl Grid {
@@ -72,7 +73,8 @@ impl Grid {
         Grid(lengths)
     }
 
-    /// Returns the neighbours of a rank, each with its direction: twice the dimension, plus one upwards.
+    /// Returns the neighbours of a rank. Each has the number of its direction: twice the dimension, plus one for the upper
+    /// neighbour.
     fn neighbours(&self, rank: u32) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let mut stride = 1;

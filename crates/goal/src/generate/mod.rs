@@ -1,7 +1,7 @@
 //! Schedules of communication patterns.
 //!
-//! Receives are posted as early as the pattern allows, and a send waits for the data that it passes on. A pattern computes on CPU 0 of each
-//! rank. Messages take that CPU, too; those of training steps take CPU 1, so that they overlap with the calculations of CPU 0.
+//! Receives are posted as early as the pattern allows. A send waits for the data that it passes on. Calculations take CPU 0 of
+//! each rank, and so do messages. In training steps, messages take CPU 1, so that they overlap with calculations on CPU 0.
 
 pub(crate) mod collectives;
 pub(crate) mod exchanges;
@@ -12,33 +12,34 @@ use crate::schedule::{Builder, Kind, Op, Schedule};
 /// A pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Rank 0 to all, along a binomial tree.
+    /// Rank 0 sends a message to all ranks, along a binomial tree.
     BinomialBroadcast,
-    /// All to rank 0, along a binomial tree, with a calculation at each node.
+    /// All ranks send to rank 0 along a binomial tree. Each rank with children computes.
     BinomialReduce,
-    /// A barrier: in a logarithm of rounds each rank gets a message that depends on all others.
+    /// A barrier in a logarithmic number of rounds. At the end, each rank has a message that depends on all other ranks.
     Dissemination,
-    /// An allreduce by recursive doubling; if ranks are no power of two, the ranks beyond fold into others.
+    /// An allreduce by recursive doubling. If the number of ranks is no power of two, each rank beyond gives its vector to
+    /// another rank.
     RecursiveDoubling,
-    /// An allreduce around a ring: a reduce-scatter and an allgather.
+    /// An allreduce around a ring: a reduce-scatter, then an allgather.
     RingAllreduce,
-    /// Each rank to all, one partner at a time.
+    /// Each rank sends to all ranks, one partner after another.
     PairwiseAlltoall,
-    /// Each rank to all at once.
+    /// Each rank sends to all ranks at once.
     LinearAlltoall,
-    /// All to rank 0 at once.
+    /// All ranks send to rank 0 at once.
     Gather,
-    /// Rank 0 to all, in sequence, with a part for each.
+    /// Rank 0 sends a part of its data to each rank, one after another.
     Scatter,
-    /// Faces to the neighbours in a grid of two dimensions.
+    /// Each rank exchanges faces with its neighbours in a grid of two dimensions.
     Halo2d,
-    /// Faces to the neighbours in a grid of three dimensions.
+    /// Each rank exchanges faces with its neighbours in a grid of three dimensions.
     Halo3d,
-    /// From rank to rank, with a calculation at each.
+    /// A message goes from rank to rank, and each rank computes.
     Pipeline,
-    /// Training steps: an allreduce of a layer's gradients around a ring, while the next layer computes.
+    /// Training steps. The gradients of a layer are reduced around a ring of all ranks while the next layer computes.
     DataParallel,
-    /// Training steps with layers that send tokens to experts on all ranks and back.
+    /// Training steps. Each layer sends tokens to experts on all ranks, and gets them back.
     MixtureOfExperts,
 }
 
@@ -65,21 +66,22 @@ impl Pattern {
 /// The size of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Ranks, at least one.
+    /// The number of ranks, at least one.
     pub ranks: u32,
-    /// Bytes: of the message, of the reduced vector, of a face, or to each rank of an alltoall. For a training step: of all gradients, and
-    /// of the tokens that a rank sends to all experts together.
+    /// Number of bytes. It is the size of the message, of the reduced vector, of a face, or of the data for each rank in an
+    /// alltoall. For a training step, it is the size of all gradients, and also of the tokens that a rank sends to all experts
+    /// together.
     pub size: u64,
-    /// Repetitions of the pattern; each rank begins the next one when it has ended its part.
+    /// Number of repetitions. Each rank begins the next one when it has ended its part of the previous one.
     pub iterations: u32,
-    /// Nanoseconds of a calculation, if the pattern has one.
+    /// Duration of a calculation in nanoseconds, if the pattern has calculations.
     pub compute_ns: u64,
-    /// Layers of a training step.
+    /// Number of layers in a training step.
     pub layers: u32,
 }
 
 impl Shape {
-    /// Returns about the number of operations of a pattern over all ranks, between half and twice the true number.
+    /// Estimates the number of operations of a pattern over all ranks. The estimate is between half and twice the true number.
     pub fn operations(&self, pattern: Pattern) -> u128 {
         let (ranks, layers) = (u128::from(self.ranks), u128::from(self.layers));
         let rounds = u128::from(self.ranks.max(2).ilog2());
@@ -135,30 +137,30 @@ pub fn generate(pattern: Pattern, shape: &Shape, go_on: &mut dyn FnMut(u32) -> b
     Some(builder.finish())
 }
 
-/// Returns the bytes of one of `parts` parts of a vector, as equal as possible.
+/// Returns the bytes of part `number`, if a vector is divided into `parts` parts that are as equal as possible.
 fn part(size: u64, parts: u32, number: u32) -> u64 {
     size / u64::from(parts) + u64::from(u64::from(number) < size % u64::from(parts))
 }
 
-/// A rank of a pattern under construction.
+/// The operations of one rank of a pattern, under construction.
 pub(crate) struct Program<'b> {
     builder: &'b mut Builder,
     shape: Shape,
-    /// Counted from the root.
+    /// The number of the rank, counted from the root.
     rank: u32,
     /// The rank of the schedule that is rank 0 of the pattern.
     root: u32,
-    /// The tag of its messages; patterns with several count from it.
+    /// The first tag of the pattern. A pattern with several tags uses this one and those after it.
     tag: u32,
-    /// The CPU of messages.
+    /// The CPU that messages take.
     cpu: u8,
-    /// The operation that precedes the current part, if any.
+    /// The operation after which the current part of the pattern begins, if any.
     before: Vec<u32>,
-    /// Operations of the rank before the pattern.
+    /// The number of operations that the rank had before the pattern.
     base: u32,
-    /// For each operation of the pattern, whether another one follows it.
+    /// For each operation of the pattern, whether another operation depends on it.
     has_next: Vec<bool>,
-    /// The first operation of the current part.
+    /// The index of the first operation of the current part.
     first: usize,
 }
 
@@ -169,7 +171,7 @@ impl<'b> Program<'b> {
         Program { builder, shape, rank, root: 0, tag: 0, cpu: 0, before, base, has_next, first: 0 }
     }
 
-    /// Returns the program of a pattern with another root, with tags from `tag` on, after an operation.
+    /// Returns the program of a pattern with another root. Its tags begin at `tag`, and it begins after the operations `before`.
     pub(crate) fn rooted(
         builder: &'b mut Builder,
         shape: Shape,
@@ -189,7 +191,8 @@ impl<'b> Program<'b> {
 }
 
 impl Program<'_> {
-    /// Adds an operation after others; without others it begins with its part of the pattern.
+    /// Adds an operation that depends on the operations `after`. If `after` is empty, it begins with the current part of the
+    /// pattern.
     fn add(&mut self, op: Op, after: &[u32]) -> u32 {
         let number = self.builder.push(op).expect("shapes are checked before");
         let after = if after.is_empty() { &self.before } else { after };
@@ -213,7 +216,7 @@ impl Program<'_> {
         self.add(op.on_cpu(self.cpu), &[])
     }
 
-    /// Adds a calculation, if it takes any time; otherwise returns `after`.
+    /// Adds a calculation, and returns it. If its duration is 0, returns `after`.
     fn calc(&mut self, ns: u64, after: &[u32]) -> Vec<u32> {
         match ns {
             0 => after.to_vec(),
@@ -221,13 +224,13 @@ impl Program<'_> {
         }
     }
 
-    /// Returns the operations at the end of the current part.
+    /// Returns the operations of the current part on which no other operation depends.
     pub(crate) fn ends(&self) -> Vec<u32> {
         let ends = (self.first..self.has_next.len()).filter(|op| !self.has_next[*op]);
         ends.map(|op| self.base + op as u32).collect()
     }
 
-    /// Begins a new part after all operations so far.
+    /// Begins a new part of the pattern. It starts when all operations so far have ended.
     fn join(&mut self) {
         let ends = self.ends();
         self.before = match ends.len() {

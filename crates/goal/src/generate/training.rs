@@ -4,7 +4,8 @@ use super::collectives::allreduce_ring;
 use super::exchanges::linear;
 use super::{Program, part};
 
-/// Forward through all layers, and back: the gradients of a layer are summed over all ranks while the next layer computes.
+/// Computes forward through all layers, and then backward. In the backward pass, the gradients of a layer are summed over all
+/// ranks while the next layer computes.
 pub(super) fn data_parallel(program: &mut Program<'_>) {
     let (layers, compute) = (program.shape.layers, program.shape.compute_ns);
     let mut done = Vec::new();
@@ -13,15 +14,15 @@ pub(super) fn data_parallel(program: &mut Program<'_>) {
         done = program.calc(compute, &done);
     }
     for layer in (0..layers).rev() {
-        // Backward takes twice the time: gradients of weights and of inputs.
+        // The backward pass takes twice the time, because it computes the gradients of weights and of inputs.
         done = program.calc(compute.saturating_mul(2), &done);
         let size = part(program.shape.size, layers, layer);
         allreduce_ring(program, size, 0, layer, done.first().copied());
     }
 }
 
-/// In each layer, forward and back: attention, tokens to the ranks of their experts, the experts, and tokens back. Then an allreduce of the
-/// gradients.
+/// Computes each layer forward, and then backward. A layer consists of attention, tokens to the ranks of their experts, the
+/// experts, and tokens back. An allreduce of the gradients follows.
 pub(super) fn mixture_of_experts(program: &mut Program<'_>) {
     let (layers, compute, size) = (program.shape.layers, program.shape.compute_ns, program.shape.size);
     let each = size / u64::from(program.shape.ranks);

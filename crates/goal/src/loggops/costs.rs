@@ -6,31 +6,31 @@ use nicety_types::{Duration, Gap};
 /// The parameters of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// L: the latency from one host to another.
+    /// L: the latency between any two hosts.
     pub latency: Duration,
-    /// o: the CPU time of a message.
+    /// o: the CPU time for a message, at both ends.
     pub overhead: Duration,
-    /// g: the time between the starts of messages at an interface.
+    /// g: the time between the starts of two messages at an interface.
     pub gap: Duration,
-    /// G: the time of each byte after the first at an interface.
+    /// G: the time that each byte after the first takes at an interface.
     pub gap_per_byte: Gap,
-    /// O: the time of each byte after the first at a CPU.
+    /// O: the time that each byte after the first takes at a CPU.
     pub overhead_per_byte: Gap,
-    /// S: the longest eager message, in bytes; the sender of a longer one waits for the receive.
+    /// S: the maximum length of an eager message in bytes. The sender of a longer message waits for the receive.
     pub eager_bytes: u64,
 }
 
 /// The rules of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
-    /// nicety's own.
+    /// The rules of nicety.
     #[default]
     Own,
     /// The rules of LogGOPSim, to the nanosecond.
     LogGopSim,
 }
 
-/// Parameters in ticks of a run: picoseconds, or nanoseconds by the rules of LogGOPSim.
+/// The parameters in ticks of a run. A tick is a picosecond, or a nanosecond by the rules of LogGOPSim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub(super) latency: u64,
@@ -41,7 +41,7 @@ pub(super) struct Costs {
     tick_ps: u64,
 }
 
-/// A gap per byte, without a division if it is whole.
+/// A gap per byte. If it is a whole number of ticks, its use needs no division.
 #[derive(Clone, Copy, Debug)]
 enum PerByte {
     Whole(u64),
@@ -51,7 +51,7 @@ enum PerByte {
 const G: usize = 0;
 const O: usize = 1;
 
-/// A parameter that the rules of LogGOPSim do not support.
+/// The name of a parameter that is not a whole number of nanoseconds, as the rules of LogGOPSim require.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotWhole(pub &'static str);
 
@@ -89,7 +89,8 @@ impl Costs {
         })
     }
 
-    /// Returns the shortest time in which a host can affect another. Messages take o + L, but the completion of a long one takes only L.
+    /// Returns the minimum time in which an event at one host can affect another host. A message takes o + L, but the completion
+    /// of a long message takes only L.
     pub(super) fn lookahead(&self, schedule: &Schedule) -> u64 {
         let is_long = |op: &Op| op.kind == Kind::Send && op.size > self.eager;
         match schedule.ops().iter().any(is_long) {
@@ -98,7 +99,8 @@ impl Costs {
         }
     }
 
-    /// Returns the time of a message's bytes after the first. By LogGOPSim's rules a message without bytes has -1 of them.
+    /// Returns the time that the bytes of a message after the first take. By LogGOPSim's rules, a message without bytes has -1 of
+    /// these bytes.
     #[inline]
     fn further<const COMPAT: bool>(&self, which: usize, size: u64) -> u64 {
         match self.per_byte[which] {
@@ -119,25 +121,25 @@ impl Costs {
         Self::add::<COMPAT>(now, if COMPAT { ns } else { ns.saturating_mul(1000 / self.tick_ps) })
     }
 
-    /// Returns when the CPU ends the send of a message that starts now.
+    /// Returns the time at which the CPU has finished the send of a message that starts now.
     #[inline]
     pub(super) fn sent<const COMPAT: bool>(&self, now: u64, size: u64) -> u64 {
         Self::add::<COMPAT>(Self::add::<COMPAT>(now, self.overhead), self.further::<COMPAT>(O, size))
     }
 
-    /// Returns when an interface can begin the next message.
+    /// Returns the time from which an interface can begin the next message, if one starts now.
     #[inline]
     pub(super) fn next<const COMPAT: bool>(&self, now: u64, size: u64) -> u64 {
         Self::add::<COMPAT>(Self::add::<COMPAT>(now, self.gap), self.further::<COMPAT>(G, size))
     }
 
-    /// Returns the arrival time of a message that is sent now.
+    /// Returns the arrival time of a message that starts now.
     #[inline]
     pub(super) fn arrives<const COMPAT: bool>(&self, now: u64) -> u64 {
         Self::add::<COMPAT>(Self::add::<COMPAT>(now, self.overhead), self.latency)
     }
 
-    /// Returns when the CPU ends the receive of a message that starts now.
+    /// Returns the time at which the CPU has finished the receive of a message that starts now.
     #[inline]
     pub(super) fn received<const COMPAT: bool>(&self, now: u64, size: u64) -> u64 {
         let bytes = self.further::<COMPAT>(O, size).max(self.further::<COMPAT>(G, size));
@@ -145,7 +147,7 @@ impl Costs {
     }
 }
 
-/// Returns a gap in picoseconds per byte, if that is a whole number.
+/// Returns a gap in picoseconds per byte; `None` if it is not a whole number.
 fn whole(gap: Gap) -> Option<u64> {
     let one = gap.cover(1).ps();
     (gap == Gap::new(one, 1)).then_some(one)

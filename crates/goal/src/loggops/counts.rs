@@ -6,11 +6,11 @@ use std::iter::Sum;
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Operations that were executed.
+    /// Number of operations executed.
     pub operations: u64,
-    /// Messages that have arrived.
+    /// Number of messages that have arrived.
     pub messages: u64,
-    /// Events taken from a queue, and queue entries searched for messages.
+    /// Number of events taken from a queue, plus number of queue entries searched for matches.
     pub steps: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The rules of LogGOPS: the actions of events, for all hosts of a shard.
+//! The rules of LogGOPS: the effects of events, for all hosts of a shard.
 
 use super::costs::Costs;
 use super::counts::Counts;
@@ -13,12 +13,13 @@ use nicety_kernel::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The queue of future events.
+/// The events that are due later.
 #[derive(Debug)]
 pub(super) enum Agenda {
-    /// Events wait at their hosts, and hosts by window of time; the number is the length of a window.
+    /// Each host has a queue of its events. A radix heap has the hosts, by the window of their next event. The number is the
+    /// length of a window.
     Windows(Radix, u64),
-    /// One heap of all events.
+    /// One heap has the events of all hosts.
     Global(BinaryHeap<Reverse<Event>>),
 }
 
@@ -28,9 +29,9 @@ pub(super) struct World<'s> {
     pub(super) schedule: &'s Schedule,
     pub(super) costs: Costs,
     wildcards: Wildcards,
-    /// Whether a rank has several CPUs.
+    /// Whether any rank has several CPUs.
     has_cpus: bool,
-    /// Number of blocks of hosts.
+    /// Number of shards.
     shards: u32,
     /// Noise on the CPUs.
     pub(super) noise: Option<&'s Noise>,
@@ -48,39 +49,40 @@ impl<'s> World<'s> {
     }
 }
 
-/// A block of hosts and their events. `COMPAT` selects the rules of LogGOPSim.
+/// The state of a block of hosts, with their events. If `COMPAT`, it follows the rules of LogGOPSim.
 pub(super) struct Shard<'s, const COMPAT: bool> {
     pub(super) schedule: &'s Schedule,
     pub(super) costs: Costs,
     pub(super) hosts: Vec<Host>,
-    /// The first host, and the index of its first operation.
+    /// The first host. `first_op` is the index of its first operation.
     pub(super) first: u32,
     first_op: usize,
-    /// Events for the hosts of each shard.
+    /// For each shard, new events for its hosts.
     pub(super) outboxes: Vec<Vec<Event>>,
-    /// The earliest of these events.
+    /// The time of the earliest event in the outboxes.
     pub(super) first_sent: u64,
-    /// For each operation, the dependencies not yet met.
+    /// For each operation, the number of dependencies that are not met.
     pub(super) remaining: Vec<u32>,
-    /// For each operation, the time of the last met dependency. Empty if every rank has one CPU, since the CPU's clock gives that time.
+    /// For each operation, the time at which its last dependency was met. Empty if every rank has one CPU, because the clock of
+    /// that CPU gives the time.
     ready: Vec<u64>,
     pub(super) slab: Slab,
     pub(super) matching: Matching,
     pub(super) agenda: Agenda,
-    /// The next event number by the rules of LogGOPSim.
+    /// The number of the next event, by the rules of LogGOPSim.
     sequence: u64,
-    /// The operations freed by the current event: host, operation, earliest start.
+    /// The operations that the current event freed: host, operation, and earliest start.
     freed: Vec<(u32, u32, u64)>,
     pub(super) counts: Counts,
-    /// The first operation that ends beyond the largest time: its host and number.
+    /// The host and number of the first operation that ends after the largest possible time.
     pub(super) endless: Option<(u32, u32)>,
     noises: Option<Noises<'s>>,
-    /// Start and end of operations, if requested.
+    /// Start and end of each operation, if requested.
     pub(super) spans: Option<Spans>,
 }
 
 impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
-    /// Returns a shard. The numbers of hosts of any two shards differ by at most one.
+    /// Returns a shard. The numbers of hosts in two shards differ by at most one.
     pub(super) fn new(world: &World<'s>, number: u32, agenda: Agenda) -> Shard<'s, COMPAT> {
         let World { schedule, costs, wildcards, has_cpus, shards, noise } = *world;
         let begin =
@@ -110,7 +112,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Returns whether noise has taken so long that the caller should check for an interrupt.
+    /// Returns whether the simulation of noise has taken long in real time. The caller should then check for an interrupt.
     pub(super) fn is_late(&mut self) -> bool {
         self.noises.as_mut().is_some_and(Noises::were_many)
     }
@@ -125,14 +127,14 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         &mut self.hosts[(host - self.first) as usize]
     }
 
-    /// Begins the operations of a host that have no dependencies.
+    /// Begins the operations of a host that depend on no other operation.
     pub(super) fn begin(&mut self, host: u32) {
         let roots = (0..).zip(self.schedule.rank(host).ops).filter(|(_, op)| op.dependencies == 0);
         self.freed.extend(roots.map(|(number, _)| (host, number, 0)));
         self.release(0);
     }
 
-    /// Returns whether all operations of its hosts are executed, and no message and no receive is left.
+    /// Returns whether all operations of the shard's hosts are executed, and no message and no receive is left.
     pub(super) fn is_over(&self) -> bool {
         self.endless.is_none() && self.counts.operations == self.remaining.len() as u64 && !self.has_left()
     }
@@ -150,8 +152,8 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         Counts { steps: self.counts.steps + self.matching.steps, ..self.counts }
     }
 
-    /// Prefetches data of the next hosts, step by step. The steps are the host, the heads of its queues, the events there, and their
-    /// operations or receives.
+    /// Prefetches data of the next hosts into the CPU cache, step by step. The steps are the host, the heads of its queues, the
+    /// events there, and their operations or receives.
     pub(super) fn prefetch(&self, hosts: &[(u64, u32)], at: usize) {
         let host = |ahead: usize| Some(self.host(hosts.get(at + ahead)?.1));
         if let Some(host) = host(16) {
@@ -186,7 +188,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Prefetches the data of the next event of a lane, while the one before it is executed.
+    /// Prefetches the data of the next event in a lane while the previous event is executed.
     #[inline]
     fn prefetch_waiting(&self, host: u32, retry: EventKind) {
         let state = self.host(host);
@@ -230,7 +232,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Returns the next known window with an event.
+    /// Returns the next window that has an event, as far as this shard knows.
     pub(super) fn peek_window(&self) -> Option<u64> {
         match &self.agenda {
             Agenda::Windows(radix, _) => radix.peek(),
@@ -246,7 +248,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Returns the hosts of the window, in exchange for an empty list.
+    /// Returns the hosts with events in the current window. Keeps the empty list `empty` in their place.
     pub(super) fn take_hosts(&mut self, empty: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
         match &mut self.agenda {
             Agenda::Windows(radix, _) => radix.take(empty),
@@ -254,12 +256,12 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Returns the range of its hosts.
+    /// Returns the range of the shard's hosts.
     pub(super) fn ranks(&self) -> std::ops::Range<u32> {
         self.first..self.first + self.hosts.len() as u32
     }
 
-    /// Executes the events of a host in a window.
+    /// Executes the events of a host that are due in a window.
     pub(super) fn run_host(&mut self, host: u32, window: u64) {
         let Agenda::Windows(_, width) = self.agenda else { return };
         let begin = window * width;
@@ -323,14 +325,14 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             return self.start(event);
         }
         let is_first = host.wait(&mut self.slab, retry, event);
-        // In windows a host itself polls the lanes of CPU 0 and interface 0.
+        // With windows, the host itself checks the lanes of CPU 0 and interface 0, so they need no retry event.
         let is_polled = event.cpu == 0 && (event.nic == 0 || event.what == EventKind::Calc);
         if is_first && !(is_polled && matches!(self.agenda, Agenda::Windows(..))) {
             self.push(Event { what: retry, key: Key { time: free, ..event.key }, ..event });
         }
     }
 
-    /// Starts the first event that waits in a lane, if the retry is for that one and it can begin.
+    /// Starts the first event in a lane, if the retry belongs to this event and the event can begin.
     fn retry(&mut self, event: Event) {
         let Event { key, host, what, cpu, nic, .. } = event;
         let first = self.hosts[(host - self.first) as usize].first_waiting(&self.slab, what, cpu, nic);
@@ -380,7 +382,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let (sent, arrives) = match self.noises {
             None => (sent, arrives),
             Some(_) => {
-                // A message leaves after the overhead, and its further bytes take the CPU after that.
+                // The message leaves after the overhead. The bytes after its first take the CPU after that.
                 let leaves = arrives.saturating_sub(self.costs.latency);
                 let left = self.lengthened(&event, now, leaves);
                 let bytes = sent.saturating_sub(leaves);
@@ -402,7 +404,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Returns the end of CPU work that lasts from `now` to `end` without noise.
+    /// Returns the end of CPU work with noise. Without noise, the work lasts from `now` to `end`.
     #[inline]
     fn lengthened(&mut self, event: &Event, now: u64, end: u64) -> u64 {
         match &mut self.noises {
@@ -452,7 +454,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.free(host, receive, false, until);
     }
 
-    /// Tells the sender of a long message, after a latency, that its receive has taken it.
+    /// Notifies the sender of a long message that its receive has taken it. The notification arrives after the latency.
     fn tell_sender(&mut self, host: u32, message: &Message, now: u64) {
         let time = now.saturating_add(self.costs.latency);
         let key = self.key(time, now, host);
@@ -470,7 +472,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.free(host, op, false, now);
     }
 
-    /// Meets the dependencies on an operation's start or end at a time.
+    /// Marks dependencies on the start or the end of an operation as met at a time.
     #[inline]
     fn free(&mut self, host: u32, op: u32, on_start: bool, time: u64) {
         let rank = self.schedule.rank(host);
@@ -497,7 +499,8 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Begins the operations freed by the current event: host by host, sends before receives before calculations.
+    /// Begins the operations that the current event freed. They are in the order of hosts; for each host, sends come before
+    /// receives, and receives before calculations.
     #[inline]
     fn release(&mut self, now: u64) {
         if self.freed.is_empty() {
@@ -532,7 +535,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Records an operation that ends beyond the largest time.
+    /// Records an operation that ends after the largest possible time.
     #[inline]
     fn note_end(&mut self, end: u64, event: &Event) {
         if !COMPAT && end == u64::MAX && self.endless.is_none() {

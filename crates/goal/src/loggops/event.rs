@@ -8,29 +8,30 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EventKind {
-    /// An operation of the host can start.
+    /// An operation of the host may start.
     Send,
     Recv,
     Calc,
-    /// A message arrives. Its operation is the sender's.
+    /// A message arrives. The event's operation is the sender's operation.
     Message,
-    /// A receive has taken a long message: the sender's operation ends.
+    /// A receive has taken a long message, so the sender's operation ends.
     Complete,
-    /// The CPU or interface may be free for the first operation, or the first message, in its lane.
+    /// The CPU and the interface may be free for the first event in a lane.
     RetrySend,
     RetryCalc,
     RetryMessage,
 }
 
-/// The position of an event in the order of a run. No two events have the same.
+/// The position of an event in the order of a run. No two events have the same key.
 ///
-/// By nicety's own rules the order is the time, the time of the event's cause, the causing host, and that host's count of caused events.
-/// None of these depends on the assignment of hosts to threads. By LogGOPSim's rules `born` is a count over all hosts.
+/// By nicety's own rules, four fields order events. They are the time, the time of the causing event, the causing host, and that
+/// host's count of caused events. None of these depends on the assignment of hosts to threads. By LogGOPSim's rules, `born` is
+/// the number of the event over all hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Key {
     pub(super) time: u64,
     pub(super) born: u64,
-    /// The causing host; for a message the sender.
+    /// The host that caused the event. For a message it is the sender.
     pub(super) source: u32,
     pub(super) count: u32,
 }
@@ -38,12 +39,12 @@ pub(super) struct Key {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Event {
     pub(super) key: Key,
-    /// Bytes, or nanoseconds.
+    /// Bytes of a message, or nanoseconds of a calculation.
     pub(super) size: u64,
     pub(super) tag: u32,
-    /// The operation, by its number in its rank.
+    /// The number of the operation in its rank.
     pub(super) op: u32,
-    /// The host where it happens.
+    /// The host at which the event occurs.
     pub(super) host: u32,
     pub(super) what: EventKind,
     pub(super) cpu: u8,
@@ -70,13 +71,13 @@ impl Ord for Event {
     }
 }
 
-/// No event, or no queue.
+/// The index that means no event, or no queue.
 const NONE: u32 = u32::MAX;
-/// The longest list; a longer queue has memory of its own.
+/// Maximum length of a queue in the form of a list. A longer queue has memory of its own.
 const LONGEST: u32 = 24;
-/// The most events at the end of a long queue's run that an insertion may move.
+/// Maximum number of events at the end of the sorted run that an insertion may move.
 const MOVED: usize = 8;
-/// A flag in the length of a queue that has memory of its own.
+/// A flag in the length of a queue. It means that the queue has memory of its own.
 const LONG: u32 = 1 << 31;
 
 /// The shared memory of the queues of many hosts.
@@ -117,7 +118,7 @@ impl Slab {
     }
 }
 
-/// The events of a long queue: a sorted run, and a heap for events out of order.
+/// The events of a long queue: a sorted run, and a heap for events that arrive out of order.
 #[derive(Debug, Default)]
 struct Long {
     run: VecDeque<Event>,
@@ -151,10 +152,10 @@ impl Long {
     }
 }
 
-/// A sorted queue of events in a slab: a list while it is short.
+/// A sorted queue of events. A short queue is a list in a slab.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The first event of the list, or the index of a long queue.
+    /// The first event of the list; for a long queue, its index in the slab.
     head: u32,
     tail: u32,
     length: u32,
@@ -188,7 +189,7 @@ impl Queue {
         }
     }
 
-    /// Adds an event that precedes the last one.
+    /// Adds an event that is not the last one in order.
     fn push_before(&mut self, slab: &mut Slab, event: Event) {
         let mut before = NONE;
         let mut next = self.head;
@@ -249,7 +250,7 @@ impl Queue {
         Some(event)
     }
 
-    /// Prefetches the first event of a list, or the head of a long queue.
+    /// Prefetches the first event of a list, or the head of a long queue, into the CPU cache.
     pub(super) fn prefetch(&self, slab: &Slab) {
         if self.is_long() {
             prefetch(&slab.long[self.head as usize]);
@@ -258,7 +259,7 @@ impl Queue {
         }
     }
 
-    /// Prefetches the first events of a long queue, after its head.
+    /// Prefetches the first events of a long queue into the CPU cache, after its head.
     pub(super) fn prefetch_long(&self, slab: &Slab) {
         if self.is_long() {
             let long = &slab.long[self.head as usize];

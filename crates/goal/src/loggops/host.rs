@@ -1,10 +1,10 @@
-//! A host: the clocks of its CPUs and interfaces, waiting events, and future events.
+//! A host: the clocks of its CPUs and interfaces, events that wait for these, and future events.
 
 use super::event::{Event, EventKind, Key, Queue, Slab};
 use super::matching::Lines;
 use rustc_hash::FxHashMap;
 
-/// A clock for each number. Number 0 is stored inline, since most hosts have no other.
+/// The clocks of CPUs and interfaces, by number. [`Host`] itself has the clocks of number 0, since most hosts have no others.
 #[derive(Debug, Default)]
 struct Clocks {
     cpus: Vec<u64>,
@@ -12,41 +12,41 @@ struct Clocks {
     receiving: Vec<u64>,
 }
 
-/// A lane: events that wait for the same CPU, and for the same interface in the same direction.
+/// The key of a lane. A lane has the events that wait for the same CPU, and for the same interface in the same direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Lane {
-    /// The kind of its retry.
+    /// The index of the lane's retry event in `RETRIES`.
     kind: u8,
     cpu: u8,
     nic: u8,
 }
 
-/// State that most hosts do not have.
+/// State that most hosts do not need.
 #[derive(Debug, Default)]
 struct More {
     clocks: Clocks,
     lanes: FxHashMap<Lane, Queue>,
 }
 
-/// Two cache lines; the first has the fields that nearly every event needs.
+/// A host. It takes two cache lines. The first one has the fields that nearly every event needs.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Host {
     cpu: u64,
     sending: u64,
     receiving: u64,
-    /// The beginning of the window of its next event.
+    /// The begin of the window in which the host has its next event.
     pub(super) scheduled: u64,
-    /// Events that it has caused.
+    /// The number of events that the host has caused.
     pub(super) count: u32,
     pub(super) queue: Queue,
     pub(super) lines: Lines,
-    /// The lanes of CPU 0 and interface 0: calculations, sends and messages.
+    /// The lanes of CPU 0 and interface 0, for calculations, sends and messages.
     lanes: [Queue; 3],
     more: Option<Box<More>>,
 }
 
-/// The retries of the lanes, in their order.
+/// The retry events of the lanes, in the order of the lanes.
 const RETRIES: [EventKind; 3] = [EventKind::RetryCalc, EventKind::RetrySend, EventKind::RetryMessage];
 
 fn of(clocks: Option<&Vec<u64>>, number: u8) -> u64 {
@@ -110,7 +110,7 @@ impl Host {
         self.more.get_or_insert_default()
     }
 
-    /// Returns when a calculation, a send or a message finds its CPU and interface free.
+    /// Returns the time from which the CPU and the interface are free for a calculation, a send or a message.
     #[inline]
     pub(super) fn free(&self, what: EventKind, cpu: u8, nic: u8) -> u64 {
         match what {
@@ -120,7 +120,7 @@ impl Host {
         }
     }
 
-    /// Returns when all of its CPUs are done.
+    /// Returns the time at which all CPUs of the host have finished.
     pub(super) fn finish(&self) -> u64 {
         let others = self.more.iter().flat_map(|more| &more.clocks.cpus).copied();
         others.fold(self.cpu, u64::max)
@@ -135,9 +135,9 @@ impl Host {
         self.more().lanes.entry(Lane { kind, cpu, nic }).or_insert(Queue::EMPTY)
     }
 
-    /// Adds an event to its lane. Returns whether it is the first there.
+    /// Adds an event to its lane. Returns whether the event is now the first in the lane.
     pub(super) fn wait(&mut self, slab: &mut Slab, retry: EventKind, mut event: Event) -> bool {
-        // All of these wait for the same time, so only the rest of the key orders them.
+        // All events of a lane wait for the same time, so only the other fields of the key order them.
         event.key.time = 0;
         let lane = self.lane(retry, event.cpu, event.nic);
         let is_first = lane.first(slab).is_none_or(|first| event.key < first);
@@ -150,7 +150,7 @@ impl Host {
         self.lane(retry, cpu, nic).first(slab)
     }
 
-    /// Takes the first event out of a lane.
+    /// Removes and returns the first event of a lane.
     pub(super) fn next_waiting(
         &mut self,
         slab: &mut Slab,
@@ -161,13 +161,14 @@ impl Host {
         self.lane(retry, cpu, nic).pop(slab)
     }
 
-    /// Returns the first event that waits for CPU 0 and interface 0.
+    /// Returns the first event in a lane of CPU 0 and interface 0.
     pub(super) fn front_waiting<'s>(&self, slab: &'s Slab, retry: EventKind) -> Option<&'s Event> {
         let lane = RETRIES.iter().position(|other| *other == retry)?;
         self.lanes[lane].front(slab)
     }
 
-    /// Returns the first event that waits for CPU 0 and interface 0, with the time at which these are free, and its lane.
+    /// Returns the first event in any lane of CPU 0 and interface 0, and its lane. The time in its key is the time from which
+    /// these are free.
     #[inline]
     pub(super) fn first_of_all_waiting(&self, slab: &Slab) -> Option<(Key, EventKind)> {
         let mut first: Option<(Key, EventKind)> = None;

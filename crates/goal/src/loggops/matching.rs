@@ -1,16 +1,18 @@
-//! Matching of messages and receives: the first in order with an equal or wildcard source and an equal or wildcard tag.
+//! Matching of messages and receives. The first entry in the queue matches that has the same source and the same tag. A wildcard
+//! equals every source or tag.
 //!
-//! A short queue is a list. A longer one has tables by source and tag, so search, insertion and removal take constant time. A wildcard of
-//! the searching side uses a table by source only, by tag only, or the whole queue. A wildcard of the waiting side is an ordinary key.
+//! A short queue is a list. A longer queue has tables by source and tag, so search, insertion and removal take constant time. If
+//! the searching side has a wildcard, the search uses a table by source only, a table by tag only, or the whole queue. A wildcard
+//! of a waiting entry is an ordinary key of the tables.
 
 use super::tables::{Side, Tables, View, view};
 use crate::schedule::{ANY, Kind, Schedule};
 use nicety_kernel::prefetch;
 
 const NONE: u32 = u32::MAX;
-/// The longest queue that is a list.
+/// Maximum length of a queue in the form of a list.
 const LONGEST: u32 = 32;
-/// A flag in the length of a queue that has tables.
+/// A flag in the length of a queue. It means that the queue has tables.
 const LONG: u32 = 1 << 31;
 
 /// A receive that waits for its message.
@@ -26,12 +28,12 @@ pub(super) struct Receive {
 pub(super) struct Message {
     pub(super) source: u32,
     pub(super) tag: u32,
-    /// The sender's operation.
+    /// The number of the sender's operation.
     pub(super) op: u32,
     pub(super) cpu: u8,
     pub(super) nic: u8,
     pub(super) size: u64,
-    /// When a CPU ends its receive.
+    /// The time at which a CPU has finished the receive of the message.
     pub(super) until: u64,
 }
 
@@ -62,7 +64,7 @@ struct Slab<T> {
     free: u32,
     tables: Vec<Tables<T>>,
     free_tables: Vec<u32>,
-    /// The views that a schedule's wildcards need; `None` without wildcards.
+    /// The kinds of search (views) that the schedule's wildcards need; `None` if the schedule has no wildcards.
     views: Option<[bool; 4]>,
 }
 
@@ -93,10 +95,10 @@ impl<T: Side> Slab<T> {
     }
 }
 
-/// A host's posted receives or unexpected messages, in a slab.
+/// The posted receives or the unexpected messages of a host. They are in a slab.
 #[derive(Debug)]
 struct Line {
-    /// The first of the list, or the index of the tables.
+    /// The first entry of the list, or the index of the tables in the slab.
     head: u32,
     tail: u32,
     length: u32,
@@ -141,7 +143,7 @@ impl Line {
         (self.tail, self.length) = (NONE, self.length | LONG);
     }
 
-    /// Takes the first match from a list.
+    /// Removes and returns the first match in a list.
     fn take_listed<T: Side>(
         &mut self,
         slab: &mut Slab<T>,
@@ -171,7 +173,7 @@ impl Line {
         None
     }
 
-    /// Takes the first match from the given lists of the tables.
+    /// Removes and returns the first match in the given lists of the tables.
     fn take_from_tables<T: Side>(
         &mut self,
         slab: &mut Slab<T>,
@@ -188,7 +190,7 @@ impl Line {
         Some(taken)
     }
 
-    /// Returns all entries, in order.
+    /// Returns all entries in order.
     fn all<T: Side>(&self, slab: &Slab<T>) -> Vec<T> {
         if self.is_long() {
             return slab.tables[self.head as usize].all();
@@ -204,7 +206,7 @@ impl Line {
     }
 }
 
-/// Both queues of a host.
+/// The posted receives and the unexpected messages of a host.
 #[derive(Debug)]
 pub(super) struct Lines {
     posted: Line,
@@ -220,16 +222,16 @@ impl Lines {
 pub(super) struct Matching {
     posted: Slab<Receive>,
     unexpected: Slab<Message>,
-    /// Whether an operation has a wildcard.
+    /// Whether any operation of the schedule has a wildcard.
     has_wildcards: bool,
-    /// Queue entries and lists searched.
+    /// Number of queue entries and lists searched.
     pub(super) steps: u64,
 }
 
 /// The wildcards of a schedule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wildcards {
-    /// The views that they need, of receives and of messages.
+    /// The views that are needed of the queues of receives, and of the queues of messages.
     views: [[bool; 4]; 2],
     any: bool,
 }
@@ -267,7 +269,7 @@ impl Matching {
         }
     }
 
-    /// Returns the receive that takes a message; without one, the message is unexpected.
+    /// Returns the receive that takes a message. If there is none, queues the message as unexpected.
     pub(super) fn arrive(&mut self, lines: &mut Lines, message: Message) -> Option<u32> {
         let Message { source, tag, .. } = message;
         let (line, slab, steps) = (&mut lines.posted, &mut self.posted, &mut self.steps);
@@ -289,7 +291,7 @@ impl Matching {
         found.map(|receive| receive.op)
     }
 
-    /// Returns the message that a receive takes; without one, the receive is posted.
+    /// Returns the message that a receive takes. If there is none, queues the receive as posted.
     pub(super) fn post(&mut self, lines: &mut Lines, receive: Receive) -> Option<Message> {
         let Receive { source, tag, .. } = receive;
         let (line, slab, steps) = (&mut lines.unexpected, &mut self.unexpected, &mut self.steps);
@@ -314,7 +316,7 @@ impl Matching {
         (lines.posted.all(&self.posted), lines.unexpected.all(&self.unexpected))
     }
 
-    /// Prefetches the first posted receive of a host, if the queue is a list.
+    /// Prefetches the first posted receive of a host into the CPU cache, if the queue is a list.
     pub(super) fn prefetch(&self, lines: &Lines) {
         if let Some(slot) = self.posted.slots.get(lines.posted.head as usize)
             && !lines.posted.is_long()
@@ -323,7 +325,7 @@ impl Matching {
         }
     }
 
-    /// Prefetches the table entry in which a message finds its receive, if the queue has tables.
+    /// Prefetches the table entry in which a message finds its receive into the CPU cache, if the queue has tables.
     pub(super) fn prefetch_receive(&self, lines: &Lines, source: u32, tag: u32) {
         if lines.posted.is_long() {
             self.posted.tables[lines.posted.head as usize].prefetch(source, tag);

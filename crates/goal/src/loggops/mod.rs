@@ -1,20 +1,21 @@
-//! The LogGOPS network: the time of a schedule if the cost of a message depends only on its size.
+//! The LogGOPS network. It gives the time of a schedule if the cost of a message depends only on its size.
 //!
 //! | parameter | meaning |
 //! |---|---|
 //! | L | the latency from any host to any other |
-//! | o, O | the CPU time of a message, and of each byte after the first |
-//! | g, G | the time between the starts of messages at an interface, and of each byte after the first |
-//! | S | the longest eager message; the sender of a longer one waits for the receive |
+//! | o, O | the CPU time for a message, and for each byte after its first |
+//! | g, G | the time between the starts of two messages at an interface, and the time of each byte after the first |
+//! | S | the maximum length of an eager message; the sender of a longer message waits for the receive |
 //!
-//! A host has a clock per CPU, and a clock per interface and direction, all 0 at first. An event that finds a clock later than itself waits
-//! in a lane, together with other events for the same resources. Only the first of a lane is retried, so a crowd costs no more than the
-//! same events one by one.
+//! A host has a clock for each CPU, and a clock for each interface and direction. A clock has the time at which its resource
+//! becomes free; at first it is 0. An event that finds its resource busy waits in a lane, together with other events for the same
+//! resources. Only the first event of a lane is retried. Therefore a crowd of waiting events costs no more than the same events
+//! one after another.
 //!
-//! By nicety's own rules hosts share only messages, which take o + L, and completions of long messages, which take L. So time is cut into
-//! windows of at most that length. Within a window each host's events are executed in sequence, independently of other hosts. No global
-//! order of events is needed, and hosts can be spread over threads. By the rules of LogGOPSim ([`Rules::LogGopSim`]), and if L is 0, one
-//! heap orders the events of all hosts.
+//! By nicety's own rules, hosts affect each other only by messages, which take o + L, and by completions of long messages, which
+//! take L. So simulated time is divided into windows that are at most as long. Within a window, the events of each host are
+//! executed in sequence, independently of other hosts. This needs no global order of events, and hosts can be divided over
+//! threads. By the rules of LogGOPSim ([`Rules::LogGopSim`]), and if L is 0, one heap orders the events of all hosts.
 
 mod costs;
 mod counts;
@@ -44,13 +45,13 @@ use nicety::{Error, Peers};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Events between two calls of `go_on`.
+/// Number of events between two calls of `go_on`.
 const LOOK_EVERY: u64 = 1 << 16;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The time at which each host's CPUs are done, in picoseconds.
+    /// For each host, the time at which all its CPUs have finished, in picoseconds.
     pub finish_ps: Vec<u64>,
     /// Counts.
     pub counts: Counts,
@@ -59,22 +60,23 @@ pub struct Finished {
 /// The reason why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A parameter is not a whole number of nanoseconds, as LogGOPSim's rules need.
+    /// A parameter is not a whole number of nanoseconds, which LogGOPSim's rules require.
     NotWhole(NotWhole),
-    /// Operations wait for each other.
+    /// Operations depend on each other in a cycle.
     Cycle(Cycle),
     /// Messages or receives are left.
     Stuck(Stuck),
-    /// An operation ends 2^64 ps or more after the beginning: its rank and number.
+    /// The rank and number of an operation that ends 2^64 ps or more after the start of the run.
     Endless(u32, u32),
     /// The caller interrupted the run.
     Interrupted,
 }
 
-/// Runs a schedule. `go_on` is called regularly with about the number of executed operations; if it returns false, the run ends.
+/// Runs a schedule. `go_on` is called regularly with the approximate number of executed operations. If it returns false, the run
+/// ends.
 ///
 /// # Errors
-/// The schedule cannot finish; `go_on` returned false.
+/// When the schedule cannot finish, or `go_on` returned false.
 pub fn run(
     schedule: &Schedule,
     parameters: &Parameters,
@@ -84,13 +86,13 @@ pub fn run(
     run_in_threads(schedule, parameters, rules, 1, go_on)
 }
 
-/// Returns whether a run can be spread over threads. It cannot by the rules of LogGOPSim, since its events have one order, nor without a
-/// latency, since windows would have no length.
+/// Returns whether a run can be divided over threads. It cannot by the rules of LogGOPSim, because all events are in one order.
+/// It also cannot if the latency is 0, because windows would have no length.
 pub fn has_threads(parameters: &Parameters, rules: Rules) -> bool {
     rules == Rules::Own && !parameters.latency.is_zero()
 }
 
-/// As [`run`], with blocks of hosts in `threads` threads, if [`has_threads`]. The result is the same to the last bit.
+/// As [`run`], with hosts divided over `threads` threads if [`has_threads`]. The result is the same to the last bit.
 ///
 /// # Errors
 /// As [`run`].
@@ -110,7 +112,7 @@ pub fn run_in_threads(
     }
 }
 
-/// As [`run_in_threads`] by nicety's own rules, on CPUs with noise.
+/// As [`run_in_threads`], by nicety's own rules and with noise on CPUs.
 ///
 /// # Errors
 /// As [`run`].
@@ -131,11 +133,12 @@ pub fn run_with_noise(
     }
 }
 
-/// As [`run_with_noise`], in several processes with a block of the hosts each. All processes get the same result. It is `None` if the
-/// schedule has to run as a whole: there are fewer hosts than processes, no [latency](has_threads), or a failure.
+/// As [`run_with_noise`], with hosts divided over several processes. All processes get the same result. It is `None` if the
+/// schedule must run as a whole. This is so if there are fewer hosts than processes, the [latency](has_threads) is 0, or the run
+/// failed.
 ///
 /// # Errors
-/// The run was interrupted; the other processes are out of reach.
+/// When the run was interrupted, or another process is out of reach.
 pub fn run_in_processes(
     schedule: &Schedule,
     parameters: &Parameters,
@@ -151,8 +154,8 @@ pub fn run_in_processes(
     windows::run_in_processes(&world, peers, go_on)
 }
 
-/// As [`run`] by nicety's own rules; also returns begin and end of each operation. A send begins when it has its CPU and interface, and a
-/// receive when it is posted.
+/// As [`run`], by nicety's own rules. Also returns the start and the end of each operation. A send starts when its CPU and
+/// interface are free, and a receive when it is posted.
 ///
 /// # Errors
 /// As [`run`].
@@ -204,7 +207,7 @@ fn look<const COMPAT: bool>(
     if go_on(shard.counts.operations) { Ok(()) } else { Err(Failure::Interrupted) }
 }
 
-/// Returns the result, once no event is left.
+/// Returns the result when no event is left.
 fn finished<const COMPAT: bool>(shards: &[Shard<'_, COMPAT>]) -> Result<Finished, Failure> {
     if let Some((rank, op)) = shards.iter().filter_map(|shard| shard.endless).min() {
         return Err(Failure::Endless(rank, op));
@@ -212,7 +215,7 @@ fn finished<const COMPAT: bool>(shards: &[Shard<'_, COMPAT>]) -> Result<Finished
     let schedule = shards[0].schedule;
     let counts = shards.iter().map(Shard::counts).sum::<Counts>();
     let is_over = counts.operations == schedule.ops().len() as u64;
-    // LogGOPSim does not report operations that wait for each other.
+    // LogGOPSim does not report operations that depend on each other in a cycle.
     if !COMPAT
         && !is_over
         && let Some(cycle) = find_cycle(schedule)

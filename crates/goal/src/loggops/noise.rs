@@ -1,7 +1,8 @@
-//! Noise of operating systems: it takes a CPU at intervals, and lengthens the CPU's work for calculations and messages.
+//! Noise of operating systems. It occupies a CPU at intervals, and so lengthens the CPU's work for calculations and messages.
 //!
-//! Each CPU of each host has a stream of its own, so noise does not depend on threads. An operation that begins in an interval of noise is
-//! delayed to its end. An operation that meets an interval is interrupted, and continues after it.
+//! Each CPU of each host has its own random stream, so noise does not depend on threads. An operation that would begin during an
+//! interval of noise begins at the end of the interval. An operation during which an interval begins is interrupted, and
+//! continues after the interval.
 
 use nicety_host::{Intervals, Timeline};
 use nicety_kernel::Rng;
@@ -10,28 +11,29 @@ use nicety_types::{Duration, NodeId, Time};
 /// Noise on the CPUs of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// The intervals of noise.
+    /// The intervals during which noise occupies CPUs.
     pub intervals: Intervals,
-    /// The only host that has it; none for all.
+    /// The only host with noise; `None` if all hosts have it.
     pub rank: Option<u32>,
     /// The seed of the random streams.
     pub seed: u64,
 }
 
-/// The most intervals of noise in one operation: they take some seconds to go through, and a run cannot be interrupted meanwhile.
+/// Maximum number of noise intervals in one operation. Simulating them takes some seconds of real time, and a run cannot be
+/// interrupted meanwhile.
 const MOST_INTERVALS: u32 = 1 << 27;
-/// Intervals between two checks for an interrupt.
+/// Number of intervals between two checks for an interrupt.
 const MANY_INTERVALS: u32 = 1 << 22;
 
-/// The noise of the hosts of a shard, CPU by CPU.
+/// The noise of the hosts in a shard, for each CPU.
 #[derive(Debug)]
 pub(super) struct Noises<'n> {
     noise: &'n Noise,
-    /// Intervals since the last check.
+    /// Number of intervals since the last check.
     passed: u32,
-    /// The most intervals in one operation.
+    /// Maximum number of intervals in one operation.
     most: u32,
-    /// The first host.
+    /// The first host of the shard.
     first: u32,
     hosts: Vec<Vec<Timeline>>,
 }
@@ -47,14 +49,14 @@ impl<'n> Noises<'n> {
         }
     }
 
-    /// Returns whether many intervals have passed since the last call.
+    /// Returns whether `MANY_INTERVALS` intervals have passed since it last returned true.
     pub(super) fn were_many(&mut self) -> bool {
         let many = self.passed >= MANY_INTERVALS;
         self.passed = if many { 0 } else { self.passed };
         many
     }
 
-    /// Returns the end of CPU work that begins now; beyond the largest time if it meets too many intervals.
+    /// Returns the end of CPU work that begins now. It is the largest time if the work meets too many intervals.
     pub(super) fn after(&mut self, host: u32, cpu: u8, now: u64, work: u64) -> u64 {
         if self.noise.rank.is_some_and(|rank| rank != host) {
             return now.saturating_add(work);
@@ -87,7 +89,7 @@ mod tests {
             (noises.after(0, 0, 0, 10_000), noises.passed)
         };
         let (end, passed) = after(MOST_INTERVALS);
-        // Noise leaves a third of the time.
+        // Noise leaves a third of the CPU time.
         assert!((26_000..=30_000).contains(&end), "{end}");
         assert!((18..=21).contains(&passed), "{passed}");
         assert_eq!(after(passed), (end, passed));

@@ -1,9 +1,9 @@
-//! A queue of hosts by window: a radix heap of ascending windows.
+//! A queue of hosts by window, as a radix heap. Windows are taken in ascending order.
 
-/// Windows with one host each.
+/// The queue: pairs of a window and a host.
 #[derive(Debug)]
 pub(super) struct Radix {
-    /// Bucket 0 has the current window. Bucket i + 1 has windows that differ from it in bit i and in no higher bit.
+    /// Bucket 0 has the current window. Bucket i + 1 has windows that differ from the current one in bit i, and in no higher bit.
     buckets: Vec<Vec<(u64, u32)>>,
     current: u64,
     length: usize,
@@ -25,7 +25,7 @@ impl Radix {
         self.length += 1;
     }
 
-    /// Returns the next window without advancing, so that an earlier one may still be pushed.
+    /// Returns the next window, and does not advance to it. So an earlier window may still be pushed.
     pub(super) fn peek(&self) -> Option<u64> {
         let (number, bucket) = self.buckets.iter().enumerate().find(|(_, bucket)| !bucket.is_empty())?;
         match number {
@@ -47,14 +47,14 @@ impl Radix {
                 let bucket = self.bucket(*window);
                 self.buckets[bucket].push((*window, *host));
             }
-            // Reuse the memory.
+            // The bucket's memory is used again.
             self.buckets[bucket] = moved;
             self.buckets[bucket].clear();
         }
         Some(self.current)
     }
 
-    /// Returns the hosts of the window from [`Radix::next`], in exchange for an empty list.
+    /// Returns the hosts of the current window. Keeps the empty list `empty` in their place.
     pub(super) fn take(&mut self, empty: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
         let taken = std::mem::replace(&mut self.buckets[0], empty);
         self.length -= taken.len();

@@ -1,20 +1,21 @@
-//! Messages without a receive, and receives without a message.
+//! Messages that were not received, and receives without a message.
 
 use super::counts::Counts;
 use super::engine::Shard;
 use crate::check::named;
 use crate::schedule::Schedule;
 
-/// The unfinished part of a schedule when no event is left: operations by rank and number.
+/// The unfinished part of a schedule when no event is left. Operations are pairs of rank and number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    /// Sends without a receive: rank and operation. Both lists have the order of the receiving ranks, and of each one's queue.
+    /// Sends of messages that were not received. `sends` and `receives` are in the order of the receiving ranks, and for each
+    /// rank in the order of its queue.
     pub sends: Vec<(u32, u32)>,
     /// Receives without a message.
     pub receives: Vec<(u32, u32)>,
-    /// Operations that could not start.
+    /// Number of operations that could not start.
     pub waiting: u64,
-    /// Counts until then.
+    /// The counts of the run so far.
     pub counts: Counts,
 }
 
@@ -32,7 +33,7 @@ impl Stuck {
         (!stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
     }
 
-    /// Returns the unfinished part in words, a line for each of the first operations.
+    /// Describes the unfinished part. Each of the first operations has a line.
     pub fn describe(&self, schedule: &Schedule) -> String {
         const MOST: usize = 8;
         let count = |count: u64, one: &str, several: &str| match count {

@@ -1,4 +1,4 @@
-//! Long queues of messages or receives: tables by source and tag.
+//! Long queues of messages or receives, as tables by source and tag.
 
 use crate::schedule::ANY;
 use nicety_kernel::prefetch;
@@ -12,7 +12,7 @@ pub(super) trait Side: Copy {
     fn tag(&self) -> u32;
 }
 
-/// A kind of search: with a source or any, and with a tag or any.
+/// A kind of search: by source or any source, and by tag or any tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     Both = 0,
@@ -32,7 +32,7 @@ pub(super) fn view(source: u32, tag: u32) -> View {
     }
 }
 
-/// Returns the key of a pair in the table of a view.
+/// Returns the key of a source and a tag in the table of a view.
 fn key(view: View, source: u32, tag: u32) -> u64 {
     match view {
         View::Both => u64::from(source) << 32 | u64::from(tag),
@@ -45,9 +45,9 @@ fn key(view: View, source: u32, tag: u32) -> u64 {
 /// A long queue.
 #[derive(Debug)]
 pub(super) enum Tables<T> {
-    /// For a schedule without wildcards.
+    /// The table for a schedule without wildcards.
     Exact(Exact<T>),
-    /// For a schedule with wildcards.
+    /// The tables for a schedule with wildcards.
     Views(Views<T>),
 }
 
@@ -66,7 +66,7 @@ impl<T: Side> Tables<T> {
         }
     }
 
-    /// Takes the earliest of the first entries of some lists; without wildcards there is one list.
+    /// Finds the earliest among the first entries of some lists, removes it and returns it. Without wildcards there is one list.
     pub(super) fn take(&mut self, asked: &[(View, u32, u32)]) -> Option<T> {
         match (self, asked) {
             (Tables::Exact(exact), [(_, source, tag), ..]) => exact.take(*source, *tag),
@@ -75,14 +75,14 @@ impl<T: Side> Tables<T> {
         }
     }
 
-    /// Prefetches the place of a pair, if there are no wildcards.
+    /// Prefetches the table entry of a source and a tag into the CPU cache, if there are no wildcards.
     pub(super) fn prefetch(&self, source: u32, tag: u32) {
         if let Tables::Exact(exact) = self {
             exact.prefetch(source, tag);
         }
     }
 
-    /// Returns all entries in order; without wildcards source by source.
+    /// Returns all entries in order. Without wildcards, the order is by source.
     pub(super) fn all(&self) -> Vec<T> {
         match self {
             Tables::Exact(exact) => exact.all(),
@@ -91,11 +91,11 @@ impl<T: Side> Tables<T> {
     }
 }
 
-/// A long queue without wildcards: an open-addressing hash table by source and tag. Each place has the first entry with its key, and a list
-/// of the others. So most searches read one cache line.
+/// A long queue without wildcards. It is a hash table by source and tag with open addressing. Each place has the first entry with
+/// its key, and a list of later entries with that key. So most searches read one cache line.
 #[derive(Debug)]
 pub(super) struct Exact<T> {
-    /// The table; its size is a power of two, and at most half of it is in use.
+    /// The places of the table. Their number is a power of two, and at most half of them are in use.
     places: Vec<Place<T>>,
     taken: usize,
     slots: Vec<(T, u32)>,
@@ -104,19 +104,19 @@ pub(super) struct Exact<T> {
 
 #[derive(Clone, Copy, Debug)]
 struct Place<T> {
-    /// [`EMPTY`] if the place is free.
+    /// The key of the place; [`EMPTY`] if it is free.
     key: u64,
     first: T,
     head: u32,
     tail: u32,
 }
 
-/// The key of wildcards on both sides, which this table never has.
+/// The key of a wildcard source with a wildcard tag. This table never has it.
 const EMPTY: u64 = u64::MAX;
 const FEWEST: usize = 64;
 
 fn hash(key: u64, mask: usize) -> usize {
-    // Sources and tags differ mostly in the low bits of each half, and the product mixes best in its high bits.
+    // Sources and tags differ mostly in the low bits of each half, and the product is best mixed in its high bits.
     (key.wrapping_mul(0xf135_7aea_2e62_a9c5) >> 40) as usize & mask
 }
 
@@ -160,7 +160,7 @@ impl<T: Side> Exact<T> {
         }
     }
 
-    /// Grows the table; `filler` fills the free places.
+    /// Doubles the table. `filler` fills the free places.
     fn grow(&mut self, filler: T) {
         let length = (self.places.len() * 2).max(FEWEST);
         let empty = Place { key: EMPTY, first: filler, head: NONE, tail: NONE };
@@ -196,7 +196,7 @@ impl<T: Side> Exact<T> {
         Some(taken)
     }
 
-    /// Empties a place, and moves up later entries that a search would otherwise miss.
+    /// Frees a place, and moves later entries up if a search would otherwise miss them.
     fn remove(&mut self, mut hole: usize) {
         let mask = self.places.len() - 1;
         let mut at = hole;
@@ -249,13 +249,13 @@ struct Ends {
 #[derive(Debug)]
 struct Slot<T> {
     waiting: T,
-    /// The position in the order.
+    /// The position of the entry in the queue's order.
     number: u64,
-    /// In each view: the previous and the next entry.
+    /// For each view, the previous and the next entry with the same key.
     links: [(u32, u32); 4],
 }
 
-/// A long queue with wildcards: lists by key, in the needed views.
+/// A long queue with wildcards: for each needed view, a list of entries for each key.
 #[derive(Debug)]
 pub(super) struct Views<T> {
     views: [bool; 4],
@@ -299,7 +299,7 @@ impl<T: Side> Views<T> {
         }
     }
 
-    /// Takes the earliest of the first entries of some lists.
+    /// Finds the earliest among the first entries of some lists, removes it and returns it.
     fn take(&mut self, asked: &[(View, u32, u32)]) -> Option<T> {
         let heads = asked.iter().filter_map(|(view, source, tag)| {
             self.lists[*view as usize].get(&key(*view, *source, *tag)).map(|ends| ends.head)

@@ -1,4 +1,4 @@
-//! A run by windows, in any number of threads, equals that of one heap to the last bit.
+//! Runs with windows, in any number of threads, equal runs with one heap to the last bit.
 
 use super::costs::Costs;
 use super::engine::World;
@@ -9,8 +9,8 @@ use nicety_types::{Duration, Gap};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A message: source, destination, bytes; CPU and interface of both sides; wildcards of its receive for source and tag; distance to each
-/// side's dependency.
+/// A message: source, destination and bytes; the CPU and interface at each end. Two flags give a wildcard source and a wildcard
+/// tag of its receive. The last two numbers are the distances from each end to the operation on which it depends.
 type Step = (u32, u32, u64, [(u8, u8); 2], [bool; 2], [u8; 2]);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -19,7 +19,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec((0..5_u32, 0..5_u32, 0..3000_u64, [place(), place()], [wild(), wild()], any::<[u8; 2]>()), 0..80)
 }
 
-/// Returns a schedule. All messages have one tag, so they match in order, and wildcards change the matches.
+/// Returns a schedule. All messages have one tag, so they match in order. Wildcards change the matches.
 fn schedule(ranks: u32, steps: &[Step]) -> Schedule {
     let mut ops: Vec<Vec<(Op, Option<u32>)>> = vec![Vec::new(); ranks as usize];
     for (from, to, size, places, [any_source, any_tag], back) in steps {
@@ -32,7 +32,7 @@ fn schedule(ranks: u32, steps: &[Step]) -> Schedule {
         {
             (op.cpu, op.nic) = (*cpu, *nic);
             let own = &mut ops[rank as usize];
-            // Receives have no dependencies, so none of them waits for its own message.
+            // Receives have no dependencies, so no receive waits for its own message.
             let first = own.len().checked_sub(1 + usize::from(*back % 4)).filter(|_| op.kind == Kind::Send);
             own.push((op, first.map(|first| first as u32)));
             let last = own.len() as u32 - 1;
@@ -85,7 +85,7 @@ proptest! {
         let heap = run_global::<false>(&world(1), &mut |_| true);
         let times = |run: Result<super::Finished, super::Failure>| match run {
             Ok(run) => Ok((run.finish_ps, run.counts.operations, run.counts.messages)),
-            // Wildcards may have taken the message of another receive.
+            // A wildcard receive may have taken the message of another receive.
             Err(super::Failure::Stuck(stuck)) => Err((stuck.sends, stuck.receives, stuck.waiting)),
             Err(other) => panic!("{other:?}"),
         };

@@ -1,8 +1,8 @@
-//! Windows of time, in one thread, in several threads, or in several processes.
+//! Runs by windows of simulated time, in one thread, in several threads, or in several processes.
 //!
-//! Each thread or process has a block of hosts. All agree on the next window with an event, execute its events, and leave events for
-//! others' hosts in mailboxes. These are due in a later window, since a window is no longer than a message takes. Nothing is shared within
-//! a window.
+//! Each thread or process has a block of hosts. All of them agree on the next window with an event, and execute the events of
+//! their hosts in it. They put events for hosts of others into mailboxes. These events are due in a later window, because a
+//! message takes at least as long as a window. Within a window, nothing is shared.
 
 use super::counts::Counts;
 use super::engine::{Agenda, Shard, World};
@@ -15,7 +15,7 @@ use nicety_kernel::{Parts, Threads};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// In place of a window: no window follows, and the run is to stop.
+/// Stands for a window. It means that no window follows, and that the run must stop.
 const NEVER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
@@ -26,7 +26,7 @@ struct Shared {
     operations: AtomicU64,
 }
 
-/// Runs a schedule in a thread for each shard, including the caller's.
+/// Runs a schedule, with one thread for each shard. The caller's thread is one of them.
 pub(super) fn run(world: &World<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Finished, Failure> {
     let width = world.costs.lookahead(world.schedule);
     let shared = Shared::default();
@@ -50,7 +50,7 @@ pub(super) fn run(world: &World<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Resu
     if shared.stops.into_inner() && !is_endless { Err(Failure::Interrupted) } else { finished(&made) }
 }
 
-/// Runs a schedule in several processes, one per shard. All get the result; `None` if the run has failed.
+/// Runs a schedule in several processes, one for each shard. All get the result; `None` if the run failed.
 pub(super) fn run_in_processes(
     world: &World<'_>,
     peers: &Peers,
@@ -92,7 +92,7 @@ fn run_shard<'s>(
     let mut shard = Shard::<false>::new(world, number, Agenda::Windows(Radix::new(), width));
     let mut told = 0;
     let (mut next_look, mut next_tell) = (LOOK_EVERY, LOOK_EVERY);
-    // Calls `go_on` regularly, even if others do all the work.
+    // Calls `go_on` regularly, even if other threads do all the work.
     let mut look = |shard: &mut Shard<'_, false>| {
         if shard.counts.steps >= next_look {
             next_look = shard.counts.steps + LOOK_EVERY;
@@ -108,7 +108,8 @@ fn run_shard<'s>(
         }
         !shared.stops.load(Ordering::Relaxed)
     };
-    // Each host's first events are executed at once, so that the first events of all hosts are never queued together.
+    // The first events of each host are executed at once, so that the first events of all hosts are never queued at the same
+    // time.
     for host in shard.ranks() {
         shard.begin(host);
         shard.run_host(host, 0);
@@ -141,8 +142,8 @@ fn run_shard<'s>(
     }
 }
 
-/// Sends events to other shards' hosts, and receives events for this shard. Returns the next window of all shards; `None` if there is none
-/// or the run is to stop, the same in all shards.
+/// Sends events to hosts of other shards, and receives events for this shard. Returns the next window of all shards; `None` if
+/// there is none, or the run must stop. All shards get the same result.
 fn exchange(
     shard: &mut Shard<'_, false>,
     parts: &mut impl Parts<Event>,

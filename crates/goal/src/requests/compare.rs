@@ -1,4 +1,4 @@
-//! `nicety goal compare`: a schedule on several cards, and on LogGOPS if requested.
+//! `nicety goal compare`: runs a schedule on several cards, and on LogGOPS if requested.
 
 use super::mode::Mode;
 use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards};
@@ -16,118 +16,118 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The row of LogGOPS.
+/// The name of the row for LogGOPS.
 const LOGGOPS: &str = "loggops";
 
-/// Run a schedule on several cards, and compare finish times, computation and communication of ranks.
+/// Run a schedule on several cards, and compare the finish, computation and communication times of its ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CompareOptions")]
 pub struct Request {
-    /// The schedule.
+    /// The file of the schedule.
     #[schemars(extend("format" = "derived"))]
     pub file: String,
     /// Cards to compare: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// `host`: messages are executed by the library on the host; `card`: by handlers on the card. Default: host.
+    /// `host`: the library on the host executes messages; `card`: handlers on the card execute them. Default: host.
     #[serde(default)]
     #[schemars(extend("metavar" = "M[,N]", "example" = "card"))]
     pub modes: Option<Vec<String>>,
-    /// loggops: compare with LogGOPS as well.
+    /// loggops: compare with LogGOPS, too.
     #[serde(default)]
     #[schemars(extend("metavar" = "loggops"))]
     pub network: Option<Network>,
     /// The parameters of LogGOPS.
     #[serde(flatten)]
     pub parameters: LogGops,
-    /// The hosts' network.
+    /// The network between the hosts.
     #[serde(flatten)]
     pub hosts: NetworkOptions,
-    /// The cards' options.
+    /// Options of the cards.
     #[serde(flatten)]
     pub cards: OnCards,
-    /// Threads of a run on cards.
+    /// Number of threads of a run on cards.
     #[serde(flatten)]
     pub threads: Threads,
 }
 
-/// A schedule on several cards.
+/// The report of a schedule on several cards.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CompareReport")]
 pub struct Report {
     /// The version of nicety.
     pub version: &'static str,
-    /// The schedule.
+    /// The file of the schedule.
     pub file: String,
-    /// The inputs.
+    /// The inputs that reproduce the runs.
     pub manifest: Manifest,
-    /// The parameters of LogGOPS, as given, if it was run.
+    /// The parameters of LogGOPS, as given, if LogGOPS was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<LogGops>,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Operations.
+    /// Number of operations.
     pub operations: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// A row for each card, and for LogGOPS.
+    /// One row for each card, and one for LogGOPS if requested.
     pub rows: Vec<Row>,
-    /// The times of each rank that a row sums up, by the rows' names.
+    /// The times of each rank, from which a row is computed. The keys are the names of rows.
     pub by_rank: BTreeMap<String, ByRank>,
 }
 
-/// A schedule on a card.
+/// The result of a schedule on one card.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CompareRow")]
 pub struct Row {
-    /// The card, or loggops; for a mode other than host, followed by / and the mode.
+    /// The name of the row: the card, or loggops. In a mode other than host, / and the mode follow.
     pub nic: String,
-    /// The place of execution of its messages; none for LogGOPS.
+    /// The mode, which says where messages are executed. LogGOPS has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// The end of the last rank.
+    /// The time at which the last rank ends.
     pub finish_ns: Ns,
-    /// The first rank with this end.
+    /// The first rank that ends at this time.
     pub last_rank: u32,
-    /// The ends of ranks.
+    /// The times at which ranks end.
     pub finish: Spread,
     /// The computation times of ranks.
     pub computing: Spread,
-    /// The communication times of ranks, with messages in flight. A send counts from its start to its end, a receive once its message was
-    /// sent.
+    /// The communication times of ranks: the times with messages in flight. A send counts from its start to its end. A receive
+    /// counts from the time at which its message was sent.
     pub communicating: Spread,
-    /// The times in which ranks communicate without computing.
+    /// The times in which ranks communicate and do not compute.
     pub exposed: Spread,
-    /// The share of communication time that computation hides, over all ranks; 0 without communication.
+    /// The fraction of communication time in which the rank also computes, over all ranks; 0 without communication.
     pub overlap: f64,
-    /// The critical path to the end of the last rank, as the sum of its stages; LogGOPS has none.
+    /// The stages of the critical path to the end of the last rank. LogGOPS has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<stages::Stage>>,
 }
 
-/// Times of all ranks.
+/// Statistics of a time over all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "RankSpread")]
 pub struct Spread {
-    /// The shortest.
+    /// The shortest time.
     pub min_ns: Ns,
-    /// The mean, rounded down to a picosecond.
+    /// The mean time, rounded down to a picosecond.
     pub mean_ns: Ns,
-    /// The longest.
+    /// The longest time.
     pub max_ns: Ns,
 }
 
-/// The times of each rank.
+/// The times of each rank, by rank.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ByRank {
-    /// The end of each rank.
+    /// The times at which ranks end.
     pub finish_ns: Vec<Ns>,
-    /// The computation time.
+    /// The times with a calculation.
     pub computing_ns: Vec<Ns>,
-    /// The time with messages in flight.
+    /// The times with messages in flight.
     pub communicating_ns: Vec<Ns>,
-    /// The time with both.
+    /// The times with both.
     pub overlapped_ns: Vec<Ns>,
 }
 
@@ -135,7 +135,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is no request, or has parameters of LogGOPS without naming it.
+    /// When the text is not a valid request, or has parameters of LogGOPS but does not request LogGOPS.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         let given: Value = nicety::from_json(text, "the request of a comparison")?;
         let request: Request = nicety::from_json(text, "the request of a comparison")?;
@@ -163,7 +163,7 @@ impl Spread {
     }
 }
 
-/// The result of a run.
+/// The result of one run.
 struct Outcome {
     finish_ps: Vec<u64>,
     shares: Vec<Shares>,
@@ -213,11 +213,11 @@ impl Outcome {
     }
 }
 
-/// Compares cards, and LogGOPS if it is named.
+/// Compares cards, and LogGOPS if it is requested.
 ///
 /// # Errors
-/// The file is no schedule, or one that cannot finish; an option is invalid; a run was interrupted. A run failed on its cards; the error
-/// names the card.
+/// When the file is not a schedule, or the schedule cannot finish. When an option is invalid, or a run was interrupted. When a
+/// run failed on its cards; the error names the card.
 pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let parameters = request.parameters.parameters()?;
     let spread = environment.spread(request.threads.threads)?;

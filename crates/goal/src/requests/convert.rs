@@ -1,4 +1,4 @@
-//! `nicety goal convert`: a schedule in the other format.
+//! `nicety goal convert`: writes a schedule in the other format.
 
 use super::tell;
 use crate::file::{self, Format};
@@ -8,26 +8,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
-/// The converted files.
+/// The report of a conversion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Converted {
     /// The file that was read.
     pub input: String,
     /// The file that was written.
     pub output: String,
-    /// Its format: `text` or `binary`.
+    /// The format of the written file: `text` or `binary`.
     pub format: &'static str,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Operations.
+    /// Number of operations.
     pub operations: u64,
 }
 
-/// Reads a schedule in one format and writes it in another. `.bin` is binary, and `.goal` and `.txt` are text; any other output name gets
-/// the format that the input does not have.
+/// Reads a schedule in one format and writes it in another. The name of the output gives its format: binary for `.bin`, and text
+/// for `.goal` and `.txt`. Any other name gets the format that the input does not have.
 ///
 /// # Errors
-/// The input is no schedule, or one of the files cannot be used; the run was interrupted.
+/// When the input is not a schedule, a file cannot be read or written, or the run was interrupted.
 pub fn convert(input: &str, output: &str, environment: &Environment<'_>) -> Result<Converted, Error> {
     let to = Path::new(output);
     let (schedule, from) =

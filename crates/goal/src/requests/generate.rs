@@ -1,4 +1,4 @@
-//! `nicety goal generate`: the schedule of a communication pattern.
+//! `nicety goal generate`: writes the schedule of a communication pattern.
 
 use super::{goes_on, tell};
 use crate::file::{self, Format};
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The most operations of a generated schedule: memory holds them, at some 40 bytes each.
+/// Maximum number of operations of a generated schedule. Memory holds them, at about 40 bytes each.
 const MOST: u128 = 1_000_000_000;
 
 const fn once() -> u32 {
@@ -39,37 +39,38 @@ pub struct Request {
     /// The file to write.
     #[schemars(extend("format" = "derived"))]
     pub output: String,
-    /// Ranks.
+    /// The number of ranks.
     #[schemars(range(min = 1, max = 0xffff_fffe_u32))]
     pub ranks: u32,
-    /// Bytes: of the message, of the reduced vector, of a face, or for each rank of an alltoall. For a training step: of its gradients, and
-    /// of the tokens that a rank sends to all experts together.
+    /// Bytes of the message, of the reduced vector, of a face, or of the data for each rank in an alltoall. For a training step:
+    /// bytes of all gradients, and also of the tokens that a rank sends to all experts together.
     #[schemars(extend("metavar" = "SIZE"))]
     pub size: u64,
-    /// Repetitions of the pattern by each rank, one after another.
+    /// Number of repetitions of the pattern by each rank, one after another.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub iterations: u32,
-    /// The time of a calculation, in patterns with calculations, as in 20us: of adding two vectors, of a stage, or of a layer.
+    /// The duration of a calculation, such as 20us, in patterns with calculations: an addition of two vectors, a stage, or a
+    /// layer.
     #[serde(default = "nothing")]
     #[schemars(extend("metavar" = "TIME"))]
     pub compute: String,
-    /// Layers of a training step.
+    /// The number of layers in a training step.
     #[serde(default = "usual_layers")]
     #[schemars(range(min = 1, max = 10_000))]
     pub layers: u32,
 }
 
-/// The generated schedule.
+/// The report of a generated schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Generated {
     /// The pattern.
     pub pattern: String,
-    /// The file.
+    /// The file that was written.
     pub output: String,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Operations.
+    /// Number of operations.
     pub operations: u64,
 }
 
@@ -77,7 +78,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is no request.
+    /// When the text is not a valid request.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         serde_json::from_str(text).map_err(|error| Error::Input(error.to_string()))
     }
@@ -107,10 +108,10 @@ impl Request {
     }
 }
 
-/// Generates a schedule and writes it, in binary to a name that ends with `.bin`.
+/// Generates a schedule and writes it to a file. If the file's name ends with `.bin`, the format is binary.
 ///
 /// # Errors
-/// The pattern is unknown, the schedule would be too large, or the file cannot be written; the run was interrupted.
+/// When the pattern is unknown, the schedule would be too large, the file cannot be written, or the run was interrupted.
 pub fn generate(request: &Request, environment: &Environment<'_>) -> Result<Generated, Error> {
     let (pattern, shape) = (request.pattern()?, request.shape()?);
     let about = shape.operations(pattern);

@@ -1,4 +1,4 @@
-//! Requests and reports about schedules, as JSON.
+//! Requests for commands on schedules, and their reports, in JSON.
 
 mod compare;
 mod convert;
@@ -29,19 +29,19 @@ use nicety::{ClusterConfig, Environment, Error};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 
-/// Returns whether the run may go on: the caller has not asked to stop.
+/// Returns whether the run may continue, because the caller has not requested a stop.
 fn goes_on(environment: &Environment<'_>) -> bool {
     !environment.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-/// Reports progress in thousandths, and returns whether to go on.
+/// Reports progress in thousandths. Returns whether to continue.
 fn tell(environment: &Environment<'_>, done: u64, total: u64) -> bool {
     let parts = u128::from(done) * 1000 / u128::from(total.max(1));
     (environment.progress)(parts.min(1000) as usize, 1000);
     goes_on(environment)
 }
 
-/// Checks that all processes of a run on cards have read the same schedule.
+/// Checks that all processes of a run have read the same schedule, cards, faults and noise.
 fn agree(
     environment: &Environment<'_>,
     schedule: &Schedule,
@@ -52,13 +52,13 @@ fn agree(
     environment.agree(&(schedule, cards, format!("{:?} {:?}", config.faults, config.noise)))
 }
 
-/// Returns whether a field of a request has a value other than its empty default.
+/// Returns whether a field of a request has a value other than its default, which is empty.
 fn is_given(field: &Value) -> bool {
     !matches!(field, Value::Null | Value::Bool(false))
         && field.as_array().is_none_or(|items| !items.is_empty())
 }
 
-/// Returns the latest of the hosts' times, and the first host with it.
+/// Returns the latest of the hosts' times, and the first host that has this time.
 fn last(finish_ps: &[u64]) -> (u64, u32) {
     let latest = finish_ps.iter().copied().max().unwrap_or(0);
     (latest, finish_ps.iter().position(|ps| *ps == latest).unwrap_or(0) as u32)
@@ -67,7 +67,7 @@ fn last(finish_ps: &[u64]) -> (u64, u32) {
 /// Returns the statistics of a schedule in a file.
 ///
 /// # Errors
-/// The file is no schedule, its operations wait for each other, or the run was interrupted.
+/// When the file is not a schedule, its operations depend on each other in a cycle, or the run was interrupted.
 pub fn info(path: &str, environment: &Environment<'_>) -> Result<Info, Error> {
     let (schedule, _) =
         file::read(path, DuplicateLabels::Unique, &mut |done, total| tell(environment, done, total))?;

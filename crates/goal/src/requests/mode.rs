@@ -1,4 +1,4 @@
-//! The place of execution of messages, and their handlers.
+//! The modes of runs on cards: whether hosts or handlers execute messages. Also finds the handlers.
 
 use nicety::cards::Card;
 use nicety::spin::SpinSpec;
@@ -6,20 +6,20 @@ use nicety::{Compiled, Error, HandlerNames, Handlers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The place where messages are matched, copied and fetched.
+/// Says where messages are matched, copied and fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "MessageMode")]
 pub enum Mode {
-    /// The design's library: partly on a CPU of the host.
+    /// On the host: the message library of the card's design executes messages, in part on a CPU.
     #[default]
     Host,
-    /// On the card, by handlers.
+    /// On the card: handlers execute messages.
     Card,
 }
 
 impl Mode {
-    /// Returns its name on the command line and in results.
+    /// Returns the name of the mode on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Host => "host",
@@ -27,10 +27,10 @@ impl Mode {
         }
     }
 
-    /// Returns the modes with these names; only the host's if none is given.
+    /// Returns the modes with these names. Without names, returns only the mode `host`.
     ///
     /// # Errors
-    /// A name is unknown.
+    /// When a name is unknown.
     pub(super) fn all_of(names: Option<&[String]>) -> Result<Vec<Mode>, Error> {
         let Some(names) = names else { return Ok(vec![Mode::Host]) };
         let mut modes = Vec::new();
@@ -49,10 +49,10 @@ impl Mode {
         }
     }
 
-    /// Returns the handlers of a card in this mode, from the compiled programs.
+    /// Returns the handlers that a card needs in this mode, from the compiled programs.
     ///
     /// # Errors
-    /// The card has no handlers, or none were compiled for it.
+    /// When the card cannot run handlers, or none were compiled for it.
     pub(super) fn handlers(
         self,
         (name, card): (&str, &Card),
@@ -72,10 +72,10 @@ impl Mode {
     }
 }
 
-/// The handlers of messages, in the library.
+/// The source file of the handlers for messages, in the library of handlers.
 pub(super) const SOURCE: &str = "matching.c";
 
-/// Returns the spec of a card with handlers.
+/// Returns the specification of a card that can run handlers.
 pub(super) fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> {
     card.spec.of::<SpinSpec>().map_err(|error| {
         Error::Input(format!(

@@ -1,4 +1,4 @@
-//! Networks of runs: LogGOPS with its parameters, or hosts with cards in a topology.
+//! The networks of runs: LogGOPS with its parameters, or hosts with cards in a topology.
 
 use super::mode::Mode;
 use crate::loggops::{self, Parameters};
@@ -23,7 +23,7 @@ pub enum Network {
     Packets,
 }
 
-/// The parameters of LogGOPS, as given.
+/// The parameters of LogGOPS, as the user writes them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "LogGopsParameters")]
 pub struct LogGops {
@@ -35,26 +35,26 @@ pub struct LogGops {
     #[serde(default = "overhead")]
     #[schemars(extend("flag" = "--o", "metavar" = "TIME"))]
     pub overhead: String,
-    /// g: the gap between the starts of messages at an interface.
+    /// g: the gap between the starts of two messages at an interface.
     #[serde(default = "gap")]
     #[schemars(extend("flag" = "--g", "metavar" = "TIME"))]
     pub gap: String,
-    /// G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+    /// G: the gap for each byte after the first of a message, as a time or a bandwidth: 6ns, 400Gb/s.
     #[serde(default = "gap_per_byte")]
     #[schemars(extend("flag" = "--G", "metavar" = "GAP"))]
     pub gap_per_byte: String,
-    /// O: the overhead for each byte after a message's first.
+    /// O: the overhead for each byte after the first of a message.
     #[serde(default = "zero")]
     #[schemars(extend("flag" = "--O", "metavar" = "GAP"))]
     pub overhead_per_byte: String,
-    /// S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the receive.
+    /// S: the maximum length of a message that is sent at once, in bytes. The sender of a longer message waits for the receive.
     #[serde(default = "eager")]
     #[schemars(extend("flag" = "--S", "metavar" = "SIZE"))]
     pub eager_bytes: u64,
 }
 
 impl Default for LogGops {
-    /// The parameters of a run without options.
+    /// The parameters of a request that gives none.
     fn default() -> LogGops {
         LogGops {
             latency: latency(),
@@ -101,7 +101,7 @@ const fn eager() -> u64 {
     65_535
 }
 
-/// Reads a parameter; 0 needs no unit.
+/// Reads a time. A 0 needs no unit.
 pub(super) fn time<T, E: fmt::Display>(
     name: &str,
     text: &str,
@@ -112,7 +112,7 @@ pub(super) fn time<T, E: fmt::Display>(
     parse(with_unit).map_err(|error| Error::Input(format!("{name}: {error}")))
 }
 
-/// Reads a gap per byte: a time per byte, or a bandwidth.
+/// Reads a gap per byte, given as a time per byte or as a bandwidth.
 fn a_byte(name: &str, text: &str) -> Result<nicety_types::Gap, Error> {
     time(name, text, |text| match text.contains('/') {
         true => parse_gap(text),
@@ -124,7 +124,7 @@ impl LogGops {
     /// Returns the parameters.
     ///
     /// # Errors
-    /// One of them is no time or gap.
+    /// When a parameter is not a time or a gap.
     pub fn parameters(&self) -> Result<Parameters, Error> {
         Ok(Parameters {
             latency: time("latency (L)", &self.latency, parse_time)?,
@@ -137,8 +137,8 @@ impl LogGops {
     }
 }
 
-/// The options of runs on cards beside their network. Requests flatten both: serde does not tell fields of a flattened struct inside
-/// another one from unknown ones.
+/// The options of runs on cards, except for the network. Requests flatten both structs. The network's struct is not flattened
+/// into this one, because serde would then accept unknown fields.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct OnCards {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
@@ -150,7 +150,7 @@ pub struct OnCards {
     pub noise: Option<String>,
 }
 
-/// The fields of [`OnCards`] and [`NetworkOptions`] that LogGOPS lacks, with the options of the command line.
+/// The fields of [`OnCards`] and [`NetworkOptions`] that runs by LogGOPS do not support, with the options of the command line.
 pub(super) const ON_CARDS: [(&str, &str); 4] = [
     ("overrides", "--set"),
     ("topology", "--topology"),
@@ -166,14 +166,14 @@ pub struct Manifest {
     pub specs: BTreeMap<String, nicety::CardManifest>,
     /// `--set` overrides, as given.
     pub overrides: Vec<String>,
-    /// The place of execution of messages.
+    /// The modes, which say where messages are executed.
     pub modes: Vec<Mode>,
-    /// The handlers that executed them, by card. The caller compiled them and fills this in.
+    /// The handlers that executed messages, by card. The caller compiles them and fills in this field.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, nicety::ProgramManifest>,
     /// The topology.
     pub topology: String,
-    /// The flow control of the network, as given, if it was.
+    /// The flow control of the network, as given, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control: Option<String>,
     /// Background noise on the hosts' CPUs, as given.
@@ -187,10 +187,10 @@ pub struct Manifest {
 }
 
 impl OnCards {
-    /// Returns the topology for `ranks` hosts with a card: the given one, or the default for them.
+    /// Returns the topology for `ranks` hosts with a card: the requested one, or the default for this number of hosts.
     ///
     /// # Errors
-    /// The topology is invalid, or has another number of hosts.
+    /// When the topology is invalid, or has another number of hosts.
     fn topology(network: &NetworkOptions, ranks: u32, card: &Card) -> Result<Topology, Error> {
         let switch = &card.spec.node().switch;
         let usual = || match ranks {
@@ -207,7 +207,7 @@ impl OnCards {
     /// Returns the noise of a run by LogGOPS.
     ///
     /// # Errors
-    /// The noise is invalid, or is on a rank that does not exist.
+    /// When the noise is invalid, or is on a rank that does not exist.
     pub(super) fn loggops_noise(&self, ranks: u32, seed: u64) -> Result<Option<loggops::Noise>, Error> {
         let Some(text) = &self.noise else { return Ok(None) };
         let Noise { intervals, rank } = text.parse()?;
@@ -219,10 +219,10 @@ impl OnCards {
         }
     }
 
-    /// Returns the cluster of a run.
+    /// Returns the configuration of a run's cluster.
     ///
     /// # Errors
-    /// One of the options is invalid.
+    /// When an option is invalid.
     pub fn config(
         &self,
         network: &NetworkOptions,

@@ -4,10 +4,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
-/// A time in nanoseconds, with up to three decimals for picoseconds: a whole number if it is one.
+/// A time, written in nanoseconds. A whole number is written without decimals, and any other number with up to three for
+/// picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ns {
-    /// The time.
+    /// The time in picoseconds.
     pub ps: u64,
 }
 

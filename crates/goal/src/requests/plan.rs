@@ -1,4 +1,4 @@
-//! The handlers to compile for cards that execute messages.
+//! The handlers to compile for cards that execute messages by handlers.
 
 use super::mode::{Mode, SOURCE, with_handlers};
 use super::{CompareRequest, RunRequest};
@@ -9,18 +9,18 @@ use serde::Serialize;
 /// The handlers to compile for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The programs.
+    /// The programs to compile.
     pub compile: Vec<Planned>,
 }
 
 /// A program to compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// The name under which the run looks it up: the card's.
+    /// The name of the card. It is the key by which the run finds the compiled program.
     pub key: String,
-    /// The library's file.
+    /// The source file in the library of handlers.
     pub source: &'static str,
-    /// The instruction set to compile for.
+    /// The instruction set of the card's processors.
     pub isa: String,
 }
 
@@ -41,7 +41,7 @@ impl Plan {
 /// Returns the handlers to compile for a run.
 ///
 /// # Errors
-/// A card cannot be read, or lacks handlers and is to execute messages.
+/// When a card cannot be read, or must execute messages and cannot run handlers.
 pub fn plan_run(request: &RunRequest) -> Result<Plan, Error> {
     let named: Vec<String> = request.nic.iter().cloned().collect();
     Plan::of(&[request.mode.unwrap_or_default()], &named, &request.cards.overrides)
@@ -50,7 +50,7 @@ pub fn plan_run(request: &RunRequest) -> Result<Plan, Error> {
 /// Returns the handlers to compile for a comparison.
 ///
 /// # Errors
-/// As [`plan_run`]; a mode is unknown.
+/// As [`plan_run`]; also when a mode is unknown.
 pub fn plan_compare(request: &CompareRequest) -> Result<Plan, Error> {
     Plan::of(&Mode::all_of(request.modes.as_deref())?, &request.nics, &request.cards.overrides)
 }

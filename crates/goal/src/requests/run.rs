@@ -1,4 +1,4 @@
-//! `nicety goal run`: the times of a schedule.
+//! `nicety goal run`: runs a schedule and reports its times.
 
 use super::mode::Mode;
 use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards};
@@ -16,119 +16,121 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A simulator with rules to follow.
+/// Another simulator, with rules that a run can follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Compat {
-    /// LogGOPSim of the Scalable Parallel Computing Laboratory.
+    /// LogGOPSim, by the Scalable Parallel Computing Laboratory.
     Loggopsim,
 }
 
 /// Run a schedule, and report the finish time of each host.
 ///
-/// The network is LogGOPS, or packets between hosts with a card if one is named.
+/// The network is LogGOPS. If a card is named, it is a network of packets between hosts with this card.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ScheduleOptions")]
 pub struct Request {
-    /// The schedule.
+    /// The file of the schedule.
     #[schemars(extend("format" = "derived"))]
     pub file: String,
     /// The network: loggops, or packets between cards. Default: packets if a card is named.
     #[serde(default)]
     #[schemars(extend("metavar" = "loggops|packets"))]
     pub network: Option<Network>,
-    /// The card of all hosts, by name or spec file; it executes every message, over a network of packets.
+    /// The card of all hosts: a name, or the path of a specification file. It executes every message, over a network of packets.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub nic: Option<String>,
     /// The parameters of LogGOPS.
     #[serde(flatten)]
     pub parameters: LogGops,
-    /// Follow the rules of LogGOPSim, oddities included, instead of nicety's own.
+    /// Follow the rules of LogGOPSim, including its oddities, in place of nicety's own rules.
     #[serde(default)]
     #[schemars(extend("metavar" = "loggopsim"))]
     pub compat: Option<Compat>,
-    /// The threads of the run.
+    /// The number of threads of the run.
     #[serde(flatten)]
     pub threads: Threads,
-    /// For a run on cards: the hosts' network.
+    /// For a run on cards: the network between the hosts.
     #[serde(flatten)]
     pub hosts: NetworkOptions,
-    /// For a run on cards: their options.
+    /// For a run on cards: options of the cards.
     #[serde(flatten)]
     pub cards: OnCards,
-    /// For a run on cards: the library on the host executes messages, or handlers on the card. Default: host.
+    /// For a run on cards: `host` if the library on the host executes messages, or `card` if handlers on the card do. Default:
+    /// host.
     #[serde(default)]
     #[schemars(extend("metavar" = "host|card"))]
     pub mode: Option<Mode>,
-    /// For a run on cards: also report the critical path to the last host's end by stage, which takes more memory and time.
+    /// For a run on cards: also report the stages of the critical path to the end of the last host. This takes more memory and
+    /// time.
     #[serde(default)]
     pub breakdown: bool,
 }
 
-/// The finish times of the hosts of a schedule.
+/// The report of a schedule's run: the finish times of its hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ScheduleReport")]
 pub struct Report {
     /// The version of nicety.
     pub version: &'static str,
-    /// The schedule.
+    /// The file of the schedule.
     pub file: String,
     /// The network.
     pub network: Network,
     /// The parameters of LogGOPS, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<LogGops>,
-    /// The card, which executed every message.
+    /// The card that executed every message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nic: Option<String>,
-    /// For a run on cards: the place of execution of its messages.
+    /// For a run on cards: the mode, which says where messages were executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The inputs that reproduce a run on cards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Manifest>,
-    /// The simulator with the rules followed, if not nicety's own.
+    /// The simulator with the rules that were followed, if they are not nicety's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Compat>,
-    /// For a run by LogGOPS: background noise on the hosts' CPUs, as given, if it was.
+    /// For a run by LogGOPS: background noise on the hosts' CPUs, as given, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<String>,
     /// The seed of the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Threads of the run: one by LogGOPSim's rules, without a latency, and on cards with a capture.
+    /// Number of threads of the run. It is one by LogGOPSim's rules, if the latency is 0, and on cards with a capture.
     pub threads: u32,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Executed operations plus arrived messages, as LogGOPSim counts events.
+    /// Number of executed operations plus number of arrived messages, as LogGOPSim counts events.
     pub events: u64,
-    /// Executed operations.
+    /// Number of executed operations.
     pub operations: u64,
-    /// Arrived messages.
+    /// Number of arrived messages.
     pub messages: u64,
-    /// Operations that were not executed. By LogGOPSim's rules these wait for each other, or for the end of a send with a receive of
-    /// another class of size.
+    /// Number of operations that were not executed, by LogGOPSim's rules. They depend on each other in a cycle, or on the end of
+    /// a send that does not end. A send does not end if its message is long and its receive is not, or the other way round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexecuted: Option<u64>,
-    /// The time at which each host's CPUs were done; on cards, the end of its last operation.
+    /// For each host, the time at which its CPUs finished. On cards, it is the end of the host's last operation.
     pub finish_ns: Vec<Ns>,
-    /// The latest of them.
+    /// The latest of these times.
     pub max_finish_ns: Ns,
-    /// The first host with that time.
+    /// The first host that has the latest time.
     pub max_host: u32,
-    /// For a run on cards: the computation time of each host.
+    /// For a run on cards: for each host, the time with a calculation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub computing_ns: Option<Vec<Ns>>,
-    /// The communication time of each host, with a message in flight. A send counts from its start to its end, a receive once its message
-    /// was sent.
+    /// For each host, the time with a message in flight. A send counts from its start to its end. A receive counts from the time
+    /// at which its message was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communicating_ns: Option<Vec<Ns>>,
-    /// The time of each host with both.
+    /// For each host, the time with both a calculation and a message in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlapped_ns: Option<Vec<Ns>>,
-    /// The critical path to the end of the last host, if requested: its stages add up to the latest finish.
+    /// The stages of the critical path to the end of the last host, if requested. Their sum is the latest finish time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<stages::Stage>>,
 }
@@ -137,7 +139,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is no request, or has options of both networks.
+    /// When the text is not a valid request, or has options of both networks.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         let given: Value = nicety::from_json(text, "the request of a run")?;
         let request: Request = nicety::from_json(text, "the request of a run")?;
@@ -175,7 +177,8 @@ impl Request {
 /// Runs a schedule.
 ///
 /// # Errors
-/// The file is no schedule, or one that cannot finish; an option is invalid; the run was interrupted, or failed on its cards.
+/// When the file is not a schedule, or the schedule cannot finish. When an option is invalid. When the run was interrupted, or
+/// failed on its cards.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     if request.is_on_cards()? { on_cards(request, environment) } else { by_loggops(request, environment) }
 }
@@ -262,7 +265,7 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
 }
 
 impl Report {
-    /// Returns the part of a report that all networks have.
+    /// Returns the part of a report that is the same for all networks.
     fn of(file: &str, network: Network, finish_ps: &[u64], counts: loggops::Counts) -> Report {
         let (max_ps, max_host) = super::last(finish_ps);
         Report {
@@ -303,7 +306,7 @@ impl Finished {
     }
 }
 
-/// Returns the error of a failed run by LogGOPS.
+/// Returns the error for a failed run by LogGOPS.
 pub(super) fn explained(failure: Failure, file: &str, schedule: &Schedule) -> Error {
     match failure {
         Failure::NotWhole(name) => {
@@ -319,7 +322,7 @@ pub(super) fn explained(failure: Failure, file: &str, schedule: &Schedule) -> Er
     }
 }
 
-/// Returns the error of a failed run on cards.
+/// Returns the error for a failed run on cards.
 pub(super) fn failed(failure: cards::Failure, file: &str, schedule: &Schedule) -> Error {
     match failure {
         cards::Failure::Cycle(cycle) => explained(Failure::Cycle(cycle), file, schedule),

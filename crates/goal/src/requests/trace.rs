@@ -1,4 +1,4 @@
-//! `nicety goal trace`: a schedule from the traces of an MPI program.
+//! `nicety goal trace`: makes a schedule from the traces of an MPI program.
 
 use super::network::LogGops;
 use super::run::explained;
@@ -14,30 +14,31 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-/// The traces to make a schedule of.
+/// Make a schedule from the traces of an MPI program.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The traces of all ranks.
+    /// The traces, one file for each rank.
     pub files: Vec<String>,
     /// The file to write.
     pub output: String,
 }
 
-/// A schedule made from traces.
+/// The report of a schedule made from traces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Traced {
-    /// The file.
+    /// The file that was written.
     pub output: String,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Calls in the traces.
+    /// Number of calls in the traces.
     pub calls: u64,
-    /// Operations of the schedule.
+    /// Number of operations in the schedule.
     pub operations: u64,
-    /// Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request or not.
+    /// Number of calls with an effect that a trace does not show, by name. For example, `MPI_Test` may or may not have ended a
+    /// request.
     pub ambiguous_calls: BTreeMap<String, u64>,
-    /// Calls that began before the end of the previous one, by the trace's clock.
+    /// Number of calls that began before the previous call ended, by the clock of the trace.
     pub out_of_order_calls: u64,
 }
 
@@ -45,7 +46,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is no request.
+    /// When the text is not a valid request.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         serde_json::from_str(text).map_err(|error| Error::Input(error.to_string()))
     }
@@ -72,7 +73,7 @@ impl Request {
     }
 }
 
-/// Runs the schedule as `nicety goal run` does by default, and refuses one that cannot finish, since it would be useless.
+/// Runs the schedule, as `nicety goal run` does by default. Refuses a schedule that cannot finish, since it would be useless.
 fn try_to_run(schedule: &Schedule, environment: &Environment<'_>) -> Result<(), Error> {
     let parameters = LogGops::default().parameters()?;
     loggops::run_in_threads(schedule, &parameters, Rules::Own, 1, &mut |_| goes_on(environment)).map_err(
@@ -93,11 +94,11 @@ fn rank_of(file: &str) -> Option<u64> {
     name[digits..].parse().ok()
 }
 
-/// Makes a schedule from traces and writes it, in binary to a name that ends with `.bin`.
+/// Makes a schedule from traces and writes it to a file. If the file's name ends with `.bin`, the format is binary.
 ///
 /// # Errors
-/// Traces are missing, unreadable or invalid, or their schedule could not finish in any run. The file cannot be written; the run was
-/// interrupted.
+/// When traces are missing, unreadable or invalid, or their schedule cannot finish in any run. When the file cannot be written,
+/// or the run was interrupted.
 pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced, Error> {
     let files = request.in_order()?;
     let ranks = u32::try_from(files.len()).ok().filter(|ranks| *ranks < u32::MAX);
@@ -109,7 +110,7 @@ pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced,
         let source = File::open(path).map_err(cannot)?;
         let length = source.metadata().map_or(0, |about| about.len()).max(1);
         let counted = Counted::new(source);
-        // Each file counts as a thousand parts of the whole.
+        // Each file counts as a thousand parts of the progress.
         let mut go_on = || {
             let part = u128::from(counted.read().min(length)) * 1000 / u128::from(length);
             tell(environment, number * 1000 + part as u64, u64::from(ranks) * 1000)

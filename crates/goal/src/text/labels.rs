@@ -1,13 +1,13 @@
-//! The labels of a rank, by which its dependencies name operations.
+//! The labels of operations in a rank. Dependencies name operations by their labels.
 //!
-//! A label of up to eight letters is its own key. For a longer one the key is a hash, and its letters are compared. All ranks share the
-//! table: a stamp marks the places of the current rank, so nothing is cleared.
+//! A label of up to eight letters is its own key. For a longer label, the key is a hash, and a search also compares the letters.
+//! All ranks use the same table. A stamp marks the places that belong to the current rank, so the table need not be cleared.
 
-/// A place: the label and its operation.
+/// A place in the table: a label and its operation.
 #[derive(Clone, Copy, Default)]
 struct Place {
     key: u64,
-    /// Start of the letters of a long label.
+    /// The start of a long label in the buffer of letters.
     from: u32,
     length: u32,
     stamp: u32,
@@ -15,7 +15,7 @@ struct Place {
 }
 
 pub(super) struct Labels {
-    /// The table; its size is a power of two, and at most half of it is in use.
+    /// The places of the table. Their number is a power of two, and at most half of them are in use.
     places: Vec<Place>,
     taken: usize,
     stamp: u32,
@@ -24,7 +24,7 @@ pub(super) struct Labels {
 
 const FEWEST: usize = 64;
 
-/// Returns the key of a label. Labels have no zero bytes, so short labels have different keys.
+/// Returns the key of a label. Labels have no zero bytes, so different short labels have different keys.
 fn key_of(label: &[u8]) -> u64 {
     if label.len() <= 8 {
         let mut bytes = [0; 8];
@@ -78,7 +78,8 @@ impl Labels {
         (place.stamp == self.stamp).then_some(place.op)
     }
 
-    /// Gives an operation a label, and returns the operation that had it. `None` if the letters of all labels are too many.
+    /// Gives an operation a label. Returns the operation that had this label before, if any. Returns `None` if the labels have
+    /// too many letters in total.
     pub(super) fn insert(&mut self, label: &[u8], op: u32) -> Option<Option<u32>> {
         let key = key_of(label);
         let at = self.find(label, key);

@@ -1,26 +1,26 @@
-//! Lines of a text that is read in pieces. The buffer holds at most the longest line and a piece.
+//! The lines of a text that is read in pieces. The buffer holds at most the longest line and one piece.
 
 use std::io::{self, Read};
 
-/// Bytes read at once.
+/// Number of bytes read at once.
 const PIECE: usize = 1 << 16;
-/// The longest line.
+/// Maximum length of a line.
 pub(crate) const LONGEST: usize = 1 << 20;
 
 pub(crate) struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
-    /// Start of the unread part of the buffer.
+    /// The start of the unread part of the buffer.
     from: usize,
     to: usize,
     ended: bool,
 }
 
-/// The next line, from [`Lines::next`].
+/// The next line, as [`Lines::next`] returns it.
 pub(crate) enum Line {
-    /// A part of the buffer, without the newline.
+    /// The start and the end of the line in the buffer, without the newline.
     At(usize, usize),
-    /// Longer than [`LONGEST`].
+    /// The line is longer than [`LONGEST`].
     TooLong,
     /// The end of the text.
     End,

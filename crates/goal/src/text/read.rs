@@ -1,7 +1,7 @@
 //! Reads the text format.
 //!
-//! Beyond the grammar it accepts indentation, empty lines, and a brace on a line of its own. It reports errors that LogGOPSim's reader
-//! ignores: a missing rank, two operations with one label, an unknown label.
+//! In addition to the grammar, the reader accepts indentation, empty lines, and a brace on a line of its own. It reports errors
+//! that LogGOPSim's reader ignores: a missing rank, two operations with the same label, and an unknown label.
 
 use super::labels::Labels as Table;
 use super::lines::{LONGEST, Line, Lines};
@@ -10,20 +10,20 @@ use crate::error::{Place, ReadError};
 use crate::schedule::{Builder, Kind, MOST_OPERATIONS, Op, Schedule};
 use std::io::{self, Read};
 
-/// The treatment of two operations of a rank with the same label.
+/// The treatment of a label that two operations of a rank have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Labels {
-    /// An error.
+    /// It is an error.
     #[default]
     Unique,
-    /// The later operation gets the label, as in LogGOPSim.
+    /// The label names the later operation, as in LogGOPSim.
     LastWins,
 }
 
-/// Lines between two calls of `go_on`.
+/// Number of lines between two calls of `go_on`.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// The expected next element of the file.
+/// The next element that the reader expects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Ranks,
@@ -39,14 +39,14 @@ struct Reader {
     ranks: u32,
     builder: Builder,
     line: u64,
-    /// The line of the open brace or comment.
+    /// The line number of the open brace or comment.
     opened: u64,
 }
 
 /// Reads a schedule. `go_on` is called regularly with the number of lines read; if it returns false, reading ends.
 ///
 /// # Errors
-/// The text is not GOAL; a peer is beyond the ranks; the source cannot be read; `go_on` returned false.
+/// When the text is not GOAL, a peer is not below the number of ranks, the source cannot be read, or `go_on` returned false.
 pub fn read(
     source: impl Read,
     labels: Labels,
@@ -193,7 +193,7 @@ impl Reader {
             };
             return self.label(first, op, at, scan);
         }
-        // A label may be a word of the language, too.
+        // A label may also be a keyword of the language.
         let at_next = scan.at;
         let is_dependency = matches!(scan.word(), Some(b"requires" | b"irequires"));
         scan.at = at_next;
@@ -244,7 +244,7 @@ impl Reader {
         }
     }
 
-    /// Reads an operation after its first word, if that is one.
+    /// Reads the rest of an operation, if its first word `kind` is a kind of operation.
     fn operation(&mut self, kind: Option<&[u8]>, scan: &mut Scan<'_>) -> Scanned<Option<u32>> {
         let kind = match kind {
             Some(b"send") => Kind::Send,
@@ -267,7 +267,7 @@ impl Reader {
         }
     }
 
-    /// Reads `b to 3` or `b from 3`.
+    /// Reads `b to 3` or `b from 3`, after the number of bytes.
     fn peer(&self, kind: Kind, scan: &mut Scan<'_>) -> Scanned<u32> {
         if scan.peek() != Some(b'b') {
             return scan.expected("b, for bytes,");
@@ -292,7 +292,7 @@ impl Reader {
         Ok(peer)
     }
 
-    /// Reads some of `tag 4 cpu 1 nic 0`.
+    /// Reads attributes such as `tag 4 cpu 1 nic 0`. Each may be missing.
     fn attributes(&self, op: &mut Op, scan: &mut Scan<'_>) -> Scanned<()> {
         let mut given = 0;
         loop {

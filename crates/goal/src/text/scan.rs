@@ -1,6 +1,6 @@
-//! Words, numbers and signs of a line.
+//! Reads words, numbers and other characters of a line.
 
-/// An error of a line: its column, from 0, and its text.
+/// An error in a line: its column, counted from 0, and its text.
 pub(super) struct Fault {
     pub(super) at: usize,
     pub(super) text: String,
@@ -8,7 +8,7 @@ pub(super) struct Fault {
 
 pub(super) type Scanned<T> = Result<T, Fault>;
 
-/// A line, and the position in it.
+/// A line, and the current position in it.
 pub(super) struct Scan<'l> {
     line: &'l [u8],
     pub(super) at: usize,
@@ -24,7 +24,7 @@ impl<'l> Scan<'l> {
         Err(Fault { at, text: text.into() })
     }
 
-    /// Returns an error at the next sign, which it names.
+    /// Returns an error at the next character. It names this character and the expected element `what`.
     #[cold]
     pub(super) fn expected<T>(&self, what: &str) -> Scanned<T> {
         let rest = &self.line[self.at..];
@@ -41,7 +41,7 @@ impl<'l> Scan<'l> {
         self.line.get(self.at).copied()
     }
 
-    /// Skips spaces and comments. Returns whether a comment continues after the line.
+    /// Skips spaces and comments. Returns whether a comment continues on the next line.
     pub(super) fn skip(&mut self) -> bool {
         loop {
             match self.peek() {
@@ -61,7 +61,7 @@ impl<'l> Scan<'l> {
         }
     }
 
-    /// Skips the rest of a comment. Returns whether its end is not in this line.
+    /// Skips the rest of a comment. Returns whether the comment continues on the next line.
     pub(super) fn skip_comment(&mut self) -> bool {
         match self.line[self.at..].windows(2).position(|pair| pair == b"*/") {
             Some(length) => self.at += length + 2,
@@ -70,7 +70,7 @@ impl<'l> Scan<'l> {
         self.at == self.line.len() && !self.line.ends_with(b"*/")
     }
 
-    /// Reads a word, if there is one.
+    /// Reads a word; `None` if there is no word at the position.
     pub(super) fn word(&mut self) -> Option<&'l [u8]> {
         let rest = &self.line[self.at..];
         if !rest.first()?.is_ascii_alphabetic() {
@@ -99,7 +99,7 @@ impl<'l> Scan<'l> {
         if self.at == from { self.expected(what) } else { Ok(value) }
     }
 
-    /// Reads a whole number of 32 bits, or -1, which is the largest of them.
+    /// Reads a whole number of 32 bits, or -1. A -1 is read as the largest 32-bit number, which is the wildcard.
     pub(super) fn number_or_any(&mut self, what: &str) -> Scanned<u32> {
         if self.peek() == Some(b'-') {
             let from = self.at;

@@ -3,10 +3,11 @@
 use crate::schedule::Schedule;
 use std::io::{self, Write};
 
-/// Writes a schedule. An operation i with dependencies or dependents gets the label `l<i + 1>`. Attributes with the default 0 are omitted.
+/// Writes a schedule. Operation i gets the label `l<i + 1>`, if it has dependencies or dependents. Attributes with the default 0
+/// are left out.
 ///
 /// # Errors
-/// Errors of the destination.
+/// When the destination returns an error.
 pub fn write(schedule: &Schedule, mut to: impl Write) -> io::Result<()> {
     writeln!(to, "num_ranks {}", schedule.ranks())?;
     for (number, rank) in schedule.iter().enumerate() {

@@ -5,7 +5,7 @@ use super::line::{Fault, Fields};
 use super::program::Program;
 use crate::schedule::Kind;
 
-/// Calls that move bytes or wait in ways that a trace does not show, or that GOAL does not have.
+/// Calls that cannot be translated. They move bytes or wait in a way that a trace does not show, or that GOAL does not have.
 const UNKNOWN: [&str; 27] = [
     "Accumulate",
     "Alltoallw",
@@ -36,15 +36,15 @@ const UNKNOWN: [&str; 27] = [
     "Comm_create_group",
 ];
 
-/// Adds the effect of a call.
+/// Adds the effect of a call to the schedule.
 ///
 /// # Errors
-/// It lacks the fields of this call, or has no form in a schedule.
+/// When the line does not have the fields of this call, or the call cannot be translated.
 pub(super) fn take(call: &Fields<'_>, program: &mut Program<'_>) -> Result<(), Fault> {
     program.unsaid.total += 1;
     match call.name {
         "Init" | "Init_thread" => return program.init(call),
-        // These are allowed at any time.
+        // These calls are allowed at any time.
         "Initialized" | "Finalized" | "Get_version" | "Get_library_version" => return Ok(()),
         _ => program.check_running(call)?,
     }
@@ -80,7 +80,7 @@ pub(super) fn take(call: &Fields<'_>, program: &mut Program<'_>) -> Result<(), F
         "Waitall" => wait(call, program, 6, Some(2), true)?,
         "Waitany" => wait(call, program, 7, Some(2), false)?,
         "Waitsome" => wait(call, program, 8, Some(2), false)?,
-        // In the schedule, the following receive waits.
+        // In the schedule, the receive that follows waits for the message.
         "Probe" => {
             call.expect(7)?;
             program.compute(call)?;
@@ -97,7 +97,7 @@ pub(super) fn take(call: &Fields<'_>, program: &mut Program<'_>) -> Result<(), F
         name if is_unknown(name) => {
             return Err(Fault::new(0, format!("no schedule can be made of MPI_{name}")));
         }
-        // The program's own time.
+        // Time in these calls belongs to the program itself.
         _ => return Ok(()),
     }
     program.go_on(call)
@@ -128,7 +128,8 @@ fn nonblocking(call: &Fields<'_>, program: &mut Program<'_>, kind: Kind) -> Resu
     program.post(message, 8, call)
 }
 
-/// Waits for the requests of a list; a preceding field may have their count. Waits for one of them unless `all`.
+/// Waits for the requests in a list. If `all`, waits for all of them; otherwise for one. The field before the list may have the
+/// number of requests.
 fn wait(
     call: &Fields<'_>,
     program: &mut Program<'_>,

@@ -1,4 +1,4 @@
-//! The messages of collective calls, by the patterns of [`generate`](crate::generate).
+//! The messages of collective calls. They follow the patterns of [`generate`](crate::generate).
 
 use super::line::{Comm, Fault, Fields};
 use crate::generate::collectives::{
@@ -8,16 +8,16 @@ use crate::generate::exchanges::{gather, linear, pipeline, scatter};
 use crate::generate::{Program, Shape};
 use crate::schedule::Builder;
 
-/// The smallest allreduce, in bytes, that goes around a ring; smaller ones use recursive doubling.
+/// Minimum bytes of an allreduce around a ring. A smaller allreduce uses recursive doubling.
 const RING_FROM: u64 = 64 << 10;
-/// Tags of collective calls: above those of programs, which are not negative.
+/// The first tag of collective calls. Tags of programs are below, because they are not negative.
 const FIRST_TAG: u32 = 1 << 31;
-/// Tags per call: no pattern needs more.
+/// Number of tags for each call. No pattern needs more.
 const TAGS: u32 = 4;
-/// Collective calls until tags repeat.
+/// Number of collective calls after which tags repeat.
 const ROUND: u32 = (u32::MAX - FIRST_TAG) / TAGS;
 
-/// Each collective call: its name, its number of fields, and the field of its communicator.
+/// The collective calls. Each has its name, its number of fields, and the index of its communicator's field.
 const CALLS: [(&str, usize, usize); 16] = [
     ("Barrier", 4, 2),
     ("Bcast", 8, 6),
@@ -36,7 +36,7 @@ const CALLS: [(&str, usize, usize); 16] = [
     ("Alltoall", 10, 8),
     ("Alltoallv", 16, 14),
 ];
-/// Calls that make a communicator from the one in their first field, and synchronise its ranks.
+/// Calls that create a communicator from the one in their first field. They also synchronise its ranks.
 const MAKE: [&str; 7] = [
     "Comm_dup",
     "Comm_dup_with_info",
@@ -50,19 +50,19 @@ const MAKE: [&str; 7] = [
 /// A collective call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    /// Its name, without `MPI_` and without the `I` of non-blocking calls.
+    /// The name of the call, without `MPI_` and without the `I` of non-blocking calls.
     pub(super) name: &'static str,
-    /// The field of its communicator.
+    /// The index of the field with the communicator.
     pub(super) comm: usize,
-    /// The field of its request, if it is non-blocking.
+    /// The index of the field with the request, if the call is non-blocking.
     pub(super) request: Option<usize>,
 }
 
 impl Call {
-    /// Returns the collective call of a line; `None` for other calls.
+    /// Returns the collective call in a line; `None` for any other call.
     ///
     /// # Errors
-    /// It has another number of fields.
+    /// When the line has another number of fields.
     pub(super) fn of(line: &Fields<'_>) -> Result<Option<Call>, Fault> {
         if let Some(name) = MAKE.iter().find(|name| **name == line.name) {
             return Ok(Some(Call { name, comm: 2, request: None }));
@@ -72,7 +72,7 @@ impl Call {
             line.expect(*fields)?;
             return Ok(Some(Call { name, comm: *comm, request: None }));
         }
-        // MPI_Iallreduce is MPI_Allreduce with a request behind the communicator.
+        // MPI_Iallreduce is MPI_Allreduce with a request after the communicator.
         let Some(rest) = line.name.strip_prefix('I') else { return Ok(None) };
         let waits = CALLS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(rest));
         let Some((name, fields, comm)) = waits.filter(|(name, ..)| name[1..] == rest[1..]) else {
@@ -105,25 +105,25 @@ impl Sizes {
     }
 }
 
-/// The data of a collective call.
+/// The bytes that a collective call moves.
 enum Moved {
-    /// The same for all.
+    /// The same number of bytes for all ranks.
     One(u64),
-    /// A part of each rank, or for each.
+    /// A number of bytes from each rank, or for each rank.
     Parts(Sizes),
-    /// For each rank, and from each.
+    /// The bytes for each rank, and the bytes from each rank.
     Both(Sizes, Sizes),
 }
 
-/// The collective calls of rank 0; all other ranks must have the same.
+/// The collective calls of rank 0. All other ranks must make the same calls.
 #[derive(Debug, Default)]
 pub struct World {
-    /// Name and root, and the line.
+    /// For each call, its name, its root, and its line.
     calls: Vec<(&'static str, u32, u32)>,
 }
 
 impl World {
-    /// Refuses a call that differs from that of rank 0.
+    /// Refuses a call that differs from the same call of rank 0.
     pub(super) fn agree(
         &mut self,
         rank: u32,
@@ -156,7 +156,7 @@ impl World {
         Ok(())
     }
 
-    /// Refuses fewer calls than rank 0 has.
+    /// Refuses the end of a rank that made fewer calls than rank 0.
     pub(super) fn agree_on_end(&self, number: usize) -> Result<(), String> {
         match self.calls.get(number) {
             None => Ok(()),
@@ -168,7 +168,7 @@ impl World {
     }
 }
 
-/// Returns the root of a call; 0 without one.
+/// Returns the root of a call; 0 for a call without a root.
 pub(super) fn root(call: Call, line: &Fields<'_>, comm: Comm) -> Result<u32, Fault> {
     let field = match call.name {
         "Bcast" => 5,
@@ -181,7 +181,7 @@ pub(super) fn root(call: Call, line: &Fields<'_>, comm: Comm) -> Result<u32, Fau
     root.ok_or_else(|| line.fault(field, &format!("a root below {}", comm.ranks)))
 }
 
-/// Reads the sizes of a call's data. Counts with a meaning only at the root are read only there.
+/// Reads the sizes of a call's data. Counts that are valid only at the root are read only there.
 fn moved(call: Call, line: &Fields<'_>, comm: Comm, root: u32) -> Result<Moved, Fault> {
     let is_root = comm.rank == root;
     let each = |count, datatype| Ok(Moved::Parts(Sizes::Each(line.bytes(count, datatype)?)));
@@ -191,7 +191,7 @@ fn moved(call: Call, line: &Fields<'_>, comm: Comm, root: u32) -> Result<Moved, 
         "Reduce" | "Allreduce" | "Scan" | "Exscan" => Ok(Moved::One(line.bytes(4, 5)?)),
         "Reduce_scatter_block" => each(4, 5),
         "Reduce_scatter" => Ok(Moved::Parts(list(5, 6)?)),
-        // The receiver's counts are valid even if the others use MPI_IN_PLACE.
+        // The receiver's counts are valid even if the other counts belong to MPI_IN_PLACE.
         "Gather" if is_root => each(6, 7),
         "Gather" | "Gatherv" if !is_root => each(3, 4),
         "Gatherv" => Ok(Moved::Parts(list(7, 10)?)),
@@ -211,7 +211,8 @@ fn moved(call: Call, line: &Fields<'_>, comm: Comm, root: u32) -> Result<Moved, 
     }
 }
 
-/// Adds the operations of a call after an operation, and returns those at its end; empty if it has none.
+/// Adds the operations of a call after operation `after`. Returns the operations that end the call; the list is empty if the call
+/// has no operation.
 pub(super) fn build(
     builder: &mut Builder,
     (call, number): (Call, usize),
@@ -240,7 +241,7 @@ pub(super) fn build(
         ("Allreduce", _) => allreduce_ring(&mut program, bytes, 0, 0, None),
         ("Scan" | "Exscan", _) => pipeline(&mut program),
         ("Reduce_scatter" | "Reduce_scatter_block", Moved::Parts(sizes)) => {
-            // The ring leaves each rank with the part after its own.
+            // After the ring, each rank has the part after its own.
             ring(&mut program, &|part| sizes.of((part + around) % comm.ranks), 0..around, 0, 0, None);
         }
         ("Allgather" | "Allgatherv", Moved::Parts(sizes)) => {

@@ -1,6 +1,6 @@
-//! The fields of a line of a trace.
+//! The fields of a line in a trace.
 
-/// An error of a line: the column, from 0, and its text.
+/// An error in a line: its column, counted from 0, and its text.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -14,7 +14,7 @@ impl Fault {
     }
 }
 
-/// A communicator: the rank's number in it, and its size.
+/// A communicator: the number of this rank in it, and its number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comm {
     pub(super) handle: u64,
@@ -22,17 +22,17 @@ pub(super) struct Comm {
     pub(super) ranks: u32,
 }
 
-/// A line, in fields.
+/// A line, divided into fields.
 pub(super) struct Fields<'l> {
     line: &'l [u8],
-    /// Start and end of each field.
+    /// The start and the end of each field in the line.
     ends: &'l [(usize, usize)],
-    /// The call's name, without `MPI_`.
+    /// The name of the call, without `MPI_`.
     pub(super) name: &'l str,
 }
 
 impl<'l> Fields<'l> {
-    /// Splits a line into fields. `ends` is memory for reuse.
+    /// Divides a line into fields. `ends` is memory that is used again for each line.
     pub(super) fn split(line: &'l [u8], ends: &'l mut Vec<(usize, usize)>) -> Result<Fields<'l>, Fault> {
         ends.clear();
         let mut begin = 0;
@@ -53,12 +53,12 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// Returns the number of fields, including the name and both times.
+    /// Returns the number of fields, including the name and the two times.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Refuses a line without `count` fields.
+    /// Refuses a line that does not have `count` fields.
     pub(super) fn expect(&self, count: usize) -> Result<(), Fault> {
         if self.len() == count {
             return Ok(());
@@ -72,7 +72,7 @@ impl<'l> Fields<'l> {
         &self.line[from..to]
     }
 
-    /// Returns the start of a field.
+    /// Returns the position of a field in the line.
     pub(super) fn at(&self, field: usize) -> usize {
         self.ends[field].0
     }
@@ -84,12 +84,12 @@ impl<'l> Fields<'l> {
         Fault::new(self.ends[field].0, format!("{what} is expected, not '{shown}'"))
     }
 
-    /// Returns the start of the call in nanoseconds; `None` if the rank had no clock yet.
+    /// Returns the start time of the call in nanoseconds; `None` if the rank had no clock yet.
     pub(super) fn begin(&self) -> Result<Option<u64>, Fault> {
         self.time(1)
     }
 
-    /// Returns the end of the call.
+    /// Returns the end time of the call in nanoseconds.
     pub(super) fn end(&self) -> Result<Option<u64>, Fault> {
         self.time(self.len() - 1)
     }
@@ -107,7 +107,7 @@ impl<'l> Fields<'l> {
         if !fraction.iter().all(u8::is_ascii_digit) {
             return Err(wrong());
         }
-        // Three digits are nanoseconds.
+        // Three decimal digits of a microsecond are nanoseconds.
         let digits = fraction.iter().chain(b"000").take(3);
         let ns = digits.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
         let us = digits_of(whole).ok_or_else(wrong)?;
@@ -125,7 +125,7 @@ impl<'l> Fields<'l> {
         value.map(|value| sign * value).ok_or_else(|| self.fault(field, "a whole number"))
     }
 
-    /// Reads a whole number from 0.
+    /// Reads a whole number that is not negative.
     pub(super) fn count(&self, field: usize) -> Result<u64, Fault> {
         digits_of(self.text(field)).ok_or_else(|| self.fault(field, "a whole number from 0"))
     }
@@ -135,13 +135,13 @@ impl<'l> Fields<'l> {
         self.count(field)
     }
 
-    /// Returns the bytes of a number of items of a datatype: the fields of both.
+    /// Returns the bytes of a number of items. `count` and `datatype` are the indices of their fields.
     pub(super) fn bytes(&self, count: usize, datatype: usize) -> Result<u64, Fault> {
         let wrong = || self.fault(count, "a number of items that fit into 2^64 bytes");
         self.count(count)?.checked_mul(self.datatype(datatype)?).ok_or_else(wrong)
     }
 
-    /// Returns the bytes of an item of a datatype.
+    /// Returns the bytes of an item of the datatype in a field.
     pub(super) fn datatype(&self, field: usize) -> Result<u64, Fault> {
         let parts = self.parts(field);
         let wrong = || self.fault(field, "a datatype, as in 11,8,8,");
@@ -162,7 +162,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// Returns bytes for each of `ranks` ranks, from a list of counts and the datatype of items.
+    /// Returns the bytes for each of `ranks` ranks. Field `field` has a list of counts, and field `datatype` the type of items.
     pub(super) fn list(&self, field: usize, datatype: usize, ranks: u32) -> Result<Vec<u64>, Fault> {
         let each = self.datatype(datatype)?;
         let found: Option<Vec<u64>> =
@@ -176,7 +176,7 @@ impl<'l> Fields<'l> {
     }
 }
 
-/// Reads a number of digits alone.
+/// Reads a number that consists only of digits.
 fn digits_of(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

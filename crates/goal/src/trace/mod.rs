@@ -1,4 +1,4 @@
-//! Schedules from traces of MPI programs, as liballprof writes them: one text file per rank.
+//! Makes schedules from traces of MPI programs. liballprof writes these traces, one text file for each rank.
 //!
 //! ```text
 //! # a comment
@@ -7,17 +7,17 @@
 //! MPI_Finalize:1225632902660000:-
 //! ```
 //!
-//! A line is a call, in fields with a colon between them. The fields are its name, its start, its arguments in the order of MPI's C
-//! binding, and its end. A datatype is `number,bytes,extent`, and a communicator `handle,rank,ranks`. A list of counts is its address and,
-//! after another colon, its items with commas. Times are in microseconds of the rank's own clock.
+//! A line is a call. Its fields are separated by colons: the name, the start time, the arguments in the order of MPI's C binding,
+//! and the end time. A datatype is `number,bytes,extent`, and a communicator is `handle,rank,ranks`. A list of counts is its
+//! address, a colon, and the items separated by commas. Times are in microseconds of the rank's own clock.
 //!
 //! - `line`, the fields of a line;
 //! - `calls`, the effect of each MPI call;
-//! - `program`, the resulting rank;
+//! - `program`, the rank of the schedule that results;
 //! - `collective`, the messages of collective calls.
 //!
-//! The time between two calls becomes a calculation. The time inside communicating calls is omitted, since the network decides it anew;
-//! other calls are part of the calculation.
+//! The time between two communicating calls becomes a calculation. It includes the time of other calls. The time inside
+//! communicating calls is left out, because the simulated network determines it.
 
 mod calls;
 mod collective;
@@ -34,15 +34,15 @@ use line::{Fault, Fields};
 use program::Program;
 use std::io::Read;
 
-/// Lines between two calls of `go_on`.
+/// Number of lines between two calls of `go_on`.
 const LOOK_EVERY: u64 = 1 << 14;
 
 /// Reads the trace of the next rank of `ranks` into a schedule under construction. `go_on` is called regularly; if it returns false,
 /// reading ends.
 ///
 /// # Errors
-/// The text is no such trace, or is cut off; a call has no form in a schedule. Its collective calls differ from those of earlier ranks; the
-/// source cannot be read; `go_on` returned false.
+/// When the text is not such a trace, or is truncated. When a call cannot be translated, or the collective calls differ from
+/// those of earlier ranks. When the source cannot be read, or `go_on` returned false.
 pub fn read(
     source: impl Read,
     ranks: u32,

@@ -1,4 +1,4 @@
-//! A rank of a schedule, made from a trace call by call.
+//! A rank of a schedule. It is constructed from a trace, call by call.
 
 use super::collective::{self, Call, World};
 use super::line::{Comm, Fault, Fields};
@@ -6,27 +6,28 @@ use crate::schedule::{ANY, Builder, Kind, Op};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The most operations of a rank that are made from a trace.
+/// Maximum number of operations of a rank that is made from a trace.
 const MOST: u64 = 1 << 28;
-/// Handles of communicators of MPICH and those derived from it; others use addresses, or small numbers in Fortran.
+/// The high byte of MPICH's communicator handles: predefined and derived ones. Other MPIs use addresses, or small numbers in
+/// Fortran.
 const MPICH: [u64; 3] = [0x44, 0x84, 0xc4];
 
-/// Calls with an effect that a trace does not show, by name, and the number of backward steps of clocks.
+/// Calls with an effect that a trace does not show, by name. Also the number of times that a clock went backwards.
 #[derive(Debug, Default)]
 pub struct AmbiguousCalls {
-    /// Calls such as `MPI_Test`, which may have ended a request or not.
+    /// Calls such as `MPI_Test`, which may or may not have ended a request.
     pub calls: BTreeMap<String, u64>,
-    /// Calls that began before the end of the previous one, by the trace's clock.
+    /// Calls that began before the previous call ended, by the clock of the trace.
     pub backwards: u64,
-    /// All calls.
+    /// The number of all calls.
     pub total: u64,
 }
 
-/// An operation that the program has not yet waited for.
+/// An operation for which the program has not yet waited.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     op: u32,
-    /// The number of earlier requests.
+    /// The number of requests that were made earlier.
     number: u64,
 }
 
@@ -36,16 +37,16 @@ pub(super) struct Program<'b> {
     pub(super) unsaid: &'b mut AmbiguousCalls,
     rank: u32,
     ranks: u32,
-    /// The line being read.
+    /// The number of the line that is being read.
     pub(super) line: u32,
-    /// The dependencies of the next operation, each with whether it is on a start alone.
+    /// The operations on which the next operation depends. Each has whether only its start is needed.
     last: Vec<(u32, bool)>,
-    /// The end of the last communicating call.
+    /// The end time of the last communicating call.
     ended: Option<u64>,
     state: State,
     requests: FxHashMap<u64, Request>,
     posted: u64,
-    /// Whether a request has four bytes: its address was no multiple of eight.
+    /// Whether a request takes four bytes. This is known once the address of a request is not a multiple of eight.
     is_narrow: bool,
     collectives: usize,
 }
@@ -104,7 +105,7 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// Refuses a call outside `MPI_Init` to `MPI_Finalize`.
+    /// Refuses a call before `MPI_Init` or after `MPI_Finalize`.
     pub(super) fn check_running(&self, call: &Fields<'_>) -> Result<(), Fault> {
         match self.state {
             State::Running => Ok(()),
@@ -113,7 +114,7 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// Adds a calculation for the time from the last communicating call to this one.
+    /// Adds a calculation for the time from the end of the last communicating call to the start of this one.
     pub(super) fn compute(&mut self, call: &Fields<'_>) -> Result<(), Fault> {
         let (Some(begin), Some(ended)) = (call.begin()?, self.ended) else { return Ok(()) };
         if begin < ended {
@@ -125,15 +126,15 @@ impl<'b> Program<'b> {
         Ok(())
     }
 
-    /// Begins the next calculation at the end of a call.
+    /// Lets the next calculation begin at the end of a call.
     pub(super) fn go_on(&mut self, call: &Fields<'_>) -> Result<(), Fault> {
         self.ended = call.end()?.or(self.ended);
         Ok(())
     }
 
-    /// Adds an operation after the current dependencies.
+    /// Adds an operation that depends on the current dependencies.
     fn add(&mut self, mut op: Op) -> Result<u32, Fault> {
-        // A collective call adds at most 8 operations per rank.
+        // A collective call adds at most 8 operations for each rank.
         if u64::from(self.builder.ops()) + 8 * u64::from(self.ranks) > MOST {
             return Err(Fault::new(0, format!("a trace is made into at most {MOST} operations")));
         }
@@ -145,7 +146,8 @@ impl<'b> Program<'b> {
         Ok(number)
     }
 
-    /// Refuses communicators with unknown ranks: all but MPI_COMM_WORLD, MPI_COMM_SELF, and those with the same ranks.
+    /// Refuses communicators with ranks that cannot be known. Accepts MPI_COMM_WORLD, MPI_COMM_SELF, and communicators with the
+    /// same ranks as these.
     fn check_comm(&self, comm: Comm, field: usize, call: &Fields<'_>) -> Result<(), Fault> {
         if (comm.rank, comm.ranks) == (self.rank, self.ranks) || comm.ranks == 1 {
             return Ok(());
@@ -163,7 +165,7 @@ impl<'b> Program<'b> {
         Err(Fault::new(call.at(field), text))
     }
 
-    /// Returns the number of a peer in MPI_COMM_WORLD; `None` for MPI_PROC_NULL.
+    /// Returns the rank of a peer in MPI_COMM_WORLD; `None` for MPI_PROC_NULL.
     fn peer(
         &self,
         field: usize,
@@ -198,7 +200,7 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// Returns the message of a call with count, datatype, peer and tag in the fields from `first` on; `None` for MPI_PROC_NULL.
+    /// Returns the message of a call; `None` for MPI_PROC_NULL. The fields from `first` on are its count, datatype, peer and tag.
     pub(super) fn message(
         &mut self,
         kind: Kind,
@@ -209,7 +211,7 @@ impl<'b> Program<'b> {
         self.message_of(kind, call, (first, first + 1), first + 2, comm)
     }
 
-    /// Returns the same, with other fields for peer and tag.
+    /// As `message`, but peer and tag are in other fields.
     pub(super) fn message_of(
         &mut self,
         kind: Kind,
@@ -226,7 +228,7 @@ impl<'b> Program<'b> {
         Ok(Some(Op::new(kind, bytes, other, self.tag(peer + 1, call, is_source)?)))
     }
 
-    /// Adds messages that a call waits for.
+    /// Adds messages. The program waits until they have ended.
     pub(super) fn wait_for(&mut self, messages: &[Option<Op>]) -> Result<(), Fault> {
         let mut ends = Vec::new();
         for op in messages.iter().flatten() {
@@ -238,7 +240,7 @@ impl<'b> Program<'b> {
         Ok(())
     }
 
-    /// Adds the message of a request; the program continues when it has started.
+    /// Adds the message of a request. The program continues when the message has started.
     pub(super) fn post(
         &mut self,
         message: Option<Op>,
@@ -266,10 +268,10 @@ impl<'b> Program<'b> {
         self.requests.remove(&address);
     }
 
-    /// Returns the pending requests of a list.
+    /// Returns the pending requests in a list.
     fn listed(&self, count: u64, first: u64) -> Vec<(u64, Request)> {
         let step = if self.is_narrow { 4 } else { 8 };
-        // All pending ones, even if the count is larger.
+        // Returns all pending requests in the list, even if `count` is larger than their number.
         let end = first.saturating_add(count.saturating_mul(step));
         let within = |address: &u64| (first..end).contains(address) && (address - first).is_multiple_of(step);
         if count < self.requests.len() as u64 {
@@ -282,7 +284,7 @@ impl<'b> Program<'b> {
         found
     }
 
-    /// Waits for all requests of a list, or for the first one posted.
+    /// Waits for all requests in a list, or only for the one that was posted first.
     pub(super) fn wait(&mut self, count: u64, first: u64, all: bool) {
         let mut found = self.listed(count, first);
         if !all {
@@ -291,13 +293,13 @@ impl<'b> Program<'b> {
         }
         for (address, request) in found {
             self.requests.remove(&address);
-            // A request's end comes after its start.
+            // The end of a request comes after its start, so the dependency on the start is not needed.
             self.last.retain(|last| *last != (request.op, true));
             self.last.push((request.op, false));
         }
     }
 
-    /// Joins all current dependencies of the next operation into one operation.
+    /// Joins all operations on which the next one depends into a single operation.
     fn join(&mut self) -> Result<Vec<u32>, Fault> {
         match self.last[..] {
             [] => Ok(Vec::new()),
