@@ -1,6 +1,7 @@
 //! Tests of queues at their limits: the transmit ring, event queues, gets.
 
 use super::support::Rig;
+use nicety_kernel::timeout;
 use nicety_nic_apenet::{ApenetError, EventKind, Notify, Operation, Refusal};
 use nicety_types::{Duration, Time};
 use std::cell::Cell;
@@ -246,6 +247,28 @@ fn refusals_that_wait_for_the_link_stop_what_comes() {
         user.register(buffer).await.unwrap();
         user.sim.until(LATER).await;
         user.put(user.to(0, buffer, buffer.0)).await.unwrap();
+    });
+    rig.run();
+}
+
+#[test]
+fn a_registration_that_is_dropped_unlocks_its_pages() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 2, async |user| {
+        let buffer = user.room(1 << 20);
+        // Before the pages are locked, while they are, behind that, and behind the embedded processor's answer.
+        for (limit, pins) in [(10, 1), (20_000, 2), (48_000, 3), (1_000_000, 4)] {
+            let kept = timeout(&user.sim, Duration::from_ns(limit), user.register(buffer)).await.ok();
+            user.sim.delay(Duration::from_us(1000)).await;
+            user.restart();
+            let counters = user.card.kernel().counters();
+            assert!(
+                counters.pins <= pins && counters.unpins == counters.pins - u64::from(kept.is_some()),
+                "{counters:?}"
+            );
+        }
+        let counters = user.card.kernel().counters();
+        assert!(counters.unpins >= 1 && counters.pins == counters.unpins + 1, "{counters:?}");
     });
     rig.run();
 }

@@ -52,24 +52,46 @@ impl Counters for Report {
 
 /// Returns deadlock hints: the state of processes, frames at ports, and sends that wait.
 fn hints(cards: &RankedCards) -> String {
-    let of_card = |(rank, table): (u32, Rc<ProcessTable>)| {
-        let doings = [table.doings(), frames(&table.port())].concat();
-        doings.into_iter().map(move |doing| (rank, doing))
+    let tables: Vec<(u32, Rc<ProcessTable>)> = cards_of(cards).collect();
+    let facts = |of: fn(&ProcessTable) -> Vec<String>| {
+        tables.iter().flat_map(move |(rank, table)| of(table).into_iter().map(move |fact| (*rank, fact)))
     };
-    let found: Vec<(u32, String)> = cards_of(cards).flat_map(of_card).collect();
-    let mut text: String = found
-        .iter()
-        .take(LISTED)
-        .map(|(rank, doing)| format!("\n  note: on the card of rank {rank}, {doing}"))
-        .collect();
-    if let others @ 1.. = found.len().saturating_sub(LISTED) {
-        let processes = if others == 1 { "process" } else { "processes" };
-        text += &format!("\n  note: and there are {others} more {processes} on the cards");
-    }
-    let blocked = cards_of::<ProcessTable>(cards)
-        .flat_map(|(rank, table)| table.blocked_sends().into_iter().map(move |fact| (rank, fact)));
-    blocked.take(LISTED).for_each(|(rank, fact)| text += &format!("\n  note: at rank {rank}, {fact}"));
+    let (processes, queues) = (facts(|table| table.doings()), facts(|table| frames(&table.port())));
+    let (mut text, mut room) = (String::new(), LISTED);
+    list(&mut text, &mut room, processes, ("on the card of rank", "more process", "more processes"));
+    list(
+        &mut text,
+        &mut room,
+        queues,
+        ("on the card of rank", "more queue of a port", "more queues of ports"),
+    );
+    let sends = facts(|table| table.blocked_sends());
+    list(&mut text, &mut { LISTED }, sends, ("at rank", "more send that waits", "more sends that wait"));
     text
+}
+
+/// Adds facts of ranks to a text while there is room, and the number of the others.
+fn list(
+    text: &mut String,
+    room: &mut usize,
+    facts: impl Iterator<Item = (u32, String)>,
+    (place, one, several): (&str, &str, &str),
+) {
+    let mut others = 0;
+    for (rank, fact) in facts {
+        match room.checked_sub(1) {
+            Some(left) => {
+                *room = left;
+                *text += &format!("\n  note: {place} {rank}, {fact}");
+            }
+            None => others += 1,
+        }
+    }
+    match others {
+        0 => {}
+        1 => *text += &format!("\n  note: and there is 1 {one} on the cards"),
+        _ => *text += &format!("\n  note: and there are {others} {several} on the cards"),
+    }
 }
 
 /// Describes the frames that a card's port still holds or has dropped.

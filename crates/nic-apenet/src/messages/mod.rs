@@ -260,10 +260,10 @@ impl Messenger {
             }
             CTS if event.bytes == 0 => {
                 let answer = ((event.address, low), path);
-                let allowed = self.announced.answer(id.into(), answer, |announced, &(address, bytes)| {
-                    let fits = u64::from(bytes) <= announced.bytes && (bytes == 0 || address != 0);
-                    source == announced.to && fits
-                });
+                let allowed =
+                    self.announced.answer(id.into(), source, answer, |announced, &(address, bytes)| {
+                        u64::from(bytes) <= announced.bytes && (bytes == 0 || address != 0)
+                    });
                 if allowed {
                     self.library.changed.notify_all();
                 }

@@ -12,15 +12,20 @@ const REGISTER: (Stage, Stage) = (stages::REGISTER, stages::REGISTER_QUEUED);
 struct Begun<'c> {
     card: &'c Rc<Card>,
     region: Option<Region>,
+    /// Pages that are locked, or being locked.
+    pinned: u64,
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if let Some(region) = self.region {
-            let card = self.card.clone();
+            let (card, pinned) = (self.card.clone(), self.pinned);
             self.card.sim.spawn(async move {
                 if let Ok(registered) = card.translation.regions.end(region.process, region.number) {
                     card.translation.regions.remove(region.number, &registered).await;
+                }
+                if pinned > 0 {
+                    card.kernel.unpin(pinned, &mut Path::from(card.sim.now())).await;
                 }
             });
         }
@@ -63,9 +68,10 @@ impl Card {
         path: &mut Path,
     ) -> Result<Region, ApenetError> {
         let region = self.enter_region(process, address, bytes)?;
-        let mut begun = Begun { card: self, region: Some(region) };
+        let mut begun = Begun { card: self, region: Some(region), pinned: 0 };
         let registered = self.translation.regions.of(process, region.number)?;
         self.kernel.call(path).await;
+        begun.pinned = registered.pages();
         self.kernel.pin(registered.pages(), path).await;
         self.command(registered.pages(), path).await;
         self.open_region(&registered);

@@ -38,15 +38,19 @@ impl<P> Announcements<P> {
         self.0.borrow_mut().insert(number, Announced { to, bytes, answer: None });
     }
 
-    /// Stores a CTS if its message is announced and `allows` returns true for it. Returns whether the CTS was stored.
+    /// Stores a CTS of rank `from`, if its message is announced to that rank, has no CTS yet, and `fits` returns true. Returns
+    /// whether the CTS was stored.
     pub fn answer(
         &self,
         number: u64,
+        from: u32,
         (place, path): (P, Path),
-        allows: impl FnOnce(&Announced<P>, &P) -> bool,
+        fits: impl FnOnce(&Announced<P>, &P) -> bool,
     ) -> bool {
         match self.0.borrow_mut().get_mut(&number) {
-            Some(announced) if allows(announced, &place) => {
+            Some(announced)
+                if announced.to == from && !announced.is_answered() && fits(announced, &place) =>
+            {
                 announced.answer = Some((place, path));
                 true
             }
@@ -84,18 +88,16 @@ mod tests {
     fn only_an_announced_message_has_an_allowed_answer_once() {
         let path = || Path::from(Time::ZERO);
         let all: Announcements<u64> = Announcements::default();
-        let from = |rank| {
-            move |announced: &Announced<u64>, _: &u64| announced.to == rank && !announced.is_answered()
-        };
-        assert!(!all.answer(7, (1, path()), from(2)));
+        let short = |announced: &Announced<u64>, &place: &u64| place <= announced.bytes;
+        assert!(!all.answer(7, 2, (1, path()), short));
         all.announce(7, 2, 100);
-        assert!(!all.answer(7, (1, path()), from(3)) && !all.is_answered(7) && all.take(7).is_none());
-        assert!(!all.answer(7, (101, path()), |announced, &place| place <= announced.bytes));
-        assert!(all.answer(7, (1, path()), from(2)) && all.is_answered(7));
-        assert!(!all.answer(7, (9, path()), from(2)));
+        assert!(!all.answer(7, 3, (1, path()), short) && !all.is_answered(7) && all.take(7).is_none());
+        assert!(!all.answer(7, 2, (101, path()), short));
+        assert!(all.answer(7, 2, (1, path()), short) && all.is_answered(7));
+        assert!(!all.answer(7, 2, (9, path()), short));
         assert_eq!(all.take(7).map(|(place, _)| place), Some(1));
         assert!(all.is_there(7) && !all.is_answered(7));
         all.end(7);
-        assert!(!all.is_there(7) && !all.answer(7, (1, path()), from(2)));
+        assert!(!all.is_there(7) && !all.answer(7, 2, (1, path()), short));
     }
 }

@@ -71,9 +71,7 @@ impl Mail {
             }
             Kind::Cts => {
                 let answer = (lane, path.clone());
-                match self.announced.answer(id.into(), answer, |announced, _| {
-                    announced.to == rank && !announced.is_answered()
-                }) {
+                match self.announced.answer(id.into(), rank, answer, |_, _| true) {
                     true => ReceivedEnvelope::Answer,
                     false => ReceivedEnvelope::Refused,
                 }

@@ -4,6 +4,7 @@ use crate::messages::header::{HEADER, Header, Kind};
 use crate::messages::{ArrivedMessage, Body, KEPT, Messenger, Receiving, SMALL};
 use crate::process::{Operation, Receive, TransferMethod};
 use crate::stages;
+use nicety_nic_core::library::Announced;
 use nicety_nic_core::library::Transport;
 use nicety_nic_core::{CardError, Tags, Wanted};
 use nicety_types::{Duration, Path, Payload, Stage};
@@ -75,7 +76,8 @@ impl Messenger {
         let Header { kind, tag, bytes: length, number } = header;
         let body = match kind {
             Kind::Cts => {
-                self.announced.answer(number, (length, path.clone()), |_, _| true);
+                let fits = |announced: &Announced<u64>, &bytes: &u64| bytes <= announced.bytes;
+                self.announced.answer(number, source, (length, path.clone()), fits);
                 self.library.changed.notify_all();
                 return Ok(());
             }

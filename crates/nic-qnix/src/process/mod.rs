@@ -386,7 +386,8 @@ impl Process {
 
     /// Takes a piece of the Buffer Pool.
     pub(crate) fn take_piece(&self, bytes: u64) -> Result<Piece<'_>, QnixError> {
-        Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free: 0 })
+        let free = self.pool.borrow().as_ref().map_or(0, BufferPool::longest);
+        Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free })
     }
 
     /// Writes bytes to the card by a CPU. Returns the time at which they arrive.

@@ -211,7 +211,12 @@ impl Card {
         }
         let put = Request::Put(put);
         let post = async |path: &mut _| self.post_behind(caller.cpus, path, &put, Some(&posting)).await;
-        caller.timed(put.name(), post).await?;
+        let posted = caller.timed(put.name(), post).await;
+        if posted.is_err() {
+            long.into_iter().for_each(|number| messages.long.free(number));
+            self.md_release(md)?;
+        }
+        posted?;
         drop(posting);
         let own = |kind| move |event: &Event| event.kind == kind && event.user_ptr == user_ptr;
         let leave = || format!("its send to rank {to}, tag {tag}, to leave");
@@ -239,6 +244,7 @@ impl Card {
                 return Err(CallError::NotTaken { to, tag, bytes, fail: ended.fail });
             }
         } else {
+            long.into_iter().for_each(|number| messages.long.free(number));
             self.md_release(md)?;
         }
         caller.called("send", start);
