@@ -58,7 +58,7 @@ def print_error(error: Exception) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout. Letters missing in its encoding are escaped as numbers."""
+    """Print one JSON document on stdout. Letters missing in stdout's encoding are escaped as numbers."""
     documents = _collected.get()
     if documents is not None:
         documents.append(document)
