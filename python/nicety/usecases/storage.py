@@ -408,7 +408,7 @@ class _Cpu:
                     await self._xor(new, self.disk)
 
     async def _put(self, to: int, what: Message, part: tuple[int, int, int] | None = None, word: int = 0) -> None:
-        """Post a message of a descriptor's bytes at an offset, or without any."""
+        """Post a message with a part of a descriptor's bytes, or without bytes."""
         md, offset, length = part or (self.disk_md, 0, 0)
         await self.host.portals.put(md, length, to=to, pt=_PT, match_bits=what, local_offset=offset, hdr_data=word)
 
