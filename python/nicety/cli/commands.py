@@ -111,7 +111,7 @@ def without_commands() -> typer.Typer:
 
 
 def _narrowed(inside: typer.Typer, word: str) -> typer.Typer:
-    """A group with its command `word` alone. The group itself if it has no such command."""
+    """A copy of a group with the command `word` alone, or the group itself if it has no such command."""
     named = [each for each in inside.registered_commands if each.name == word]
     if not named:
         return inside
