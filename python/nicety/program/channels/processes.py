@@ -69,7 +69,7 @@ class CardMemory:
         return self._address
 
     def __len__(self) -> int:
-        """Bytes."""
+        """The number of bytes."""
         return self._part[3]
 
     def read(self) -> bytes:
