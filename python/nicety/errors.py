@@ -3,7 +3,7 @@
 - InputError        the user's input is wrong: a file, a key, a unit, a size; exit status 2
   - CompileError    the compiler refused a handler; its messages went to stderr
 - RunError          the run itself failed; exit status 1
-  - TimedOut        the other end of a call did not arrive within the timeout
+  - TimedOut the other end of a call did not call within the timeout
   - Deadlock        a program waits, and no event is left
   - HandlerTrap     a handler or process trapped, or used up its cycles
     - HandlerFailure  the run was completed, but with a failure that is not allowed

@@ -98,7 +98,7 @@ def schedule_info(file: Place, *, progress: Progress | None = None) -> ScheduleI
 
     Args:
         file: a schedule, as text or binary.
-        progress: called with the thousandths of the file read, and with 1000.
+        progress: called with the thousandths of the file read, and the total, 1000.
 
     Raises:
         InputError: the file is no schedule, or its operations wait for each other.
@@ -114,7 +114,7 @@ def convert_schedule(source: Place, target: Place, *, progress: Progress | None 
         source: a schedule, as text or binary.
         target: the file to write: `.bin` is binary, `.goal` and `.txt` are text, and any other name gets the format
             that the source does not have.
-        progress: called with the thousandths of the file read, and with 1000.
+        progress: called with the thousandths of the file read, and the total, 1000.
 
     Raises:
         InputError: the file is no schedule, or the target cannot be written.

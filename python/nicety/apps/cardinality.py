@@ -38,7 +38,7 @@ def count_sources(
         given: the arguments of `CountOptions`.
 
     Raises:
-        InputError: no capture, no source address in it, or an invalid argument.
+        InputError: the file is no capture, the capture has no source address, or an argument is invalid.
     """
     request = request_text(CountOptions, given, file=text(fspath(capture), "a capture", "capture.pcap"))
     plan = json.loads(_native.pcsa_count_plan(request))

@@ -106,7 +106,7 @@ def climbs(cities: Sequence[tuple[int, int]], numbers: Iterable[int], *, seed: i
     Args:
         cities: coordinates, at most 256 of them.
         numbers: the numbers of the climbs, at least one.
-        seed: the seed of their random numbers.
+        seed: the seed of the climbs' random numbers.
         device: the kind of device: `gpu`, or `cpu` for tests.
 
     Raises:

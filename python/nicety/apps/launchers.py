@@ -1,4 +1,4 @@
-"""Launchers of a program's processes: the `mpiexec` of the MPI with which it is linked."""
+"""Launchers of a program's processes: the `mpiexec` of the MPI with which the program is linked."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ class OffloadRow(TypedDict):
     """A process of both runs.
 
     Attributes:
-        rank: its rank.
-        finish_ns: the time at which it closed the network, without offload.
-        offload_finish_ns: the time at which it closed the network, with offload.
+        rank: the rank of the process.
+        finish_ns: the virtual time at which the process closed the network, without offload.
+        offload_finish_ns: the virtual time at which the process closed the network, with offload.
         speedup: the ratio of `finish_ns` to `offload_finish_ns`.
         sends: messages that its host sent, without offload.
         offload_sends: messages that its host sent, with offload. Messages between cards do not count.
@@ -51,8 +51,8 @@ class OffloadReport(TypedDict):
     Attributes:
         version: the version of nicety.
         program: the program, and its arguments.
-        max_finish_ns: the time at which the last process closed the network, without offload.
-        offload_max_finish_ns: the time at which the last process closed the network, with offload.
+        max_finish_ns: the virtual time at which the last process closed the network, without offload.
+        offload_max_finish_ns: the virtual time at which the last process closed the network, with offload.
         speedup: the ratio of `max_finish_ns` to `offload_max_finish_ns`.
         rows: the processes, by rank.
         without: the run with all operations left to MPI.

@@ -1,4 +1,4 @@
-"""The benchmarks of cards that many processes share: copy or register, and each process's share."""
+"""The benchmarks of cards that many processes share: costs of copying and registering, and each process's bandwidth."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bench_registration(*, progress: Progress | None = None, **given: Unpack[Regi
 
 @checked
 def bench_fairness(*, progress: Progress | None = None, **given: Unpack[FairnessOptions]) -> FairnessReport:
-    """Measure the share of each of many processes that send concurrently.
+    """Measure the bandwidth of each of many processes that send concurrently.
 
     Args:
         progress: called with the number of rows done, and the total.

@@ -88,7 +88,7 @@ def check_line_rate(
     Raises:
         InputError: a card, size, override or handler that does not exist or is invalid.
         HandlerTrap: a handler failed; the text names the line.
-        HandlerFailure: handlers failed in a way that is not allowed; its `report` is complete.
+        HandlerFailure: handlers failed in a way that is not allowed; the exception's `report` is complete.
         RunError: the run failed otherwise.
     """
     program = handlers if isinstance(handlers, Handlers) else Handlers(handlers)

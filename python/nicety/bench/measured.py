@@ -59,7 +59,7 @@ def reported(report: dict[str, Any], html: Callable[[Any], str]) -> Shown:
     """A report for a notebook.
 
     Raises:
-        RunError: some points failed. It has the kind of the first one's error; its `report` has the other rows.
+        RunError: some points failed. The class is that of the first failed point's error; `report` has the other rows.
     """
     shown = Shown(report, html)
     require_points(shown)

@@ -55,7 +55,7 @@ def run_benchmark(
 
     Raises:
         InputError: a card, mode, size, override or handler that does not exist or is invalid.
-        HandlerFailure: handlers failed in a way that is not allowed; its `report` is complete.
+        HandlerFailure: handlers failed in a way that is not allowed; the exception's `report` is complete.
         RunError: the run failed: a deadlock, a trap in a handler, or a wrong byte in a reply.
     """
     kinds = allowed(allow_failures)
@@ -257,7 +257,7 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
 
 
 def _by_stage(row: Row) -> dict[str, float]:
-    """Nanoseconds by stage. A stage that was passed twice counts with both."""
+    """Nanoseconds by stage. A stage that was passed twice counts with both times."""
     total: dict[str, float] = {}
     for stage in row.get("stages", []):
         total[stage["stage"]] = total.get(stage["stage"], 0.0) + stage["ns"]

@@ -8,7 +8,7 @@ from nicety.show.columns import fixed
 
 
 def shortfalls(rows: list[LineRateRow]) -> list[str]:
-    """In words, the events at the packet sizes at which a card does not keep up."""
+    """In words, the reasons why a card does not keep up, by packet size."""
     texts: dict[str, list[str]] = {}
     for row in rows:
         if not row["sustains_line_rate"]:

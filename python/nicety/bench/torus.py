@@ -25,7 +25,7 @@ def bench_torus(*, progress: Progress | None = None, **given: Unpack[TorusOption
     """Measure random traffic on a torus of routers: latency and accepted load, over the offered load.
 
     Args:
-        progress: called with the hundredths of rows done, and the total.
+        progress: called with the rows done, and the total, both in hundredths of a row.
         given: the arguments of `TorusOptions`.
 
     Raises:

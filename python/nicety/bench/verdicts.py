@@ -63,7 +63,7 @@ def _headroom(row: LineRateRow) -> str:
 
 
 def _unmodelled(row: LineRateRow) -> str:
-    """In words, the reason why a row has no verdict, and the keys that model it."""
+    """In words, the contention for which a row has no verdict, and the keys that model it."""
     found = row["unmodelled"]
     if found is None or row["verdict"] == "no":
         return ""

@@ -1,4 +1,4 @@
-"""The command line: all commands, or those that a line needs."""
+"""The command line: all commands, or only those that its arguments need."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def without_commands() -> typer.Typer:
 
 
 def _narrowed(inside: typer.Typer, word: str) -> typer.Typer:
-    """A group with its command `word` alone. The group itself if it has none of that name."""
+    """A copy of a group with the command `word` alone, or the group itself if it has no such command."""
     named = [each for each in inside.registered_commands if each.name == word]
     if not named:
         return inside
@@ -121,7 +121,7 @@ def _narrowed(inside: typer.Typer, word: str) -> typer.Typer:
 
 
 def commands_for(words: Sequence[str] = ()) -> typer.Typer:
-    """The command line with the command that `words` begin with. With all commands if they name none."""
+    """The command line with only the command that `words` name first. With all commands if they name none."""
     app = without_commands()
     name, word = [*words, "", ""][:2]
     if name not in _COMMANDS:

@@ -83,8 +83,8 @@ def group(text: str, *, completion: bool = False, runs: bool = False) -> typer.T
     """Make a command with subcommands.
 
     Args:
-        text: its description.
-        completion: whether it has `--install-completion` and `--show-completion`.
+        text: the group's description.
+        completion: whether the group has `--install-completion` and `--show-completion`.
         runs: whether `run` is the default command.
     """
     return typer.Typer(

@@ -58,7 +58,7 @@ def print_error(error: Exception) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout. Letters missing in its encoding are escaped as numbers."""
+    """Print one JSON document on stdout. Letters missing in stdout's encoding are escaped as numbers."""
     documents = _collected.get()
     if documents is not None:
         documents.append(document)
@@ -121,6 +121,6 @@ _MOST = 8
 
 
 def failed(lines: Sequence[str]) -> RunError:
-    """Make an error of several lines: the first of them, and the number of the others."""
+    """Make an error of several failures: the first ones, a line each, and the number of the others."""
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return RunError("\n".join([*lines[:_MOST], *more]))

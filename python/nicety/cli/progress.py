@@ -21,7 +21,7 @@ _NEWS = "NICETY_NEWS"
 
 
 class Bar:
-    """The work done, and the total; shown once it has taken a while."""
+    """The work done, and the total; shown once the work has taken a while."""
 
     def __init__(self, description: str, *, terminal: bool = True) -> None:
         self._terminal = terminal
@@ -48,7 +48,7 @@ class Bar:
             self._update()
 
     def tell(self, news: str) -> None:
-        """Report an early result, which is shown if the rest takes a while."""
+        """Report an early result, which is shown if the rest of the work takes a while."""
         with self._lock:
             self._description = news
             self._update()
@@ -114,7 +114,7 @@ class Bar:
 
 @contextlib.contextmanager
 def progress(description: str) -> Iterator[Bar]:
-    """A bar on stderr that appears after a second and disappears at the end; only news if that is no terminal."""
+    """A bar on stderr that appears after a second and disappears at the end; without a terminal, only news."""
     terminal = sys.stderr.isatty()
     bar = Bar(description, terminal=terminal)
     if not terminal:

@@ -41,7 +41,7 @@ class Buffer(_native.HostMemory):
         """The memory as a writable numpy array of another type.
 
         Raises:
-            InputError: where the buffer is not a whole number of elements.
+            InputError: the buffer's length is not a whole number of elements.
         """
         import numpy as np
 

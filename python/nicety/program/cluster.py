@@ -69,22 +69,23 @@ class Cluster:
 
         Args:
             nodes: number of hosts.
-            nic: the card: the name of a spec, or the path of a TOML file. A list has one per rank: cards of one design,
-                which interoperate. Each direction of a cable has the parameters of its sender's card. Packets have the
-                maximum size that all cards accept. Switches and launcher have the parameters of rank 0's card.
+            nic: the card: the name of a spec, or the path of a TOML file. A list names a card per rank; the cards have
+                to be of one design, so that they interoperate. Each direction of a cable has the parameters of its
+                sender's card. Packets have the maximum size that all cards accept. Switches and launcher have the
+                parameters of rank 0's card.
             set: changes to the cards, with a unit if the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
-            recording: the extent of recording: `summary` records nothing per message, `messages` a row each, `packets`
-                also one per packet and handler run, `everything` also one per use of a resource. A timeline is drawn
-                from `everything`. Recording costs no virtual time.
+            recording: the extent of recording: `summary` records nothing per message, `messages` a row per message,
+                `packets` also a row per packet and per handler run, `everything` also a row per use of a resource. A
+                timeline is drawn from `everything`. Recording costs no virtual time.
             recorded_rows: maximum number of rows that each node keeps per table, 250 000 by default; `Run.left_out`
                 counts the others. A message takes about 200 bytes, a packet 300, everything else 120.
             shards: the number of shards over which the nodes are spread; results do not depend on this number.
             uids: the user of each rank's operations, one number each, which match entries may require
                 (`me_append(uid=...)`); user 0 by default.
-            allow_failures: failures that are part of the experiment: `trap`, a handler is stopped; `fail`, it returns a
-                failure; `budget`, a budget of its application is used up; `refused`, the card refuses a command;
-                `lost`, packets are lost or damaged, no card retransmits them, and programs that do not wait for them
-                continue. One of these, several, or `all`. `Run.failures` lists the failures.
+            allow_failures: failures that are part of the experiment: `trap`, a handler is stopped; `fail`, a handler
+                returns a failure; `budget`, a budget of its application is used up; `refused`, the card refuses a
+                command; `lost`, packets are lost or damaged, no card retransmits them, and programs that do not wait
+                for them continue. Give one of these names, several, or `all`. `Run.failures` lists the failures.
             traffic: frames for a host's card while programs run, as in `udp dport=53 size=imix rate=10Gbps to=1`: an
                 expression, or several. Each expression has its own tester, an end of a link like a host, after the last
                 rank. The tester sends from `start` on until the programs have ended, and accepts all arriving frames.
@@ -128,7 +129,7 @@ class Cluster:
         return self._simulation.fault_notes()
 
     def run(self, programs: Program | Mapping[int, Program]) -> Run:
-        """Run one program on every rank, or the given ones, from time zero until no event is left.
+        """Run one program on every rank, or each rank's own program, from time zero until no event is left.
 
         Raises:
             Deadlock: programs wait and no event is left; the error names the operation for which each program waits.

@@ -120,7 +120,7 @@ class Attempts:
             return None
 
     def report(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """A report with its `failed_points`; if it has no rows, the first one's error is raised."""
+        """A report with its `failed_points`; if it has no rows, the first failed point's error is raised."""
         if not self.errors:
             return dict(report)
         if not report["rows"]:
@@ -149,8 +149,8 @@ class HandlerFailure(HandlerTrap):
 
     Attributes:
         failures: the failures, as in `Run.failures`; for a benchmark or `run_program` also the card, `nic`.
-        run: the run, of `Cluster.run`.
-        report: the complete report of a benchmark or of `run_program`.
+        run: the run, if `Cluster.run` raised the exception.
+        report: the complete report, if a benchmark or `run_program` raised the exception.
     """
 
     def __init__(

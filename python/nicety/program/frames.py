@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FrameWord:
-    """32 bits of a frame in network order, masked, in a range: a term of a rule.
+    """A term of a rule: 32 bits of a frame, in network order and masked, are in a range.
 
     Attributes:
         offset: bytes from the frame's first one, a multiple of 4.
         mask: the compared bits.
-        start: their minimum value.
-        end: their maximum value; `start` by default.
+        start: the minimum of the masked value.
+        end: the maximum of the masked value; `start` by default.
     """
 
     offset: int

@@ -254,15 +254,16 @@ class Host:
     ) -> Awaitable[None]:
         """Compute on one of the host's CPUs.
 
-        Without memory, it takes `ns` plus `cycles`. With memory, missing cache lines are fetched meanwhile, and the
-        slowest part determines the time; the lines are traffic of host memory. Only time passes: the program itself
-        changes the bytes.
+        Without `reads` and `writes`, the computation takes `ns` plus `cycles`. With them, missing cache lines are
+        fetched meanwhile, and the slowest part determines the time. These lines count as traffic of host memory. The
+        call changes no bytes: the program itself does.
 
         Args:
             ns: nanoseconds, rounded up to whole picoseconds.
-            cycles: of the CPU's clock, `host.clock`.
-            reads: the bytes read, in this order: buffers, or a buffer and blocks of it, pairs of offset and length.
-            writes: the bytes written, likewise.
+            cycles: cycles of the CPU's clock, `host.clock`.
+            reads: the memory that is read, in this order: buffers, or pairs of a buffer and its blocks. A block is a
+                pair of offset and length.
+            writes: the memory that is written, in the same form.
         """
         return self._messages.compute(ns, cycles, reads, writes)
 
@@ -290,7 +291,7 @@ class Host:
             The return values of the coroutines, in the given order.
 
         Raises:
-            Exception: the exception of the first one that failed, when all have ended.
+            Exception: the exception of the first coroutine that failed, when all have ended.
         """
         given: tuple[object, ...] = coroutines
         for coroutine in given:

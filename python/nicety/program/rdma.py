@@ -64,9 +64,9 @@ class RdmaEvent:
     Attributes:
         kind: its kind.
         rank: the rank at the other end.
-        address: the address of the bytes on this host, or the intended one. For a send at its receiver, the address of
-            its streaming buffer, or 0 without one. For a refused put or send at its sender, the address of its buffer,
-            or 0 if `ring.entries` further descriptors were written since.
+        address: the address of the bytes on this host, or the intended one. At the receiver of a send, the address of
+            the streaming buffer, or 0 without one. At the sender of a refused put or send, the address of the sent
+            buffer, or 0 if `ring.entries` further descriptors were written since.
         length_bytes: the message's length.
         data: the sender's word in a put or send.
         streaming: whether the bytes are in a streaming buffer.
@@ -118,7 +118,7 @@ class RdmaProcess:
 
     @property
     def number(self) -> int:
-        """Its number on its host."""
+        """The process's number on its host."""
         return self._number
 
     @property
@@ -138,7 +138,7 @@ class RdmaProcess:
         return self._calls.register(self._number, buffer, Region)
 
     def deregister(self, region: Region) -> Awaitable[None]:
-        """End a registration, after the transfers that have begun. Later messages are refused.
+        """End a registration when the transfers that have begun are done. Later messages are refused.
 
         Raises:
             RunError: the process has no such region.
@@ -172,7 +172,7 @@ class RdmaProcess:
         return self._calls.send(self._number, buffer, to, data, Operation)
 
     def get(self, buffer: Buffer, *, source: int, address: int) -> Awaitable[Operation]:
-        """Get bytes of a rank into a registered buffer. `wait` returns when they have arrived.
+        """Get bytes of a rank into a registered buffer. `wait` returns when the bytes have arrived.
 
         Raises:
             InputError: there is no such rank, or the message is too long.
@@ -191,7 +191,7 @@ class RdmaProcess:
     def wait(self, operation: Operation) -> Awaitable[RdmaEvent]:
         """Wait for the end of an operation of this process; other events stay in the queue.
 
-        The buffer of a put or send may be reused, or the bytes of a get have arrived.
+        After a put or send the buffer may then be reused; after a get its bytes have arrived.
 
         Raises:
             RunError: the operation was refused (the error names the rank), its end was reported before (by this call or

@@ -24,7 +24,7 @@ class Run(Recorded):
 
     Attributes:
         time_ps: the time of the last event, in picoseconds.
-        events: number of events of the kernel.
+        events: number of events of the simulation.
         nodes: a report per rank.
         results: the return value of each rank's program.
         failures: failures on the cards, by rank: of handlers and processes, and refused commands. If a failure is not

@@ -11,8 +11,8 @@
         await client.connect(0, 80)
         await client.send(b"a line")
 
-The calls are those of Python's own `socket`, and wait where it would block. Errors are `OSError` and its subclasses,
-such as `ConnectionRefusedError`, with the numbers of `errno`.
+The calls are those of Python's own `socket`, and wait where Python's would block. Errors are `OSError` and its
+subclasses, such as `ConnectionRefusedError`, with the numbers of `errno`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Socket:
 
     @property
     def number(self) -> int:
-        """Its number on its host, which is reused after `close`."""
+        """The socket's number on its host. The number is reused after `close`."""
         return self._number
 
     @property
@@ -103,7 +103,7 @@ class StreamSocket(_Socket):
 
         Raises:
             InputError: there is no such option.
-            OSError: EINVAL for an invalid size, or too late; EBADF.
+            OSError: EINVAL for an invalid size, or if it is too late for a size; EBADF.
         """
         return self._calls.setsockopt(self._number, option, value)
 
@@ -115,14 +115,15 @@ class StreamSocket(_Socket):
             TimeoutError: the host does not answer for `tcp.connect_timeout`, or its listener has no room for another
                 connection for that time.
             OSError: EHOSTUNREACH if there is no such host; ENETUNREACH for an address of another network, and for the
-                host's own; EADDRINUSE; ENOBUFS if the host has no memory for the buffers; EISCONN; EINVAL; EBADF.
+                host's own address; EADDRINUSE; ENOBUFS if the host has no memory for the buffers; EISCONN; EINVAL;
+                EBADF.
         """
         return self._calls.connect(self._number, to, port)
 
     def listen(self, backlog: int = 128) -> Awaitable[None]:
         """Listen for connections.
 
-        At most `backlog` of them may wait for `accept`. Further ones are not answered meanwhile.
+        At most `backlog` connections may wait for `accept`. Further requests are not answered meanwhile.
 
         Raises:
             OSError: EINVAL for a socket without a port; EADDRINUSE; EBADF.
@@ -182,7 +183,7 @@ class DatagramSocket(_Socket):
         return self._calls.sendto(self._number, _bytes(data), to, port)
 
     def recvfrom(self, most_bytes: int) -> Awaitable[tuple[bytes, End]]:
-        """Wait for a datagram: its bytes, truncated to `most_bytes`, and its sender.
+        """Wait for a datagram, and return its bytes, truncated to `most_bytes`, and its sender.
 
         Raises:
             OSError: EINVAL for a socket without a port; EBADF.

@@ -66,14 +66,14 @@ class VniProcess:
 
     @property
     def number(self) -> int:
-        """Its number on its host."""
+        """The process's number on its host."""
         return self._number
 
     def alloc(self, length_bytes: int) -> Buffer:
         """Allocate zeroed memory of the process.
 
         Raises:
-            RunError: the host has no more.
+            RunError: the host has too little memory left.
         """
         return Buffer(self._calls.alloc(self._number, length_bytes))
 
@@ -86,7 +86,7 @@ class VniProcess:
         return self._calls.open(self._number, self.interface)
 
     def interface(self, number: int) -> Interface:
-        """An interface of its host's card by its number; calls on an interface of another process are refused."""
+        """An interface of the host's card by its number; calls on an interface of another process are refused."""
         return Interface(self._calls, self, whole(number, "number", U32))
 
     def __repr__(self) -> str:
@@ -149,7 +149,7 @@ class Interface:
         """Read an operation's doorbell: return the operation's end, once, or None if it has not ended.
 
         Raises:
-            RunError: the interface is not the process's, or it has no such operation.
+            RunError: the interface is not the process's, or the interface has no such operation.
         """
         return self._calls.test(self._vni, operation_number(operation), Completed)
 
@@ -157,7 +157,7 @@ class Interface:
         """Wait for an operation's doorbell, and return its end.
 
         Raises:
-            RunError: the interface is not the process's, or it has no such operation.
+            RunError: the interface is not the process's, or the interface has no such operation.
         """
         return self._calls.wait(self._vni, operation_number(operation), Completed)
 

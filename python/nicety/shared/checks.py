@@ -109,7 +109,7 @@ def numbers(value: Numbers, name: str, most: int = U64) -> list[int]:
     """A whole number from 0 to `most`, or several of them.
 
     Raises:
-        InputError: one is anything else.
+        InputError: an item is anything else.
     """
     try:
         given: list[object] = [value] if isinstance(value, str | bytes) else list(cast("Iterable[int]", value))
@@ -122,7 +122,7 @@ def names(value: Names, name: str, example: str) -> list[str]:
     """A name or a path, or several of them.
 
     Raises:
-        InputError: one is anything else.
+        InputError: an item is anything else.
     """
     try:
         given: list[object] = [value] if isinstance(value, str | PathLike) else list(value)

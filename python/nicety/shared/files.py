@@ -22,7 +22,7 @@ def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None =
     A pipe or a device is written directly.
 
     Args:
-        path: the file; the target of a link.
+        path: the file; for a link, its target is written.
         content: its bytes.
         mode: permissions before the user's umask. The default is those of the previous file, or what the umask leaves.
         safe: whether the file is on the disk before it gets its name, so that it survives a crash of the machine. A
@@ -64,7 +64,7 @@ def check_folder(folder: Path) -> None:
     """Test whether files can be made in a folder, and leave nothing there.
 
     Raises:
-        OSError: they cannot.
+        OSError: no file can be made there.
     """
     handle, name = _beside(folder / "nothing", _ANY_MODE)
     os.close(handle)

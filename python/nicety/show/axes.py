@@ -160,7 +160,7 @@ def _named_sizes(sizes: Sequence[int]) -> list[int]:
 
 
 def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
-    """From 0 on, or logarithmic if the values are far apart; from 0 to 1 for a share."""
+    """A vertical axis: from 0 on, or logarithmic if the values are far apart; from 0 to 1 for a share."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, NullLocator
 
     least, most = min(values, default=0), max(values, default=1)

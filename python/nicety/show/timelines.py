@@ -96,7 +96,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
 
 
 def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last: float) -> float:
-    """The first movement after a wait of more than half the time; `first` if there is none."""
+    """The start of the last use that follows a wait of more than half the time; `first` if there is none."""
     before, found = first, first
     for start, end in sorted((start / 1000, end / 1000) for start, end in bars):
         if start - before > (last - first) / 2:

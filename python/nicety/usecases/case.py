@@ -29,7 +29,7 @@ class Figure:
     Attributes:
         name: its field in a row.
         label: its label, with the unit.
-        unit: the value of the field that is one of that unit.
+        unit: the field's value that makes 1 in the label's unit, such as 1e6 for MB/s.
         digits: decimals in a table.
     """
 
@@ -147,7 +147,7 @@ class UseCase(ABC):
     Attributes:
         name: its name on the command line.
         title: its title above tables and pictures.
-        meaning: the meaning of the figure in a line.
+        meaning: the figure's meaning, as one line.
         modes: the parts that can do the work, in the order of tables.
         axis: the parameter of a table's lines, and of a picture's horizontal axis.
         figure: the figure of tables and pictures: `LATENCY`, `BANDWIDTH` or its own.

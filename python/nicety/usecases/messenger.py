@@ -35,9 +35,9 @@ class Receive:
         buffer: the target of the bytes.
         wanted_source: the requested source.
         wanted_tag: the requested tag.
-        source: the sender, once it has matched.
-        tag: the message's tag, once it has matched.
-        length_bytes: the message's length, once it has matched.
+        source: the sender, once a message has matched.
+        tag: the message's tag, once a message has matched.
+        length_bytes: the message's length, once a message has matched.
         getting: the counter of the get that fetches the bytes, if any.
         complete: whether all bytes are there.
     """
@@ -74,7 +74,7 @@ class Send:
 
 
 class Messenger(ABC):
-    """The messages of one host.
+    """Sends and receives the tagged messages of one host.
 
     Args:
         host: the host.
@@ -158,7 +158,9 @@ class Messenger(ABC):
 
 
 class CpuMessenger(Messenger):
-    """The CPU matches while the program is in one of these calls. A short message is copied to its target.
+    """A messenger that matches by the CPU, while the program is in one of its calls.
+
+    It copies short messages to their targets.
 
     Args:
         match_ns: the CPU time to search a list.
@@ -205,7 +207,9 @@ class CpuMessenger(Messenger):
 
 
 class CardMessenger(Messenger):
-    """The card matches, and handlers get long messages. The CPU helps only if a message arrives before its receive.
+    """A messenger that matches on the card; handlers get long messages.
+
+    The CPU helps only if a message arrives before its receive.
 
     Args:
         handlers: attached handlers, of matching.c.

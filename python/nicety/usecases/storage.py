@@ -126,9 +126,10 @@ class Storage(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """For a server: its contents, and with a CPU, a match entry and room per other node. For the client: blocks.
+        """The resources of a server or of the client, whichever takes more.
 
-        Before a rebuild, blocks have random lengths, at most those of the server's contents.
+        A server takes its contents and, if CPUs serve, a match entry and room per other node. The client takes its
+        blocks. Before a rebuild, blocks have random lengths, at most those of the server's contents.
         """
         size, servers, rebuilt = point["size_bytes"], point["servers"], point["operation"] == "rebuild"
         region = size if rebuilt else 2 * size
@@ -408,7 +409,7 @@ class _Cpu:
                     await self._xor(new, self.disk)
 
     async def _put(self, to: int, what: Message, part: tuple[int, int, int] | None = None, word: int = 0) -> None:
-        """Post a message of a descriptor's bytes at an offset, or without any."""
+        """Post a message with a part of a descriptor's bytes, or without bytes."""
         md, offset, length = part or (self.disk_md, 0, 0)
         await self.host.portals.put(md, length, to=to, pt=_PT, match_bits=what, local_offset=offset, hdr_data=word)
 
@@ -435,7 +436,7 @@ def _role(handlers: Handlers, role: str) -> Handlers:
 
 
 def _room(card: Card) -> tuple[int, bytes]:
-    """The length of a packet, as handlers store it, and room for one per processor."""
+    """The length of a packet, as handlers store it, and room for one packet per processor."""
     packet = -(-card.packet_bytes // 16) * 16
     return packet, bytes(packet * card.count("hpu.cores"))
 

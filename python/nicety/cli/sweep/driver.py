@@ -32,7 +32,7 @@ def sweep_study(
     """Run a study, a command at every point of a grid; otherwise like `sweep`.
 
     Args:
-        study: its file.
+        study: the study's file.
         folder: the folder for results. The default has the file's name, without its extension, in the current folder.
         executor: runs the points, in processes that have nicety. The default is processes of this machine.
         jobs: the number of processes of this machine. The default is the number of CPUs.

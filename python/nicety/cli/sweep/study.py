@@ -31,8 +31,8 @@ class Study:
 
     Attributes:
         run: the command as written.
-        words: the same, split into words.
-        command: the command that it names.
+        words: the command, split into words.
+        command: the command that `run` names.
         options: fields and values of all points.
         grid: the values of each field.
     """

@@ -132,7 +132,7 @@ class Channel:
         self._target = target
 
     def is_of(self, calls: _native.ChannelCalls) -> bool:
-        """Whether it is a channel of the host with these calls."""
+        """Whether this is a channel of the host with these calls."""
         return self._calls is calls
 
     @property

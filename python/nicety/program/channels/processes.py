@@ -69,7 +69,7 @@ class CardMemory:
         return self._address
 
     def __len__(self) -> int:
-        """Bytes."""
+        """The number of bytes."""
         return self._part[3]
 
     def read(self) -> bytes:
@@ -91,7 +91,7 @@ class CardMemory:
 
 
 class ProcessCalls(CardCalls):
-    """The part of a host for processes."""
+    """The calls of a host for processes on its card."""
 
     _processes: _native.ProcessCalls
 
@@ -115,9 +115,9 @@ class ProcessCalls(CardCalls):
             name: the function.
             microengine: the number of the microengine.
             context: the number of its context.
-            contexts: the number of contexts for which the microengine is set up. Their stacks share the local memory
-                that the program's variables leave. The default is all contexts.
-            args: arguments of the function, at most eight words. A negative one is its two's complement.
+            contexts: the number of contexts for which the microengine is set up. The stacks of these contexts share the
+                local memory that the program's variables leave. The default is all contexts.
+            args: arguments of the function, at most eight words. A negative argument is passed as its two's complement.
 
         Raises:
             InputError: there is no such function, microengine or context, the context runs a process, or the program
@@ -143,7 +143,7 @@ class ProcessCalls(CardCalls):
         open from the beginning.
 
         Args:
-            queue: its number, 0 to 254.
+            queue: the queue's number, 0 to 254.
 
         Raises:
             InputError: there is no such queue, or the card has no processes.
@@ -156,7 +156,7 @@ class ProcessCalls(CardCalls):
         Args:
             memory: `cls`, `ctm`, `imem` or `emem`.
             offset: the start of the part.
-            length_bytes: its length.
+            length_bytes: the length of the part.
             island: the island of the memory, if each island of microengines has one (`cls`, `ctm`).
 
         Raises:

@@ -17,8 +17,8 @@ class Event:
         list: the list of the match entry: `priority` or `overflow`.
         match_bits: the bits of the message.
         hdr_data: the initiator's word for the target.
-        rlength_bytes: bytes requested.
-        mlength_bytes: bytes kept.
+        rlength_bytes: bytes that the initiator requested.
+        mlength_bytes: bytes after truncation at the target.
         remote_offset_bytes: the start of the bytes in the target's memory.
         start: the start of the bytes in this host's memory, as in `Buffer.address`.
         user_ptr: the user's word, of the match entry or of the operation.

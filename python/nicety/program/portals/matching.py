@@ -32,7 +32,7 @@ class Matching(CardCalls):
     _portals: _native.PortalsCalls
 
     def ni_limits(self) -> dict[str, Any]:
-        """The limits of all resources (`ptl_ni_limits_t`), by the names there; sizes in bytes.
+        """The limits of all resources (`ptl_ni_limits_t`), by the specification's names; sizes in bytes.
 
         The card has two limits that the specification does not name: `max_eq_depth`, the events of one queue, and
         `max_operations`, the unfinished operations of this host. `features` are those of the card besides puts.
@@ -100,7 +100,7 @@ class Matching(CardCalls):
     def ct_inc(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
         """Post an increment of a counter, of its successes or its failures (`PtlCTInc`).
 
-        The host sees it when the card has done it and reported it, two crossings of the bus later.
+        The host sees the increment when the card has executed and reported it, two crossings of the bus later.
         """
         return self._portals.ct_inc(ct, success, failure, None)
 
@@ -154,7 +154,9 @@ class Matching(CardCalls):
         return self._portals.eq_wait(eq, Event)
 
     def eq_poll(self, eqs: Iterable[int], *, timeout_ns: float | None = None) -> Awaitable[tuple[int, Event] | None]:
-        """Wait for the next event of several queues (`PtlEQPoll`). The first queue with an event is served first.
+        """Wait for the next event of several queues (`PtlEQPoll`).
+
+        Of several queues with events, the first of the list is served.
 
         Args:
             eqs: the queues.
@@ -278,7 +280,7 @@ class Matching(CardCalls):
             source: the rank of matching messages; any rank by default.
             uid: the user of matching messages (`uids` of `Cluster`); any by default. A matching message of another user
                 is dropped, and its acknowledgement has `PTL_NI_PERM_VIOLATION`.
-            options: their names in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
+            options: names of options in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
                 `event_ct_comm`, `event_ct_bytes`, ...
             list: `priority`, or `overflow`, which takes messages that no priority entry takes, and remembers their
                 headers.

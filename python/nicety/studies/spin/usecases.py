@@ -343,7 +343,7 @@ def kv(options: Options) -> Measured:
 
 
 def _file_name(hpus: str) -> str:
-    """As in storage-4-hpus."""
+    """Processors as a part of a file's name, as in storage-4-hpus."""
     return hpus.replace(",", "").replace(" ", "-").lower()
 
 
