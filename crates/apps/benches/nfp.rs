@@ -14,7 +14,7 @@ use tsp::{Distances, TspJob};
 const PCSA: &[u8] = include_bytes!("../tests/data/pcsa.elf");
 const TSP: &[u8] = include_bytes!("../tests/data/tsp.elf");
 
-/// Prints the best of three rounds. Each gives named counts and its duration.
+/// Prints the best of three rounds. A round returns named counts, and its duration is measured.
 fn best<const N: usize>(name: &str, units: [&str; N], round: impl Fn() -> [u64; N]) {
     let mut rates = [0f64; N];
     for _ in 0..3 {
@@ -29,7 +29,8 @@ fn best<const N: usize>(name: &str, units: [&str; N], round: impl Fn() -> [u64; 
     println!("{name}: {}", rates.join(", "));
 }
 
-/// Runs hand-made code on every context of every microengine, and returns instructions and references.
+/// Runs hand-written machine code on every context of every microengine. Returns the numbers of instructions and memory
+/// references.
 fn everywhere(spec: &NfpSpec, words: &[u32], contexts: usize) -> [u64; 2] {
     let mut world: World<()> = World::new(Config::default());
     let node = world.add_node();
@@ -60,7 +61,7 @@ fn main() {
     ];
     best("computing, 60 x 8 contexts", units, || everywhere(&spec, &words.concat(), 8));
 
-    // Loads only.
+    // The loop has only loads.
     let words = [addi(T0, ZERO, 500), lw(T1, 0, A0), addi(T0, T0, -1), bne(T0, ZERO, -8), ret()];
     best("loads, 60 x 8 contexts", units, || everywhere(&spec, &words, 8));
     best("loads, 60 x 1 contexts", units, || everywhere(&spec, &words, 1));

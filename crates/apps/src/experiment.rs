@@ -1,4 +1,4 @@
-//! Experiments with processes: on a processor alone, or on a card beside its host, without a network.
+//! Experiments with processes on a processor alone, or on a card with its host. They have no network.
 
 use nicety::Error;
 use nicety_fabric::{Port, Symbol};
@@ -17,13 +17,13 @@ use std::sync::atomic::AtomicBool;
 /// The failure of an experiment.
 #[derive(Clone, Debug)]
 pub enum ExperimentError {
-    /// An impossible request: the problem and a correction.
+    /// The request is impossible. The text has the problem and a correction.
     Input(String),
-    /// The program does not fit, or has no such function.
+    /// The program does not fit, or does not have the requested function.
     Program(ProgramError),
     /// A process trapped.
     Trapped(Trapped),
-    /// A process ended early: its microengine and context, and its return value.
+    /// A process ended too early: its microengine, its context, and its return value.
     Ended(usize, usize, u32),
     /// The data do not fit a memory of the card.
     Memory(Outside),
@@ -31,7 +31,7 @@ pub enum ExperimentError {
     Host(MemoryError),
     /// A channel failed.
     Channel(ChannelError),
-    /// The run itself ended early.
+    /// The run itself ended too early.
     Run(RunError),
 }
 
@@ -110,7 +110,8 @@ impl From<ExperimentError> for Error {
     }
 }
 
-/// Runs `steps` to the end on a new processor with the compiled program `elf`. Setting `interrupt` from outside ends it early.
+/// Runs `steps` to their end on a new processor that has the compiled program `elf`. If another thread sets `interrupt`, the run
+/// ends early.
 pub(crate) fn run<T: 'static, F>(
     spec: &NfpSpec,
     elf: &[u8],
@@ -124,7 +125,7 @@ where
     simulate(interrupt, |sim| steps(Nfp::new(sim, spec), program))
 }
 
-/// A card beside its host.
+/// A card with its host.
 pub(crate) struct Bench {
     pub(crate) sim: Sim,
     pub(crate) card: Rc<Card>,
@@ -132,7 +133,7 @@ pub(crate) struct Bench {
     pub(crate) program: Rc<Program>,
 }
 
-/// Runs `steps` on a new card beside its host, as [`run`] does on a processor.
+/// Runs `steps` on a new card with its host. Otherwise as [`run`].
 pub(crate) fn run_with_host<T: 'static, F>(
     spec: &NfpSpec,
     elf: &[u8],
@@ -146,7 +147,7 @@ where
     simulate(interrupt, |sim| steps(Bench::new(sim, spec, program, (None, 1))))
 }
 
-/// As [`run_with_host`], with a node of another kind, `peer`, at the other end of the card's link.
+/// As [`run_with_host`]. The program `peer` runs on a node of another kind, at the other end of the card's link.
 pub(crate) fn run_on_link<T: 'static, F, G>(
     spec: &NfpSpec,
     elf: &[u8],
@@ -184,7 +185,7 @@ where
     ended(&mut world, &sim, steps)
 }
 
-/// Returns the result of a host's program, when no event is left.
+/// When no event is left, returns the result of the host's program.
 fn ended<M: Send + 'static, T: 'static>(
     world: &mut World<M>,
     sim: &Sim,
@@ -201,7 +202,7 @@ fn ended<M: Send + 'static, T: 'static>(
 }
 
 impl Bench {
-    /// Builds a card with this port and its number of nodes.
+    /// Builds a card with this port. `port` also has the number of nodes.
     fn new(sim: &Sim, spec: &NfpSpec, program: Rc<Program>, port: (Option<Port>, u32)) -> Bench {
         let off = Recorder::off();
         let memory = Rc::new(Memory::new(spec.node.host.memory));
@@ -210,7 +211,7 @@ impl Bench {
         Bench { sim: sim.clone(), card, memory, program }
     }
 
-    /// Awaits a future while the processes at `places` run. An error of a process ends the wait.
+    /// Awaits a future while the processes at `places` run. If a process fails, the wait ends with its error.
     pub(crate) async fn beside<T>(
         &self,
         places: &[(usize, usize)],
@@ -225,15 +226,16 @@ impl Bench {
             })
         };
         match race(steps, nfp.ended().wait_until(|| failure().is_some())).await {
-            // A channel may fail because its process has ended: the process's error says more. A process that fails after its
-            // answer has failed, too.
+            // A channel may fail because its process has ended. Then the error of the process says more. A process that fails
+            // after its answer has failed, too.
             Either::Left(done) => failure().map_or(done, Err),
             Either::Right(()) => Err(failure().expect("just seen")),
         }
     }
 }
 
-/// Splits `count` items into `parts` shares: the first item and the number of each, larger shares first.
+/// Divides `count` items into `parts` shares. Returns the first item and the number of items of each share. Larger shares come
+/// first.
 pub(crate) fn shares(count: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
     let (each, more) = (count / parts, count % parts);
     (0..parts).map(move |part| (part * each + part.min(more), each + usize::from(part < more)))

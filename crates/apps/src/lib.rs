@@ -1,10 +1,10 @@
-//! Applications of programmable network cards, written as users would write them with the crate `nicety`.
+//! Applications of programmable network cards. They use the crate `nicety` as any user does.
 //!
-//! - [`tsp`]: the travelling salesman on a network flow processor.
-//! - [`cardinality`]: distinct addresses of a capture, counted on a network flow processor by [`pcsa`].
+//! - [`tsp`]: the travelling salesman problem on a network flow processor.
+//! - [`cardinality`]: counts the distinct addresses of a capture. A network flow processor does this by [`pcsa`].
 //!
-//! The programs on the cards are `handlers/nfp/tsp.c` and `handlers/nfp/pcsa.c`. `experiment.rs` measures both on a processor
-//! alone, or on a card beside its host.
+//! The programs on the cards are `handlers/nfp/tsp.c` and `handlers/nfp/pcsa.c`. `experiment.rs` runs both on a processor alone,
+//! or on a card with its host.
 
 pub mod cardinality;
 mod experiment;

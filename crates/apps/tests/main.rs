@@ -1,3 +1,3 @@
-//! All tests of the crate. One test program builds and links faster than several.
+//! All tests of the crate in one binary, which builds and links faster than several.
 
 mod programs;

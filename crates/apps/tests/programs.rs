@@ -1,6 +1,6 @@
-//! The card programs in C: their results and their cycles.
+//! The C programs on the card: their results and their cycles.
 //!
-//! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the isa of the shipped spec.
+//! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the instruction set of the shipped card.
 
 use nicety_apps::{pcsa, tsp::card as tsp};
 use nicety_nic_nfp::{NfpSpec, crc32};
@@ -28,7 +28,7 @@ fn numbers(seed: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Returns the sum of trailing ones by the definition.
+/// Returns the number of trailing ones, computed from the definition and summed over all sketches.
 fn expected_sum(addresses: &[u32]) -> u32 {
     let mut sketches = [0u32; 2048];
     for &address in addresses {
@@ -93,7 +93,7 @@ fn a_process_that_reads_outside_names_its_line() {
     assert!(error.contains("in update at pcsa.c:"), "{error}");
 }
 
-/// The measurement of NFComms: eight updates, shared by one to eight contexts, with one start for all.
+/// The measurement of NFComms: one to eight contexts share eight updates, and one context starts all.
 #[test]
 fn eight_updates() {
     let addresses: Vec<u32> = numbers(4).take(8).collect();
@@ -122,7 +122,7 @@ fn eight_updates() {
     assert_eq!(error, "257 addresses, and local memory has room for 256; write 1 to 256");
 }
 
-/// Returns a packet behind `tags` VLAN tags: IPv6 where the address has 16 bytes, IPv4 otherwise.
+/// Returns a packet with `tags` VLAN tags. It is IPv6 if the source address has 16 bytes, and IPv4 otherwise.
 fn packet(source: &[u8], tags: usize, len: usize) -> Frame {
     let mut payload = Vec::new();
     let kind: u16 = if source.len() == 4 { 0x0800 } else { 0x86dd };
@@ -217,8 +217,8 @@ fn fresh_addresses_each_set_a_bit() {
 }
 
 /// A block of 16 addresses takes 16 updates of 56 + 75 cycles. The read of 64 bytes from CTM takes 75 + 7 cycles asleep and 16
-/// cycles of instructions. A settled update lacks its second reference: 38 cycles, 4 of instructions, and 2 more for the branch
-/// around it.
+/// cycles of instructions. An update of a bit that is already set lacks the second reference. That saves 38 cycles and 4 of
+/// instructions, and costs 2 more for the branch around it.
 #[test]
 fn the_rate_of_the_card_is_that_of_its_updates() {
     let spec = spec(&["hpu.cores=1"]);
@@ -318,7 +318,8 @@ fn tours_are_those_of_the_native_climbs() {
     }
 }
 
-/// Five cities have few tours, so most climbs end in equally short ones. The lowest number wins, on any climber.
+/// Five cities have few tours, so most climbs end in tours of equal length. The climb with the lowest number wins, on any
+/// climber.
 #[test]
 fn of_equal_tours_the_first_is_taken() {
     let cities = vec![(0, 0), (10, 0), (10, 10), (0, 10), (5, 20)];

@@ -132,7 +132,7 @@ fn timing(request: &Request, places: Places) -> Result<(Duration, Timing), Error
     let poll = time("poll_cost", &request.poll_cost)?;
     if poll.is_zero() {
         return Err(Error::Input(
-            "poll_cost: a look takes time, or time never goes on; give 1ps or more".to_owned(),
+            "poll_cost: virtual time would stand still if a look took no time; give 1ps or more".to_owned(),
         ));
     }
     let timing = Timing {

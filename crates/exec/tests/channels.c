@@ -1,4 +1,4 @@
-/* A process that makes random calls of channels, through the pages that it shares with the simulator: channels.c SEED. It prints the
+/* A process that makes random calls on channels, through the pages that it shares with the simulator: channels.c SEED. It prints the
  * replies. */
 
 #include "channels.h"
@@ -54,7 +54,7 @@ int main(int count, char **given) {
     uint32_t told[5] = {0}, codes = 0;
     for (int i = 0; i < 3000; i++) {
         uint32_t op = (uint32_t)(dice() % (CHANNELS_BARRIER + 3));
-        /* These wait for other goroutines, and one of those waits for this one. */
+        /* These calls wait for other goroutines. One of these goroutines waits for this one. */
         if (op == CHANNELS_JOIN || op == CHANNELS_END || op == CHANNELS_GO)
             continue;
         const uint64_t values[] = {dice() % 4, dice() % 5000, NICETY_ANY, (uintptr_t)memory, 64, dice() << 32, 1};

@@ -1,4 +1,4 @@
-/* A program that uses the provider as libfabric does; its first argument names the test. */
+/* A program that uses the provider as libfabric does. Its first argument names the test. */
 
 #include "../../../shim/fabric.h"
 
@@ -16,7 +16,7 @@
 static struct fid_ep *ep;
 static struct fid_cq *cq;
 static uint64_t rank;
-/* The most operations of the endpoint in flight; 0 for the provider's maximum. */
+/* The maximum number of operations of the endpoint in flight; 0 for the provider's maximum. */
 static size_t room;
 
 #define CHECK(what)                                                                                                    \
@@ -81,7 +81,7 @@ static void close_all(void) {
     CHECK(!ep->fid.ops->close(&ep->fid));
 }
 
-/* Rank 1 gets messages of many lengths from rank 0, and sends them back with each byte one more. */
+/* Rank 1 gets messages of many lengths from rank 0, adds 1 to each byte, and sends them back. */
 static void echo(void) {
     static unsigned char out[70000], in[70000];
     for (size_t bytes = 0; bytes < sizeof out; bytes = bytes * 3 + 1) {
@@ -108,7 +108,7 @@ static void echo(void) {
     }
 }
 
-/* Matching of receives and messages: by source, by tag, by bits of a tag, in the order of receives; tagged and untagged apart. */
+/* Receives match messages by source, by tag and by bits of a tag, in the order of receives. Tagged and untagged ones are separate. */
 static void match(void) {
     static uint64_t in[5];
     uint64_t words[] = {10, 11, 12, 13, 14};
@@ -137,13 +137,13 @@ static void match(void) {
     }
 }
 
-/* More operations than the endpoint has room for: each is retried. Rank 1 looks at its queue between, and rank 0 does not, so its
- * retries let time advance. */
+/* More operations than the endpoint has room for, so each is retried. Rank 1 reads its queue between retries. Rank 0 does not, so its
+ * retries must let virtual time advance. */
 static void full(void) {
     enum { ALL = 100 };
     static unsigned char bytes[ALL][4096];
     int refused = 0, left = ALL;
-    /* All receives with room are posted before the first message arrives. */
+    /* The receives that the endpoint has room for are posted before the first message arrives. */
     if (rank == 0)
         usleep(20);
     for (int at = 0; at < ALL; at++) {
@@ -168,7 +168,8 @@ static void full(void) {
         CHECK(bytes[at][0] == at && bytes[at][4095] == at);
 }
 
-/* More calls than a ring holds, without a look between: bytes that are overwritten at once, and bytes from several places. */
+/* More calls than a ring holds, without a read of the queue between them. Some bytes are overwritten at once, and some come from
+ * several places. */
 static void burst(void) {
     enum { MESSAGES = 200, PARTS = 3 };
     static uint64_t in[MESSAGES][PARTS];
@@ -199,7 +200,7 @@ static void burst(void) {
     }
 }
 
-/* A message longer than its receive. */
+/* A message that is longer than its receive. */
 static void cut(void) {
     char bytes[100] = "0123456789";
     if (rank == 0) {
@@ -217,7 +218,7 @@ static void cut(void) {
     CHECK(entry.err == 265 && entry.len == 8 && entry.olen == 22 && entry.op_context == in && !memcmp(in, "01234567", 8));
 }
 
-/* A buffer for many messages, until it is used up. */
+/* A buffer for many messages, until it is full. */
 static void many(void) {
     enum { MESSAGES = 40, BYTES = 100 };
     static char in[4096], out[BYTES];
@@ -247,7 +248,7 @@ static void many(void) {
     }
 }
 
-/* A cancelled receive takes no message: the next one does, whether it is posted before or later. */
+/* A cancelled receive takes no message. The next receive takes it, whether that is posted before or after the cancellation. */
 static void cancel(void) {
     uint64_t word = 7, in[4] = {0};
     if (rank == 0) {
@@ -272,14 +273,14 @@ static void cancel(void) {
     usleep(2000);
     CHECK(!ep->tagged->recv(ep, &in[3], 8, NULL, 0, 3, 0, &in[3]));
     CHECK(next().op_context == &in[3] && in[3] == 8);
-    /* Too late: the message is received. */
+    /* The cancellation is too late, because the message has arrived. It is received. */
     CHECK(!ep->tagged->recv(ep, &in[0], 8, NULL, 0, 3, 0, &in[0]));
     usleep(2000);
     CHECK(!ep->ops->cancel(&ep->fid, &in[0]));
     CHECK(next().op_context == &in[0] && in[0] == 9);
 }
 
-/* Probes for early messages: discarded ones are gone, and claimed ones wait for their claimant. */
+/* Probes for unexpected messages. A discarded message is gone, and a claimed message waits for the receive that names its claim. */
 static void discard(void) {
     if (rank == 0) {
         for (uint64_t word = 0; word < 5; word++)
@@ -325,7 +326,7 @@ static uint64_t now_ns(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Clocks agree, have their cost, and advance by sleeps. */
+/* All clocks have the same time. Reading one costs time, and a sleep advances all. */
 static void clocks(void) {
     usleep(1);
     uint64_t first = now_ns(CLOCK_MONOTONIC), second = now_ns(CLOCK_MONOTONIC);
@@ -339,7 +340,8 @@ static void clocks(void) {
     CHECK(nanosleep(&span, NULL) == -1 && errno == EINVAL);
     while (now_ns(CLOCK_MONOTONIC) < before + 3600100000000u)
         ;
-    /* Posting a receive takes the library 65 ns, which the next read of a clock shows; a send proceeds beside the process. */
+    /* The library takes 65 ns to post a receive, and the next read of a clock includes them. A send proceeds in parallel with the
+     * process. */
     char in[8];
     before = now_ns(CLOCK_MONOTONIC);
     for (int i = 0; i < 3; i++)
@@ -349,7 +351,7 @@ static void clocks(void) {
         printf("%llu\n", (unsigned long long)now_ns(CLOCK_MONOTONIC));
 }
 
-/* Waits 20 ms for a byte that does not come, and checks the time. */
+/* Waits 20 ms for a byte that never arrives, and checks the duration. */
 static void *waits(void *file) {
     struct pollfd look = {.fd = *(int *)file, .events = POLLIN};
     uint64_t before = now_ns(CLOCK_MONOTONIC);
@@ -358,7 +360,7 @@ static void *waits(void *file) {
     return NULL;
 }
 
-/* A thread that does not use the network has the time of this machine, in clocks and in waits. */
+/* A thread that does not use the network has real time, in clocks and in waits. */
 static void threads(void) {
     int ends[2];
     CHECK(!pipe(ends));
@@ -383,7 +385,7 @@ static void *in(void *mpi, const char *name) {
     return found;
 }
 
-/* Calls that MPI's names mark as waiting, and that look 100 times while rank 0 sleeps. */
+/* Calls with names of MPI functions that wait. They read the queue 100 times while rank 0 sleeps. */
 static void look_often(void) {
     static const char *const names[] = {"MPI_Barrier", "MPI_Bcast", "MPI_Scan"};
     if (rank == 0) {
@@ -399,7 +401,8 @@ static void look_often(void) {
     }
 }
 
-/* An MPI that waits for its launcher at its start and its end. Between, rank 0 sends to rank 1, which may wait for one message more. */
+/* An MPI that waits for its launcher at its start and its end. In between, rank 0 sends to rank 1, which may wait for one more
+ * message. */
 static void waits_for_launcher(const char *library, const char *folder, int looks, int for_more) {
     void *mpi = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
     CHECK(mpi);

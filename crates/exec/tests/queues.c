@@ -1,5 +1,5 @@
-/* A program with a completion queue for each side of its endpoint, as most programs of libfabric have. Its first argument names the
- * test, and the second is the number of ranks. The requirements are in fi_cq(3), fi_endpoint(3), fi_msg(3) and fi_getinfo(3). */
+/* A program with one completion queue for sends and one for receives, as most programs with libfabric have. Its first argument names
+ * the test, and the second is the number of ranks. The requirements are in fi_cq(3), fi_endpoint(3), fi_msg(3) and fi_getinfo(3). */
 
 #include "../../../shim/fabric.h"
 
@@ -96,7 +96,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Each side has its own completions, in order, even if the other side's are not read: more than one look returns. */
+/* Each queue has its own completions, in order, even if the other queue is not read. A single read does not return all of them. */
 static void apart(void) {
     enum { MESSAGES = 70 };
     static uint64_t out[MESSAGES], in[MESSAGES], answer;
@@ -129,7 +129,7 @@ static void apart(void) {
     has_none(received);
 }
 
-/* An error goes to the queue of its side. A wait lasts until its limit, even if a completion for the other queue arrives. */
+/* An error goes to the queue of the failed operation. A wait lasts until its limit, even if a completion for the other queue arrives. */
 static void waits(void) {
     static char in[8], out[64];
     struct fi_cq_tagged_entry done;
@@ -154,7 +154,7 @@ static void waits(void) {
     CHECK(next(received).op_context == in);
 }
 
-/* Counters count without queues, and an endpoint may have no queues. */
+/* Counters count even if the endpoint has no queues. */
 static void counts(int has_queues) {
     enum { MESSAGES = 30 };
     static char in[MESSAGES][100], out[100];
@@ -178,7 +178,7 @@ static void counts(int has_queues) {
     }
 }
 
-/* Two buffers in turn. Each takes as many messages as fit; the lengths use it up, or leave less than the minimum. */
+/* Two buffers are used in turn. Each takes messages until it is full, or until less than the minimum is left. */
 static void many(void) {
     enum { BUFFER = 6400, ROUNDS = 6 };
     static const size_t lengths[] = {100, 64, 6400, 1500, 3200};
@@ -214,8 +214,8 @@ static void many(void) {
     }
 }
 
-/* A message that does not fit takes the rest of a buffer. Then the next receive follows, for one message or for many, in the order of
- * all. A buffer may be cancelled. Its end is reported even without completions. */
+/* A message that does not fit takes the rest of a buffer. Then the next receive is used, for one message or for many, in the order of
+ * posting. A buffer may be cancelled. Its end is reported even if completions are not requested. */
 static void behind(void) {
     static char first[100], single[50], then[100], out[80], last[1];
     struct fi_cq_tagged_entry done;
@@ -236,14 +236,14 @@ static void behind(void) {
     msg.msg_iov = &parts[1], msg.context = single;
     CHECK(!ep->msg->recvmsg(ep, &msg, FI_COMPLETION));
     CHECK(!ep->tagged->inject(ep, out, 1, 0, 9));
-    /* The first message fits, and the second is cut to 40 bytes. */
+    /* The first message fits, and the second is truncated to 40 bytes. */
     while (received->ops->read(received, &done, 1) == -EAGAIN)
         ;
     CHECK(received->ops->readerr(received, &error, 0) == 1 && error.err == 265 && error.len == 40 && error.olen == 20);
     CHECK(error.op_context == first && error.buf == first + 60 && error.flags & FI_MULTI_RECV && first[59] == 0 && first[60] == 1);
     done = next(received);
     CHECK(done.op_context == single && done.len == 50 && single[49] == 2);
-    /* Two more have arrived, and wait for a receive. */
+    /* Two more messages have arrived, and wait for a receive. */
     usleep(1000);
     msg.msg_iov = &parts[2], msg.context = then;
     CHECK(!ep->msg->recvmsg(ep, &msg, FI_MULTI_RECV | FI_COMPLETION));
@@ -257,7 +257,7 @@ static void behind(void) {
     CHECK(received->ops->readerr(received, &error, 0) == 1 && error.err == ECANCELED && error.op_context == then);
 }
 
-/* Messages as long as a buffer for many accepts, and a longer one. */
+/* Messages of the maximum length that a buffer for many messages accepts, and a longer message. */
 static void long_ones(void) {
     enum { MOST = 1 << 20, BUFFER = 3 * MOST };
     static char in[BUFFER], out[MOST + 5], last[1];
@@ -280,7 +280,7 @@ static void long_ones(void) {
     CHECK(error.flags & FI_MULTI_RECV && error.len >= MOST && in[2 * MOST - 1] == 6);
 }
 
-/* Accesses to another's memory belong to the sending side; their data arrives on the receiving side. */
+/* Accesses to memory of another rank complete in the queue of sends. Their data arrives in the target's queue of receives. */
 static void accesses(int has_atomics) {
     static uint64_t memory[8], out[2] = {5, 6}, old, places[2];
     struct fid_mr *region;
@@ -308,7 +308,7 @@ static void accesses(int has_atomics) {
     }
 }
 
-/* A process has a name by its rank, or by its port. */
+/* A process is named by its rank or by its port. */
 static void names(void) {
     struct fi_info *info;
     char own[32], other[32];
@@ -322,7 +322,7 @@ static void names(void) {
     CHECK(!provider->getinfo(VERSION, NULL, NULL, 0, &hints, &info) && *(uint64_t *)info->dest_addr == 1 - rank);
     for (const char *const *wrong = (const char *[]){"nicety:2", "7", "host", NULL}; *wrong; wrong++)
         CHECK(provider->getinfo(VERSION, *wrong, *wrong[0] == 'h' ? "http" : NULL, 0, NULL, &info) == -ENODATA);
-    /* The owner of the port names it late. */
+    /* The owner of the port names the port late. */
     if (rank == 0) {
         struct timespec span = {.tv_nsec = 200000000};
         nanosleep(&span, NULL);
@@ -332,7 +332,7 @@ static void names(void) {
     }
 }
 
-/* A server looks at its queue while it waits outside, here for a file, for a client that starts only then. */
+/* A server reads its queue while it waits outside the simulation, here for a file. The client starts only then. */
 static void late(const char *path) {
     struct timespec span = {.tv_nsec = 1000000};
     struct fi_cq_tagged_entry done;
@@ -362,7 +362,7 @@ static void is_full(const void *table) {
         CHECK(words[place]);
 }
 
-/* Programs call entries of a table without a check. */
+/* Programs call the entries of a table without checking that they exist. */
 static void tables(void) {
     struct fi_info *info = info_for(FI_MSG);
     struct fid_fabric *fabric;
@@ -381,7 +381,7 @@ static void tables(void) {
     CHECK(ep->cm->shutdown(ep, 0) == -ENOSYS && av->ops->insertsvc(av, "x", "1", NULL, 0, NULL) == -ENOSYS);
 }
 
-/* The system's files and threads get no events from the simulation. */
+/* Files and threads of the operating system get no events from the simulation. */
 static void objects(void) {
     struct fid_cq *cq;
     struct fid_cntr *counter;

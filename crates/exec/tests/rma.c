@@ -1,5 +1,5 @@
-/* A program that accesses registered memory as libfabric does. Its first argument names the test, and the second the card's kind:
- * portals, rdma or none. Ranks exchange their regions by messages. */
+/* A program that accesses registered memory by libfabric. Its first argument names the test, and the second the kind of card: portals,
+ * rdma or none. Ranks exchange the addresses and keys of their regions by messages. */
 
 #include "../../../shim/fabric.h"
 
@@ -18,7 +18,7 @@ static struct fid_cntr *counter;
 static uint64_t rank, ranks;
 static int is_portals;
 
-/* The memory of a rank, as others name it. */
+/* The memory of a rank, as other ranks name it. */
 static struct place {
     uint64_t address, key;
 } places[MOST_RANKS];
@@ -69,7 +69,7 @@ static void receive_from(uint64_t from, uint64_t tag, void *bytes, size_t length
     CHECK(next().op_context == bytes);
 }
 
-/* Waits for all ranks; no other operation may complete meanwhile. */
+/* Waits for all ranks. No other operation may complete during the wait. */
 static void barrier(void) {
     char none;
     for (uint64_t other = 1; other < ranks; other++)
@@ -103,7 +103,7 @@ static void open_all(uint64_t more) {
     CHECK(!ep->fid.ops->bind(&ep->fid, &cq->fid, FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION));
     CHECK(!ep->fid.ops->bind(&ep->fid, &counter->fid, FI_READ | FI_WRITE));
     CHECK(ep->fid.ops->bind(&ep->fid, &counter->fid, FI_REMOTE_WRITE) == (more & FI_RMA_EVENT ? 0 : -ENOSYS));
-    /* Messages have completions by default here, and accesses on request. */
+    /* In this test, messages have completions by default, and accesses have them on request. */
     uint64_t flags = FI_SEND | FI_COMPLETION;
     CHECK(!ep->fid.ops->control(&ep->fid, FI_SETOPSFLAG, &flags));
     flags = FI_RECV | FI_COMPLETION;
@@ -149,7 +149,7 @@ static void close_all(struct fid_mr *mr) {
     CHECK(!ep->fid.ops->close(&ep->fid));
 }
 
-/* Rank 0 writes and reads memory of rank 1, which only looks at its queue. */
+/* Rank 0 writes and reads memory of rank 1. Rank 1 only reads its queue. */
 static void access_all(void) {
     static unsigned char out[BYTES], in[BYTES];
     struct fid_mr *early = NULL;
@@ -171,7 +171,7 @@ static void access_all(void) {
     }
     if (rank == 0) {
         CHECK(counter->ops->read(counter) == done);
-        /* Injected bytes may be overwritten at once; several parts are one access. */
+        /* Injected bytes may be overwritten at once. An access may have several parts. */
         uint64_t words[3] = {1, 2, 3}, back[4] = {0};
         CHECK(!ep->rma->inject(ep, words, 24, 1, places[1].address, places[1].key));
         memset(words, 0, sizeof words);
@@ -183,20 +183,20 @@ static void access_all(void) {
         CHECK(!ep->rma->readv(ep, backs, NULL, 2, 1, places[1].address, places[1].key, backs));
         CHECK(next().op_context == backs);
         CHECK(back[3] == 1 && back[0] == 4 && back[1] == 5 && back[2] == 0);
-        /* Injecting more bytes than fit fails, and both ends must have the same length. */
+        /* It fails to inject more bytes than the maximum, or if both ends have different lengths. */
         CHECK(ep->rma->inject(ep, out, 65, 1, places[1].address, places[1].key) == -EMSGSIZE);
         struct fi_rma_iov short_one = {places[1].address, 8, places[1].key};
         struct fi_msg_rma msg = {&backs[1], NULL, 1, 1, &short_one, 1, NULL, 0};
         CHECK(ep->rma->writemsg(ep, &msg, 0) == -EINVAL && ep->rma->readmsg(ep, &msg, 0) == -EINVAL);
         CHECK(ep->rma->write(ep, out, 8, NULL, 99, 0, places[1].key, NULL) == -EINVAL);
-        /* Data for the other's queue, after which the bytes are in memory. */
+        /* The write has data for the target's queue. When the target gets the data, the bytes are in memory. */
         for (size_t at = 0; at < BYTES; at++)
             out[at] = (unsigned char)(at * 7 + 1);
         CHECK(!ep->rma->writedata(ep, out, BYTES, NULL, 0xfeedbeef, 1, places[1].address, places[1].key, out));
         CHECK(next().op_context == out);
         CHECK(!ep->rma->injectdata(ep, "x", 1, 7, 1, places[1].address, places[1].key));
         CHECK(!counter->ops->wait(counter, done + 5, -1));
-        /* The write ends when its bytes may be overwritten, before they arrive. */
+        /* The write completes when its bytes may be overwritten, which is before they arrive. */
         CHECK(!write_to(1, out, BYTES, 0, FI_COMPLETION | FI_INJECT_COMPLETE, out));
         CHECK(next().op_context == out);
     } else {
@@ -219,7 +219,7 @@ static void bounds(void) {
     static uint64_t closed[8], unread[8] = {42}, unwritten[8];
     open_all(0);
     struct fid_mr *mr = register_memory(window, 64, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
-    /* Of two equal keys the second is refused, if the program chooses them. */
+    /* If the program chooses keys, a second region with the same key is refused. */
     struct fid_mr *again;
     if (is_portals)
         CHECK(domain->mr->reg(&domain->fid, window, 8, FI_REMOTE_READ, 0, 1, 0, &again, NULL) == -266 /* FI_ENOKEY */);
@@ -246,7 +246,7 @@ static void bounds(void) {
         };
         for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             struct place to = wrong[i].place;
-            /* Cards with RDMA check addresses; the library checks keys, which have the rights. */
+            /* A card with RDMA checks addresses. The library checks keys, which contain the rights. */
             if (!is_portals && i == 8)
                 continue;
             ssize_t posted = wrong[i].reads
@@ -264,7 +264,7 @@ static void bounds(void) {
         }
         CHECK(word == 7);
         CHECK(counter->ops->read(counter) == 0 && counter->ops->readerr(counter) == errors);
-        /* The last byte is inside. An error is also reported without a completion. */
+        /* The last byte is in the region. An error is reported even if no completion is requested. */
         places[1] = others[0];
         CHECK(!write_to(1, &word, 1, 63, FI_COMPLETION, NULL));
         next();
@@ -287,7 +287,7 @@ static void bounds(void) {
 enum { MIN, MAX, SUM, PROD, LOR, LAND, BOR, BAND, LXOR, BXOR, READ, WRITE, CSWAP, CSWAP_NE, CSWAP_LE, CSWAP_LT, CSWAP_GE, CSWAP_GT, MSWAP };
 enum { INT32 = 4, UINT64 = 7, DOUBLE = 9 };
 
-/* Each operation by rank 0 on memory of rank 1, with the values before and after. */
+/* Rank 0 executes each operation on memory of rank 1, and checks the values before and after. */
 static void each_atomic(void) {
     static const struct {
         int op;
@@ -335,7 +335,8 @@ static void atomics(void) {
     CHECK(!domain->ops->query_atomic(domain, DOUBLE, SUM, &attr, 0) && attr.size == 8 && attr.count == 512);
     CHECK(!domain->ops->query_atomic(domain, UINT64, CSWAP, &attr, FI_COMPARE_ATOMIC) && attr.count == 1);
     CHECK(!domain->ops->query_atomic(domain, UINT64, READ, &attr, FI_FETCH_ATOMIC) && attr.count == 512);
-    /* Long double, bits of fractions, an order of complex numbers, an invalid comparison, a tagged operation. */
+    /* Invalid: long double, bitwise operators on floating-point numbers, a minimum of complex numbers, a comparison, a tagged
+     * operation. */
     CHECK(domain->ops->query_atomic(domain, 12, SUM, &attr, 0) == -EOPNOTSUPP);
     CHECK(domain->ops->query_atomic(domain, DOUBLE, BOR, &attr, 0) == -EOPNOTSUPP);
     CHECK(domain->ops->query_atomic(domain, 11, MIN, &attr, FI_FETCH_ATOMIC) == -EOPNOTSUPP);
@@ -351,7 +352,7 @@ static void atomics(void) {
     if (rank == 0)
         each_atomic();
     barrier();
-    /* All ranks draw numbers from rank 0 at once: no number occurs twice. */
+    /* All ranks fetch and increment a counter of rank 0 at the same time. No number occurs twice. */
     enum { DRAWS = 20 };
     window[0] = rank == 0 ? 0 : window[0];
     barrier();
@@ -367,7 +368,7 @@ static void atomics(void) {
         CHECK(!ep->atomic->inject(ep, &mark, 1, 0, address + 64 + 8 * drawn[i], key, UINT64, SUM));
         mark = 1000;
     }
-    /* Several items, of two numbers each. */
+    /* An operation on several items. Each item has two numbers. */
     double numbers[4] = {1.5, -2, 0.25, 3};
     CHECK(!ep->atomic->write(ep, numbers, 4, NULL, 0, address + 2048, key, DOUBLE, SUM, numbers));
     CHECK(next().op_context == numbers);
@@ -382,7 +383,7 @@ static void atomics(void) {
     close_all(mr);
 }
 
-/* Accesses of others to a rank's memory are counted on request, and a wait for the count ends. */
+/* Accesses of other ranks to memory of a rank are counted on request. A wait for this count ends. */
 static void counts(void) {
     struct fid_cntr *reads;
     open_all(FI_RMA_EVENT | FI_ATOMIC);
@@ -404,7 +405,7 @@ static void counts(void) {
         CHECK(!counter->ops->add(counter, 2) && counter->ops->read(counter) == 102);
         CHECK(!counter->ops->wait(counter, 102, 0));
     } else {
-        /* The endpoint's own counter has its own accesses and those of others. */
+        /* The counter of the endpoint counts the accesses of this rank, and those of other ranks. */
         while (counter->ops->read(counter) < 4)
             ;
         CHECK(window[0] == 10 && window[2] == 5);
@@ -414,7 +415,7 @@ static void counts(void) {
     close_all(mr);
 }
 
-/* A rank that looks only at a word of its memory, between looks at its queue. */
+/* A rank polls a word of its memory, and reads its queue between the polls. */
 static void watched(void) {
     open_all(0);
     struct fid_mr *mr = register_memory(window, 64, FI_REMOTE_WRITE, 9);
@@ -428,7 +429,7 @@ static void watched(void) {
     close_all(mr);
 }
 
-/* More accesses than a card has room for, without a look between. */
+/* More accesses than a card has room for, without a read of the queue between them. */
 static void burst(void) {
     open_all(0);
     struct fid_mr *mr = register_memory(window, sizeof window, FI_REMOTE_READ | FI_REMOTE_WRITE, 9);
@@ -445,7 +446,7 @@ static void burst(void) {
     close_all(mr);
 }
 
-/* A card's offers, to programs with either way to register memory. */
+/* The capabilities that a card offers, to programs with both ways to register memory. */
 static void offers(const char *card) {
     struct fi_provider *own = provider();
     struct fi_info *info;
@@ -462,7 +463,7 @@ static void offers(const char *card) {
     modes.mr_mode = by_address;
     CHECK(own->getinfo(FI_VERSION(2, 5), NULL, NULL, 0, &hints, &info) == (has_rma ? 0 : -ENODATA));
     CHECK(!has_rma || (info->caps & rma) == rma);
-    /* The form of programs for the first versions. */
+    /* The way of programs that were written for the first versions of libfabric. */
     modes.mr_mode = FI_MR_BASIC;
     CHECK(own->getinfo(FI_VERSION(1, 4), NULL, NULL, 0, &hints, &info) == (has_rma && !has_atomics ? 0 : -ENODATA));
     modes.mr_mode = FI_MR_SCALABLE;
@@ -471,7 +472,7 @@ static void offers(const char *card) {
     CHECK(own->getinfo(FI_VERSION(1, 4), NULL, NULL, 0, &hints, &info) == (has_atomics ? 0 : -ENODATA));
     hints.caps = FI_RMA | FI_RMA_EVENT;
     CHECK(own->getinfo(FI_VERSION(1, 4), NULL, NULL, 0, &hints, &info) == (has_atomics ? 0 : -ENODATA));
-    /* Without registered memory the other capabilities are offered. */
+    /* Without registered memory, the other capabilities are still offered. */
     hints.caps = 0, modes.mr_mode = 0;
     CHECK(!own->getinfo(FI_VERSION(2, 5), NULL, NULL, 0, &hints, &info));
     CHECK(!(info->caps & FI_RMA) == !has_atomics && info->caps & FI_TAGGED);
@@ -482,7 +483,7 @@ static void offers(const char *card) {
     CHECK(!own->fabric(info->fabric_attr, &fabric, NULL) && !fabric->ops->domain(fabric, info, &domain, NULL));
     CHECK(!domain->ops->cq_open(domain, &queue, &cq, NULL) && !domain->ops->av_open(domain, &table, &av, NULL));
     CHECK(!domain->ops->endpoint(domain, info, &ep, NULL));
-    /* Memory registered before the endpoint exists is registered with it later. */
+    /* Memory that is registered before the endpoint exists is bound to the endpoint later. */
     struct fid_mr *mr;
     CHECK(!domain->mr->reg(&domain->fid, window, 64, FI_REMOTE_READ, 0, 5, 0, &mr, NULL));
     CHECK(!ep->fid.ops->bind(&ep->fid, &av->fid, 0) && !ep->fid.ops->bind(&ep->fid, &cq->fid, FI_SEND | FI_RECV));

@@ -1,5 +1,5 @@
-/* Starts and ends as Open MPI does: it waits for the other processes by looks and sleeps that depend on the machine's speed. The program
- * sets the functions to open and close its endpoint and to look, and a folder by which processes communicate. */
+/* Starts and ends as Open MPI does. It waits for the other processes by polls and sleeps, and their number depends on the speed of the
+ * machine. The program sets the functions that open its endpoint, close it and poll, and a folder by which the processes communicate. */
 
 #define _GNU_SOURCE
 
@@ -33,14 +33,14 @@ int MPI_Init(int *count, char ***words) {
     (void)count, (void)words;
     struct timespec now;
     waiting_open();
-    /* Some arrive later than others, and read clocks more often. */
+    /* Some processes arrive later than others, and read clocks more often. */
     for (unsigned reads = waiting_rank * 7 + (unsigned)getpid() % 5; reads; reads--)
         clock_gettime(CLOCK_MONOTONIC, &now);
     wait_for_all("start");
     return 0;
 }
 
-/* Calls with a fixed number of looks, with or without arrivals: the number of looks left is in a register, or on the stack. */
+/* Functions that poll a fixed number of times, with or without arrivals. The number of polls left is in a register, or on the stack. */
 int MPI_Barrier(void *unused) {
     (void)unused;
     for (int looks = 0; looks < 100; looks++)
@@ -55,7 +55,7 @@ int MPI_Bcast(void *unused) {
     return 0;
 }
 
-/* The same, with a look at files between, and the number of looks elsewhere. */
+/* As above, but the function checks files between polls, and the number of polls is stored elsewhere. */
 int MPI_Scan(void *unused) {
     static int looks;
     (void)unused;

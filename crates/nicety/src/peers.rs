@@ -218,7 +218,7 @@ impl Peers {
     fn unread(&self, from: usize) -> Error {
         let count = self.count();
         Error::Input(format!(
-            "process {from} of {count} says what process {} cannot read; is nicety the same on both machines?",
+            "process {from} of {count} sent data that process {} cannot read; install the same version of nicety on both machines",
             self.number()
         ))
     }

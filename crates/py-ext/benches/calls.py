@@ -1,6 +1,6 @@
-"""The cost of calls of a program in Python, beside the same program in Rust: CPU time of both, in one run.
+"""Compares the cost of calls in a Python program with the same program in Rust: the CPU time of both, in one run.
 
-`python crates/py-ext/benches/calls.py`; `--all-to-all 1024` sets the hosts of the all-to-all.
+`python crates/py-ext/benches/calls.py`; `--all-to-all 1024` sets the number of hosts in the all-to-all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def compute(count: int) -> nicety.Run:
 
 
 async def ends(host: nicety.Host, bits: int, out: int, back: int) -> tuple[int, int]:
-    """A counter of messages into a buffer, and a memory descriptor of another buffer."""
+    """Return a counter of received messages, and the memory descriptor of the send buffer."""
     sent, came, count = host.alloc(out), host.alloc(back), host.portals.ct_alloc()
     await host.portals.me_append(came, pt=host.portals.pt_alloc(pt=1), match_bits=bits, options=COUNTED, ct=count)
     md = host.portals.md_bind(sent, options=["event_send_disable"])
@@ -39,7 +39,7 @@ async def ends(host: nicety.Host, bits: int, out: int, back: int) -> tuple[int, 
 
 
 def ping_pong(count: int) -> nicety.Run:
-    """Rounds of 64 B."""
+    """Exchange messages of 64 B for `count` rounds."""
 
     async def main(host: nicety.Host) -> None:
         own, other = host.rank, 1 - host.rank
@@ -55,7 +55,7 @@ def ping_pong(count: int) -> nicety.Run:
 
 
 def all_to_all(count: int) -> nicety.Run:
-    """8 B from each of `count` hosts to each other one."""
+    """Send 8 B from each of `count` hosts to every other host."""
 
     async def main(host: nicety.Host) -> None:
         rank, ranks = host.rank, host.ranks
@@ -68,7 +68,7 @@ def all_to_all(count: int) -> nicety.Run:
 
 
 def idle(count: int) -> nicety.Run:
-    """Hosts that do nothing."""
+    """Run hosts that do nothing."""
 
     async def main(host: nicety.Host) -> None:
         del host
@@ -77,14 +77,14 @@ def idle(count: int) -> nicety.Run:
 
 
 def in_python(program: Callable[[int], nicety.Run], count: int) -> tuple[float, int]:
-    """CPU seconds, and the run's end in picoseconds."""
+    """Return CPU seconds, and the virtual time of the run's end in picoseconds."""
     begun = time.process_time()
     end = program(count).time_ps
     return time.process_time() - begun, end
 
 
 def build() -> str:
-    """The path of the programs in Rust, built with the profile of a working tree's extension module."""
+    """Build the programs in Rust with the profile of the working tree's extension module, and return their path."""
     command = [
         "cargo",
         "bench",
@@ -104,7 +104,7 @@ def build() -> str:
 
 
 def in_rust(program: str, name: str, count: int) -> tuple[float, int]:
-    """CPU seconds, and the run's end in picoseconds, in Rust."""
+    """Return CPU seconds, and the virtual time of the run's end in picoseconds, for the program in Rust."""
     with subprocess.Popen([program, name, str(count)], stdout=subprocess.PIPE, text=True) as running:
         printed = running.stdout.read() if running.stdout else ""
         _, status, used = os.wait4(running.pid, 0)

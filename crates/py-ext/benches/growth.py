@@ -1,8 +1,10 @@
-"""The growth of CPU time with the amount of work: messages, ranks, sizes, flows, rules, points, captures, timelines.
+"""Measures the growth of CPU time with the amount of work.
 
-`python crates/py-ext/benches/growth.py [WORK...]`. Each work runs with a count that doubles. The exponent is the slope
-of log CPU time over log count; 1 is linear. The time of the same work with a count of almost nothing is subtracted. The
-exit status is 1 if an exponent is above 1.1.
+The amount is a number of messages, ranks, sizes, flows, rules, points, captures or timelines.
+
+`python crates/py-ext/benches/growth.py [WORK...]`. Each work runs several times, and its count doubles each time. The
+exponent is the slope of log CPU time over log count; 1 means linear. CPU time with a minimal count is subtracted first.
+The exit status is 1 if an exponent is above 1.1.
 """
 
 from __future__ import annotations
@@ -46,12 +48,12 @@ Path("points.toml").write_text(text + "[grid]\\nseed = " + repr(seeds) + "\\n")
 
 @dataclass(frozen=True)
 class Work:
-    """A command, its counts, and commands that prepare it; `{n}` is a count.
+    """A command, its counts, and commands that prepare it. `{n}` in a command stands for the count.
 
     Attributes:
-        least: a count of almost no work.
+        least: the minimal count, with almost no work.
         count: the first count that is measured.
-        doublings: how often that count doubles.
+        doublings: the number of times that the count doubles.
     """
 
     command: str
@@ -117,7 +119,7 @@ WORKS = {
 
 
 def slope(counts: Sequence[int], times: Sequence[float]) -> float:
-    """The least-squares slope of logarithms."""
+    """Return the least-squares slope of the logarithms."""
     x, y = ([math.log(each) for each in values] for values in (counts, times))
     middle, level = statistics.fmean(x), statistics.fmean(y)
     return sum((a - middle) * (b - level) for a, b in zip(x, y, strict=True)) / sum((a - middle) ** 2 for a in x)
@@ -131,7 +133,7 @@ def run(work: Work, count: int, folder: Path) -> Used:
 
 
 def measure(name: str, work: Work, folder: Path, tries: int) -> tuple[list[Result], float]:
-    """The medians of a work's times at each count, and the exponent of the growth of its CPU time."""
+    """Return the median times of a work at each count, and the exponent with which its CPU time grows."""
 
     def median(count: int) -> Result:
         times = [run(work, count, folder) for _ in range(tries)]
@@ -140,7 +142,7 @@ def measure(name: str, work: Work, folder: Path, tries: int) -> tuple[list[Resul
 
     least = median(work.least)
     rows = [median(count) for count in work.counts]
-    # A clock's tick, so that work without a cost of its own has an exponent of zero.
+    # At least a tick of the clock, so that work without any cost of its own has an exponent of zero.
     beyond = [max(row.cpu_s - least.cpu_s, 0.01) for row in rows]
     return rows, slope(work.counts, beyond)
 

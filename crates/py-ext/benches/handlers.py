@@ -1,4 +1,4 @@
-"""The cost of handlers under traffic: packets per second of CPU time, and cycles of PsPIN's 32 busy cores.
+"""Measures handlers under traffic: packets per second of CPU time, and cycles of PsPIN's 32 busy cores per second.
 
 `python crates/py-ext/benches/handlers.py`. A small handler gets a looped capture of frames of 60, 590 and 1514 B at
 wire rate. PsPIN's cores add up the words of packets at a rate slightly above their capacity. Long packets cost almost
@@ -29,7 +29,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 """
-# The same for a frame. Its words may be unaligned.
+# The same for a frame, with words that may be unaligned.
 FRAMES = """#include <frame.h>
 __handler int frame_handler(const frame_t *frame, void *state) {
     uint32_t hash = 2166136261u;
@@ -48,7 +48,7 @@ PSPIN_BEYOND = "udp size=64 rate=197Gbps"
 
 @dataclass(frozen=True)
 class Timed:
-    """The result of a run, and its seconds of CPU time."""
+    """The result of a run, and its CPU time in seconds."""
 
     row: LineRateRow
     seconds: float
@@ -68,7 +68,7 @@ def write_capture(file: Path) -> None:
 
 
 def measured(tries: int, source: Path, nic: str, traffic: str, packets: int) -> Timed:
-    """The best of `tries` runs, after a short one that pays the costs of first use."""
+    """Return the best of `tries` runs. A short run before them pays the costs of first use."""
 
     def run(packets: int) -> Timed:
         begun = time.process_time()
@@ -80,7 +80,7 @@ def measured(tries: int, source: Path, nic: str, traffic: str, packets: int) -> 
 
 
 def packets_per_s(tries: int, packets: int, folder: Path) -> None:
-    """Print a capture's packets per second of CPU time, on a card of messages and on one of frames."""
+    """Print packets of a capture per second of CPU time: on a card for messages, and on a card for frames."""
     capture = folder / "mixed.pcap"
     write_capture(capture)
     for nic, text in (("spin-discrete", MESSAGES), ("spin-100g", FRAMES)):

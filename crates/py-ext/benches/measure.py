@@ -1,4 +1,4 @@
-"""CPU and real time of commands with all their processes, and the state of the machine."""
+"""Measures CPU time and real time of commands with all their processes, and the state of the machine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from works import BENCHES, SOURCES, Work
 
 @dataclass(frozen=True)
 class Used:
-    """CPU and real time in seconds, and the units that were done."""
+    """CPU time and real time in seconds, and the number of units of work."""
 
     cpu_s: float
     wall_s: float
     units: float
 
     def less(self, other: Used) -> Used:
-        """The time and the units that `other` did not take."""
+        """Return the difference to `other` in times and units."""
         return Used(self.cpu_s - other.cpu_s, self.wall_s - other.wall_s, self.units - other.units)
 
 
@@ -46,7 +46,7 @@ def shell(text: str, folder: Path, python: str) -> str:
 
 
 def filled(text: str, names: dict[str, str], count: int) -> str:
-    """A command with its names and its size."""
+    """Return a command with its names and its size filled in."""
     for name, value in (names | {"n": str(count), "benches": str(BENCHES)}).items():
         text = text.replace(f"{{{name}}}", value)
     return text
@@ -72,7 +72,7 @@ def prepare(work: Work, folder: Path, names: dict[str, str]) -> None:
 
 
 def unit(work: Work, folder: Path, names: dict[str, str]) -> tuple[float, float]:
-    """CPU and real seconds of a unit of a work, by one run at each of its sizes."""
+    """Return CPU and real seconds of a unit of a work, from one run at each of its sizes."""
     large = used(work, work.count, folder, names)
     spent = large.less(used(work, work.small, folder, names)) if work.small else large
     return spent.cpu_s / spent.units, spent.wall_s / spent.units
@@ -88,7 +88,7 @@ class Side:
 
 
 def alternate(sides: list[Side], folder: Path, tries: int) -> list[tuple[float, float]]:
-    """The medians of CPU and real seconds of a unit, for each side. The sides take turns."""
+    """Return for each side the median CPU and real seconds of a unit. Runs of the sides alternate."""
     found: list[list[tuple[float, float]]] = [[] for _ in sides]
     for side in sides:
         prepare(side.work, folder, side.names)
@@ -99,7 +99,7 @@ def alternate(sides: list[Side], folder: Path, tries: int) -> list[tuple[float, 
 
 
 def probe() -> dict[str, float]:
-    """The state of the machine: CPU and real time of a fixed loop, and the load of the last minute."""
+    """Return the state of the machine: CPU and real time of a fixed loop, and the load of the last minute."""
     begun, cpu = time.monotonic(), time.process_time()
     total = 0
     for each in range(3_000_000):

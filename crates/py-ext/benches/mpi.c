@@ -1,4 +1,4 @@
-/* MPI between all ranks, for processes.py and profiles.py: `mpi ping-pong COUNT` and `mpi alltoall COUNT`, of 8 B. */
+/* MPI messages of 8 B between all ranks, for processes.py and profiles.py: `mpi ping-pong COUNT` and `mpi alltoall COUNT`. */
 
 #include <mpi.h>
 

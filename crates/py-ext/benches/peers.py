@@ -1,7 +1,8 @@
-"""The same works on other simulators: their commands, and whether they are here.
+"""The works on other simulators: their commands, and whether these simulators are installed.
 
-Packages of Debian are found by their commands: SimGrid (libsimgrid-dev) and ns-3 (libns3-dev). Others are programs in a
-folder that the user names, at any depth: LogGOPSim with txt2bin, booksim, and htsim_ndp.
+SimGrid (libsimgrid-dev) and ns-3 (libns3-dev) are packages of Debian. They are found by a command in PATH or by a
+header. Other simulators are programs in a folder that the user names, at any depth: LogGOPSim with txt2bin,
+booksim, and htsim_ndp.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TRAVERSALS = "awk '/Accepted packet rate average =/ {{r = $6}} END {{print r * %
 
 @dataclass(frozen=True)
 class Peer:
-    """A work on another simulator. Its command may contain `{program}`, and `{n}` as nicety's."""
+    """A work on another simulator. Its command may contain `{program}`, and `{n}` as in nicety's work."""
 
     title: str
     # A command in PATH, a header, or a program in the user's folder.
@@ -44,7 +45,10 @@ class Peer:
 
 
 def booksim(side: int, rate: float, cycles: int) -> Peer:
-    """A torus of `side` routers in each dimension, for `cycles`. A mean packet passes 3 / 4 `side` links."""
+    """Return a work on booksim: a torus of `side` routers in each dimension, for `cycles` cycles.
+
+    The mean packet crosses 3 / 4 `side` links.
+    """
     text = BOOKSIM.format(side=side, rate=rate)
     return Peer(
         "BookSim", "booksim", f"torus-{side**3}",
@@ -89,7 +93,7 @@ PEERS = {
 
 
 def missing(peer: Peer, folder: Path | None) -> str | None:
-    """The reason why a work cannot run here, or None."""
+    """Return the reason why a work cannot run here, or None."""
     if peer.needs.endswith((".h", ".hpp")):
         words = [CXX, "-x", "c++", "-E", "-"]
         include = f"#include <{peer.needs}>\n"
@@ -104,7 +108,7 @@ def missing(peer: Peer, folder: Path | None) -> str | None:
 
 
 def program(peer: Peer, folder: Path | None) -> Path | None:
-    """The peer's program in the user's folder."""
+    """Return the path of the peer's program in the folder of the user."""
     found = folder.rglob(peer.needs) if folder else ()
     return next((path for path in sorted(found) if path.is_file() and os.access(path, os.X_OK)), None)
 
@@ -116,7 +120,7 @@ def platform(folder: Path) -> None:
 
 
 def work_of(peer: Peer, folder: Path | None) -> Work:
-    """The peer's command, with the sizes and units of nicety's work."""
+    """Return the work with the peer's command, and with the sizes and units of nicety's work."""
     own, found = WORKS[peer.work], program(peer, folder)
     names = {"{program}": str(found or peer.needs), "{beside}": str(found.parent) if found else "."}
     command, prepare = peer.command, peer.prepare

@@ -1,4 +1,4 @@
-"""Writes a permutation of 1024 hosts, each with a message of the given bytes, as a schedule and as a file of htsim.
+"""Writes a permutation of 1024 hosts as a schedule, and as a file of htsim. Each host sends one message of BYTES bytes.
 
 `python crates/py-ext/benches/permutation.py BYTES` writes permutation-BYTES.goal and permutation-BYTES.cm.
 """

@@ -1,4 +1,4 @@
-/* Calls of a real program, timed by the machine's clock, for processes.py. It calls the provider as libfabric does. */
+/* Measures calls of a real program in real time, for processes.py. It calls the provider as libfabric does. */
 
 #define _GNU_SOURCE
 
@@ -29,7 +29,7 @@ static struct fid_ep *ep;
 static struct fid_cq *cq;
 static uint64_t rank;
 
-/* The kernel's clock, not the preloaded one. */
+/* Reads the clock of the kernel, not that of the preloaded library. */
 static double real_ns(void) {
     struct timespec now;
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
@@ -50,7 +50,7 @@ static void put(_Atomic uint32_t *word, uint32_t value) {
     syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Round trips between two processes that sleep in the kernel meanwhile. */
+/* Round trips between two processes. While a process waits, it sleeps in the kernel. */
 static int futexes(int count) {
     _Atomic uint32_t *words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(words != MAP_FAILED);
@@ -101,7 +101,7 @@ static void completions(int left) {
         left -= cq->ops->read(cq, &entry, 1) == 1;
 }
 
-/* Calls that need not wait. A cancel of nothing ends the cheap looks, so that the next look has its full cost. */
+/* Calls that do not wait. A cancel without effect ends the cheap polls, so that the next poll has its full cost. */
 static void alone(int count) {
     struct timespec now;
     char in[8], none;
@@ -152,7 +152,7 @@ int main(int count, char **words) {
         return futexes(times);
     char in[8];
     open_all(2);
-    /* The other process waits, and does not poll. */
+    /* The other process waits, so it does not poll. */
     CHECK(!ep->tagged->recv(ep, in, sizeof in, NULL, 1 - rank, 9, 0, in));
     if (rank == 0) {
         alone(times);

@@ -1,7 +1,8 @@
-"""Calls of real programs, beside two processes that only wake each other: real time, in one run.
+"""Compares the real time of a real program's calls with that of two processes that only wake each other, in one run.
 
-`python crates/py-ext/benches/processes.py`. A call takes a turn of the simulation, unless the process can post it or
-knows that it finds nothing. With an MPI (`mpicc` beside Python or in PATH), CPU and real time of MPI's messages follow.
+`python crates/py-ext/benches/processes.py`. A call takes a turn of the simulation, unless the process can post it, or
+knows that the call would find nothing. With an MPI (`mpicc` beside Python or in PATH), CPU and real time of MPI's
+messages follow.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ def compiled(folder: Path) -> Path:
 
 
 def times(words: list[str | Path]) -> dict[str, float]:
-    """The nanoseconds of each case in a run's output."""
+    """Return the nanoseconds of each case from the output of a run."""
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     lines = [line.split() for line in done.stdout.splitlines()]
     return {line[0]: float(line[1]) for line in lines if line and line[0] in CASES}
 
 
 def used(words: list[str | Path]) -> tuple[float, float]:
-    """Seconds of CPU and real time of a command with its processes."""
+    """Return the CPU and real seconds of a command with all its processes."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
     took, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -52,7 +53,7 @@ def used(words: list[str | Path]) -> tuple[float, float]:
 
 
 def mpi(folder: Path, count: int) -> list[str]:
-    """Lines about MPI: messages of a ping-pong, without the start of the command, and the command of an all-to-all."""
+    """Return lines about MPI: ping-pong messages, without the command's start, and the command of an all-to-all."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     compiler = shutil.which("mpicc", path=path)
     if compiler is None:

@@ -1,7 +1,7 @@
-"""A profile of nicety with call stacks, of a named work: functions by their own time and with their callees.
+"""Profiles nicety with call stacks during a named work: the time of each function alone, and with its callees.
 
 `python crates/py-ext/benches/profiles.py WORK`; without WORK it lists the works. It needs perf (Debian's linux-perf).
-The samples are those of the CPU's clock, in all processes of the work, and in the kernel where the system allows it.
+Samples are taken by the CPU's clock, in all processes of the work, and in the kernel if the system allows it.
 Inlined functions count for their callers. The folder target/profiles gets:
 
 - `WORK.data`: for `perf report -i`, `perf annotate -i`;
@@ -45,13 +45,13 @@ def record(work: Work, count: int, hertz: int, data: Path) -> None:
             Path(folder, source).write_text(text)
         if work.prepare:
             run(filled(work.prepare, names, count))
-        # Rust keeps no frame pointers: a sample takes a part of the stack along.
+        # Rust keeps no frame pointers, so each sample contains a part of the stack.
         options = ["-e", "cpu-clock", "-F", str(hertz), "--call-graph", "dwarf,16384", "-o", str(data)]
         run(filled(work.command, names, count), "perf", "record", "-q", *options, "--")
 
 
 def frame(line: str) -> str:
-    """A function in a line of perf script: its name, or its library where the name is unknown."""
+    """Return the name of the function in a line of perf script; the library, if the name is unknown."""
     _, _, rest = line.strip().partition(" ")
     name, _, library = rest.rpartition(" (")
     name = re.sub(r"\+0x[0-9a-f]+$", "", name)
@@ -60,7 +60,7 @@ def frame(line: str) -> str:
 
 
 def stacks(data: Path) -> Iterator[tuple[str, ...]]:
-    """The stack of each sample, from the command on."""
+    """Return the stack of each sample, from the command on."""
     words = ["perf", "script", "-i", str(data), "--no-inline", "-F", "comm,ip,sym,dso"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
         command, frames = "", list[str]()
@@ -78,7 +78,7 @@ def stacks(data: Path) -> Iterator[tuple[str, ...]]:
 
 
 def table(title: str, found: Counter[tuple[str, str]], total: int) -> list[str]:
-    """Lines of a table of functions."""
+    """Return the lines of a table of functions."""
     lines = [title]
     for (command, name), samples in found.most_common():
         lines.append(f"{100 * samples / total:7.2f} %  {command:16} {name}")
@@ -86,7 +86,7 @@ def table(title: str, found: Counter[tuple[str, str]], total: int) -> list[str]:
 
 
 def summarise(name: str, data: Path, most: int) -> None:
-    """Write the folded stacks and the tables, and print the heads of the tables."""
+    """Write the folded stacks and the tables, and print the first lines of the tables."""
     folded, own, all_of = Counter[tuple[str, ...]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for stack in stacks(data):
         folded[stack] += 1

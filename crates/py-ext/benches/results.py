@@ -1,4 +1,4 @@
-"""Files of measured works, and the comparison of two of them.
+"""Reads and writes files of measured works, and compares two of them.
 
 `python crates/py-ext/benches/results.py OLD NEW` prints the times of both files and their ratios. A name without a
 slash is a commit's file in target/bench. `rows.py` and `growth.py` write such files.
@@ -24,7 +24,7 @@ SCALES = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
 
 @dataclass(frozen=True)
 class Result:
-    """CPU and real seconds of a unit of a work, by a program."""
+    """CPU and real seconds that a program takes for a unit of a work."""
 
     work: str
     unit: str
@@ -34,23 +34,23 @@ class Result:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Its row in a comparison."""
+        """The key of the result's row in a comparison."""
         return self.work, self.unit, self.program
 
 
 def text(seconds: float) -> str:
-    """Seconds in a unit that suits them."""
+    """Return a time in seconds as text, in a suitable unit."""
     scale, name = next((each for each in SCALES if abs(seconds) >= each[0]), SCALES[-1])
     return f"{fixed(seconds / scale, 3)} {name}"
 
 
 def machine() -> str:
-    """The machine of a run."""
+    """Return a description of this machine."""
     return f"{os.cpu_count()} CPUs, {platform.machine()}, {platform.system()} {platform.release()}"
 
 
 def commit() -> str:
-    """The checkout's commit; `-changed` follows if files differ from it."""
+    """Return the commit of the checkout, followed by `-changed` if files differ from it."""
     git = shutil.which("git")
     if git is None:
         return "unknown"
@@ -70,7 +70,7 @@ def write(
 
 
 def read(name: str) -> tuple[str, list[Result]]:
-    """The commit and the rows of a file.
+    """Return the commit and the rows of a file.
 
     Raises:
         SystemExit: there is no such file, or it has no results.
@@ -96,7 +96,7 @@ def read(name: str) -> tuple[str, list[Result]]:
 
 
 def compared(old: tuple[str, list[Result]], new: tuple[str, list[Result]]) -> list[str]:
-    """The lines of a table: each row of both files, and the new time over the old one."""
+    """Return the lines of a table. Each has a row of both files, and the new time divided by the old one."""
     files = [{row.key: row for row in rows} for _, rows in (old, new)]
     table = [["work", "unit", "program", f"CPU, {old[0]}", f"CPU, {new[0]}", "new / old", "real new / old"]]
     for key in dict.fromkeys([*files[0], *files[1]]):

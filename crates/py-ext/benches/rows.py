@@ -1,8 +1,8 @@
-"""The cost of a unit of each work: CPU and real time, beside other simulators and another build, in one run.
+"""Measures the CPU and real time of a unit of each work, for nicety, other simulators and another build, in one run.
 
-`python crates/py-ext/benches/rows.py [WORK...]`; without WORK all but the slow ones. `--before PYTHON` names the
-interpreter of another checkout's environment. Programs take turns, and the figures are medians. They are saved in
-`target/bench/COMMIT.json`; results.py compares two such files.
+`python crates/py-ext/benches/rows.py [WORK...]`; without WORK, all works except the slow ones. `--before PYTHON` names
+the interpreter of another checkout's environment. Runs of the programs alternate, and the figures are medians. They are
+saved in `target/bench/COMMIT.json`; results.py compares two such files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nicety.show.columns import align, fixed
 
 
 def torus() -> str:
-    """The path of the benchmark of tori."""
+    """Build the benchmark of tori, and return its path."""
     words = ["cargo", "bench", "-q", "-p", "nicety-fabric", "--bench", "torus", "--locked", "--no-run"]
     built = subprocess.run([*words, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     artifacts = (json.loads(line) for line in built.stdout.splitlines())
@@ -33,7 +33,7 @@ def torus() -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """The sides of a work with their figures, and reasons why others are not here."""
+    """The figures of the programs that do a work, and the reasons why other programs cannot run here."""
 
     name: str
     sides: list[Side]
@@ -42,14 +42,14 @@ class Row:
 
     @property
     def results(self) -> list[Result]:
-        """Each side's figures."""
+        """The figures of each program."""
         unit = WORKS[self.name].unit
         pairs = zip(self.sides, self.figures, strict=True)
         return [Result(self.name, unit, side.title, cpu, wall) for side, (cpu, wall) in pairs]
 
 
 def sides_of(name: str, given: argparse.Namespace, names: dict[str, str]) -> tuple[list[Side], list[str]]:
-    """The programs that do a work, and reasons why others do not."""
+    """Return the programs that do a work, and the reasons why other programs cannot."""
     work = WORKS[name]
     sides, absent = [Side("nicety", work, names)], []
     if given.before and "{python}" in work.command:
@@ -73,7 +73,7 @@ def measure(name: str, given: argparse.Namespace, names: dict[str, str]) -> Row:
 
 
 def lines_of(rows: list[Row]) -> list[str]:
-    """The table of all rows."""
+    """Return the lines of the table of all rows."""
     table = [["work", "unit", "program", "CPU", "real", "CPU ratio"]]
     for row in rows:
         for side, (cpu, wall) in zip(row.sides, row.figures, strict=True):

@@ -1,9 +1,9 @@
-"""Ping-pong and all-to-all on SimGrid beside the same schedules here: simulated time and CPU time.
+"""Compares ping-pong and all-to-all on SimGrid with the same schedules on nicety: simulated time and CPU time.
 
-`python crates/py-ext/benches/simgrid.py`. All have the latency, bandwidth and overhead of spin-discrete. SimGrid shares
-bandwidth between flows (CM02, without the limits of TCP). LogGOPS sends one message after the other, and occupies the
-receiver's CPU for a message's bytes. Cards send packets. Where the compiler (`CXX`, otherwise `c++`) finds no SimGrid,
-a line says so, and nothing is measured.
+`python crates/py-ext/benches/simgrid.py`. All runs have the latency, bandwidth and overhead of spin-discrete. SimGrid
+shares bandwidth between flows (CM02, without the limits of TCP). LogGOPS sends one message after the other, and
+occupies the receiver's CPU for the bytes of a message. Cards send packets. If the compiler (`CXX`, otherwise `c++`)
+finds no SimGrid, a line says so, and nothing is measured.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Case:
         return 2 * self.rounds if self.pattern == "ping-pong" else self.hosts * (self.hosts - 1) * self.rounds
 
     def write(self, file: Path) -> None:
-        """Write it as a schedule."""
+        """Write the pattern as a schedule."""
         if self.pattern == "alltoall":
             nicety.generate_schedule("linear-alltoall", file, ranks=self.hosts, size=self.size, iterations=self.rounds)
             return
@@ -69,7 +69,7 @@ class Case:
 
 
 def compiler() -> str | None:
-    """The C++ compiler, if it finds SimGrid."""
+    """Return the C++ compiler, if it finds SimGrid."""
     named = os.environ.get("CXX", "c++")
     if shutil.which(named) is None:
         return None
@@ -88,7 +88,7 @@ def build(named: str, folder: Path) -> Path:
 
 
 def on_simgrid(program: Path, case: Case, folder: Path) -> tuple[str, float, float]:
-    """SimGrid's version; simulated microseconds, and CPU seconds."""
+    """Return SimGrid's version, the simulated microseconds, and the CPU seconds."""
     platform = folder / f"star-{case.hosts}.xml"
     platform.write_text(PLATFORM % (case.hosts - 1))
     words = [case.pattern, case.hosts, case.size, case.rounds, OVERHEAD_NS * 1e-9]
@@ -102,14 +102,14 @@ def on_simgrid(program: Path, case: Case, folder: Path) -> tuple[str, float, flo
 
 
 def timed(run: Callable[[], ScheduleReport]) -> tuple[float, float]:
-    """Simulated microseconds and CPU seconds of a run here."""
+    """Return the simulated microseconds and the CPU seconds of a run on nicety."""
     begun = time.process_time()
     report = run()
     return report["max_finish_ns"] / 1e3, time.process_time() - begun
 
 
 def compare(program: Path, case: Case, folder: Path, tries: int) -> tuple[str, list[str]]:
-    """SimGrid's version, and a row of the table."""
+    """Return SimGrid's version, and a row of the table."""
     file = folder / "schedule.goal"
     case.write(file)
 

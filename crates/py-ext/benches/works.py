@@ -1,4 +1,4 @@
-"""The works that are measured and profiled: a command, its units, and the same work of another simulator.
+"""The works to measure and profile. Each has a command, its units of work, and the same work on other simulators.
 
 A command contains `{python}`, an interpreter with nicety; `{benches}`, this folder; and `{n}`, a size. It runs in a
 folder of its own, after `prepare`. `{torus}` is a benchmark in Rust.
@@ -27,18 +27,21 @@ SOURCES = {
 
 
 def drop(source: str, nic: str) -> str:
-    """A command that gives `n` packets of 64 B to a handler at a tenth of the wire's rate."""
+    """Return a command that passes `n` packets of 64 B to a handler, at a tenth of the wire's rate."""
     return f"{NICETY} bench handlers {source} --nic {nic} --traffic 'udp size=64 rate=10Gbps packets={{n}}' --json"
 
 
 def once(_: int) -> float:
-    """The units of a command that is measured as a whole."""
+    """Return the units of a command that is measured as a whole."""
     return 1.0
 
 
 @dataclass(frozen=True)
 class Work:
-    """A command at two sizes. A unit costs the difference of both; without a smaller size, the command is the unit."""
+    """A command at two sizes. A unit costs their difference, divided by the number of units between them.
+
+    Without a smaller size, the whole command is the unit.
+    """
 
     command: str
     count: int
@@ -54,7 +57,7 @@ class Work:
 
 
 def ring(ranks: int) -> float:
-    """The messages of a ring-allreduce."""
+    """Return the number of messages of a ring-allreduce."""
     return 2.0 * ranks * (ranks - 1)
 
 

@@ -1,4 +1,4 @@
-//! Functions that take and return texts.
+//! Functions for Python that take and return texts.
 
 use crate::capture;
 use crate::errors::{broken, guarded};
@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The interval of checks for Ctrl-C in a waiting call.
+/// Real time between two checks for Ctrl-C in a call that waits.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Returns the version of nicety.
@@ -30,7 +30,7 @@ pub fn version() -> &'static str {
     nicety::VERSION
 }
 
-/// Returns the shipped cards: JSON, a list of `name` and `title`.
+/// Returns the shipped cards as JSON: a list of objects with `name` and `title`.
 #[pyfunction]
 pub fn specs() -> PyResult<String> {
     let cards = guarded(cards::shipped)?;
@@ -38,7 +38,7 @@ pub fn specs() -> PyResult<String> {
     Ok(json!(cards.iter().map(card).collect::<Vec<_>>()).to_string())
 }
 
-/// Returns a card with every value, as JSON.
+/// Returns a card with all its values, as JSON.
 #[pyfunction]
 pub fn spec_show(name_or_path: &str, overrides: Vec<String>) -> PyResult<String> {
     let listing = guarded(|| cards::load(name_or_path, &overrides))?.listing;
@@ -74,32 +74,32 @@ pub fn spec_show(name_or_path: &str, overrides: Vec<String>) -> PyResult<String>
     .to_string())
 }
 
-/// Checks a card's file, and lists its errors.
+/// Checks the file of a card. The exception lists all errors.
 #[pyfunction]
 pub fn spec_check(path: &str) -> PyResult<()> {
     guarded(|| cards::load(path, &[]).map(drop))
 }
 
-/// Checks a description of network faults, and lists its errors.
+/// Checks a description of network faults. The exception lists all errors.
 #[pyfunction]
 pub fn faults_check(text: &str) -> PyResult<()> {
     guarded(|| nicety::faults::parse(text).map(drop))
 }
 
-/// Returns the shipped C files, by their path inside `handlers`.
+/// Returns the shipped C files. The keys are their paths in the folder `handlers`.
 #[pyfunction]
 pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
     nicety::sources::FILES.iter().copied().collect()
 }
 
-/// Maximum bytes of a bare program's output.
+/// Maximum bytes of output of a bare program.
 const WRITTEN: usize = 64 << 20;
 
-/// The output of a bare program: passed to Python as it arrives, or kept.
+/// The output of a bare program. It is passed to Python as it arrives, or kept.
 struct Output<'o> {
     write: Option<&'o Py<PyAny>>,
     kept: Vec<u8>,
-    /// Bytes so far.
+    /// Number of bytes so far.
     written: usize,
     raised: &'o Mutex<Option<PyErr>>,
 }
@@ -125,8 +125,8 @@ impl Write for Output<'_> {
     }
 }
 
-/// Runs a bare program on a handler processor. Returns a JSON report and the program's output, unless `write` received it. Ctrl-C
-/// ends the run.
+/// Runs a bare program on a handler processor. Returns a report as JSON, and the program's output. If `write` is given, it
+/// receives the output instead. Ctrl-C ends the run.
 #[pyfunction]
 #[pyo3(signature = (elf, entry, max_cycles, spec, write=None))]
 pub fn hpu_run(
@@ -177,24 +177,24 @@ pub fn hpu_run(
     }
 }
 
-/// Returns the programs to compile for a benchmark; JSON to JSON.
+/// Returns the programs to compile for a benchmark. Request and result are JSON.
 #[pyfunction]
 pub fn bench_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| benches::plan(&Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Returns JSON with the fields in the order of the type.
+/// Returns a value as JSON. The fields are in the order of the type's definition.
 pub fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys")
 }
 
-/// Prints a handler's output line. Without stderr the line is lost.
+/// Prints a line of output from a handler to standard error. If standard error is closed, the line is lost.
 pub fn print_line(logged: &Logged) {
     let _ = writeln!(io::stderr().lock(), "{logged}");
 }
 
-/// Announces the memory of a large cluster, once for each number of hosts and card.
+/// Announces the memory of a large cluster. Does this once for each number of hosts and card.
 pub fn tell_large(cluster: &LargeCluster) {
     static TOLD: Mutex<BTreeSet<(u64, String)>> = Mutex::new(BTreeSet::new());
     let mut told = TOLD.lock().expect("no holder panics");
@@ -203,12 +203,12 @@ pub fn tell_large(cluster: &LargeCluster) {
     }
 }
 
-/// A benchmark: takes an environment, returns a result.
+/// A benchmark. It takes an environment, and returns a result.
 pub type Benchmark<R> =
     dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
 
-/// Runs a benchmark in a thread of its own, and returns its report as JSON. Calls `progress(done, total)` meanwhile; Ctrl-C ends
-/// it. With `record` it also returns the recording of its first point. The capture of this thread has its packets.
+/// Runs a benchmark in a separate thread, and returns its report as JSON. Calls `progress(done, total)` during the run. Ctrl-C
+/// ends the run. If `record`, also returns the recording of the first point. Packets go to the capture of the calling thread.
 pub fn measure<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
@@ -219,20 +219,21 @@ pub fn measure<R: Serialize + Send + 'static>(
     measure_with_news(py, elfs, (progress, None), record, benchmark)
 }
 
-/// An intermediate message of a benchmark.
+/// A message from a running benchmark.
 enum Update {
     Progress(usize, usize),
     News(String),
 }
 
-/// Relays the messages of a benchmark to Python until its end. Returns the first exception, which has set the interrupt.
+/// Relays the messages of a benchmark to Python until the benchmark ends. Returns the first exception, if any. An exception also
+/// sets the interrupt.
 fn relay(
     py: Python<'_>,
     told: Receiver<Update>,
     (progress, news): (Option<Py<PyAny>>, Option<Py<PyAny>>),
     interrupt: &AtomicBool,
 ) -> Option<PyErr> {
-    // The wait releases Python's lock, so this must be shareable.
+    // The wait releases Python's lock, so the receiver must be shareable between threads.
     let told = Mutex::new(told);
     let call = |called: &Option<Py<PyAny>>, act: &dyn Fn(&Py<PyAny>) -> PyResult<Py<PyAny>>| {
         called.as_ref().map_or(Ok(()), |called| act(called).map(drop))
@@ -257,7 +258,7 @@ fn relay(
     }
 }
 
-/// As [`measure`]; also calls `news(text)` with early results of a row.
+/// As [`measure`], but also calls `news(text)` with early results of a row.
 fn measure_with_news<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
@@ -268,7 +269,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
     let (stop, capture, peers) = (interrupt.clone(), capture::current(), peers::current());
-    // The first process prints the output of handlers.
+    // Of several processes, only the first prints the output of handlers.
     let is_first = peers.as_ref().is_none_or(|peers| peers.number() == 0);
     let worker = std::thread::spawn(move || {
         let environment = Environment {
@@ -277,7 +278,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
             interrupt: Some(stop),
             capture,
             peers,
-            // After an interrupt there is no receiver.
+            // After an interrupt nobody receives the message.
             progress: &|done, total| {
                 let _ = tell.send(Update::Progress(done, total));
             },
@@ -293,7 +294,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     let raised = relay(py, told, (progress, news), &interrupt);
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
     match (raised, result) {
-        // A benchmark that Ctrl-C ended reports it, beside its finished rows.
+        // A benchmark that Ctrl-C ended reports the interrupt, and the rows that were finished.
         (Some(error), Ok(_)) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         (Some(error), Err(_)) => Err(error),
         (_, result) => {
@@ -303,7 +304,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     }
 }
 
-/// As [`measure`], for a benchmark without compiled programs and without a recording.
+/// As [`measure`], for a benchmark that needs no compiled programs and has no recording.
 pub fn report<R: Serialize + Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
@@ -313,8 +314,8 @@ pub fn report<R: Serialize + Send + 'static>(
     Ok(measure(py, BTreeMap::new(), progress, false, Box::new(run))?.0)
 }
 
-/// Runs a benchmark between hosts: JSON to JSON. Calls `progress(done, total)` meanwhile; Ctrl-C ends it. With `record` it also
-/// returns the recording of its first point.
+/// Runs a benchmark between hosts. Request and report are JSON. Calls `progress(done, total)` during the run. Ctrl-C ends the
+/// run. If `record`, also returns the recording of the first point.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false))]
 pub fn bench(
@@ -332,14 +333,14 @@ pub fn bench(
     measure(py, elfs, progress, record, Box::new(run))
 }
 
-/// Returns the programs to compile for a line-rate check; JSON to JSON.
+/// Returns the programs to compile for a line-rate check. Request and result are JSON.
 #[pyfunction]
 pub fn line_rate_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| line_rate::plan(&line_rate::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs a line-rate check, as `bench`; also calls `news(text)` with early results of a row.
+/// Runs a line-rate check, as `bench` does. Also calls `news(text)` with early results of a row.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false, news=None))]
 pub fn line_rate_run(

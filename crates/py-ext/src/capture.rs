@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 thread_local! {
-    /// The active captures. Runs write to the last one.
+    /// The active captures of this thread. Runs write to the last of them.
     static BEGUN: RefCell<Vec<nicety::Capture>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A file for the packets of links, in all runs of a thread between its begin and its end.
+/// A file for the packets of links. It gets the packets of all runs in this thread between `begin` and `end`.
 #[pyclass(frozen)]
 pub struct Capture(nicety::Capture);
 
@@ -25,28 +25,28 @@ impl Capture {
         })
     }
 
-    /// Starts to capture runs of this thread.
+    /// Starts to capture the runs of this thread.
     fn begin(&self) {
         BEGUN.with_borrow_mut(|begun| begun.push(self.0.clone()));
     }
 
-    /// Stops to capture. An earlier capture that is still active continues.
+    /// Stops this capture. An earlier capture that is still active continues.
     fn end(&self) {
         BEGUN.with_borrow_mut(Vec::pop);
     }
 
-    /// Packets that did not fit the memory.
+    /// The number of packets that did not fit the memory.
     fn left_out(&self) -> u64 {
         self.0.left_out()
     }
 
-    /// Packets in all.
+    /// The number of packets in all runs.
     fn packets(&self) -> u64 {
         self.0.packets()
     }
 }
 
-/// Returns the capture of runs of this thread, if any.
+/// Returns the active capture of this thread, if any.
 pub fn current() -> Option<nicety::Capture> {
     BEGUN.with_borrow(|begun| begun.last().cloned())
 }

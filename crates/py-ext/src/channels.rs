@@ -1,4 +1,4 @@
-//! The benchmarks of channels: JSON to JSON, as in `calls.rs`.
+//! The benchmarks of channels. Requests and reports are JSON, as in `calls.rs`.
 
 use crate::calls::{measure, text};
 use crate::errors::guarded;
@@ -8,15 +8,15 @@ use nicety_bench::channels;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// Returns the programs to compile for `channel_bench`; JSON to JSON.
+/// Returns the programs to compile for `channel_bench`. Request and result are JSON.
 #[pyfunction]
 pub fn channel_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| channels::plan(&channels::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs a benchmark of channels. Calls `progress(done, total)` meanwhile; Ctrl-C ends it. With `record` it also returns the
-/// recording of its first run.
+/// Runs a benchmark of channels. Calls `progress(done, total)` during the run. Ctrl-C ends the run. If `record`, also returns the
+/// recording of the first run.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false))]
 pub fn channel_bench(

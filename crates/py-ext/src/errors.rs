@@ -1,4 +1,4 @@
-//! Errors as Python exceptions.
+//! Converts errors to Python exceptions.
 
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -27,7 +27,7 @@ pub fn raised(error: &nicety::Error) -> PyErr {
     }
 }
 
-/// Returns the exception for a number of `errno.h`, of Python's class for it.
+/// Returns the exception for an error name of `errno.h`. Its class is the one that Python has for this error.
 fn of_system(name: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let number = py.import("errno").and_then(|errno| errno.getattr(name)?.extract::<i32>());
@@ -35,7 +35,7 @@ fn of_system(name: &str, text: String) -> PyErr {
     })
 }
 
-/// Runs code, and keeps its panics out of Python.
+/// Runs code. A panic becomes a Python exception.
 pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(result) => result.map_err(|error| raised(&error)),
@@ -43,7 +43,7 @@ pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R>
     }
 }
 
-/// Returns the exception for a panic, which is a bug of nicety.
+/// Returns the exception for a panic. A panic is a bug in nicety.
 pub fn broken(panic: &(dyn Any + Send)) -> PyErr {
     let what = panic
         .downcast_ref::<String>()

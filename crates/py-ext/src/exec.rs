@@ -1,4 +1,4 @@
-//! Real programs on simulated hosts: JSON to JSON, as in `calls.rs`.
+//! Real programs on simulated hosts. Requests and reports are JSON, as in `calls.rs`.
 
 use crate::calls::{measure, text};
 use crate::errors::guarded;
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
-/// Runs a program; Ctrl-C ends it and all of its processes. With `record` it also returns the run's recording. Calls `said` with
-/// the launcher's output about the end of processes, also after a failure.
+/// Runs a program. Ctrl-C ends the program and all its processes. If `record`, also returns the recording of the run. Calls
+/// `said` with the launcher's output about the end of processes, even after a failure.
 #[pyfunction]
 pub fn exec_run(
     py: Python<'_>,
@@ -22,7 +22,7 @@ pub fn exec_run(
     let request = guarded(|| Request::from_json(request))?;
     let (tell, told) = channel();
     let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
-        // After an interrupt there may be no receiver.
+        // After an interrupt there may be no receiver for the output.
         nicety_exec::run(&request, environment, recorded, &|words| drop(tell.send(words)))
     };
     let outcome = measure(py, BTreeMap::new(), None, record, Box::new(run));
@@ -32,26 +32,27 @@ pub fn exec_run(
     outcome
 }
 
-/// Checks that a program's file is of this machine and whole, and can load a library or is in Go.
+/// Checks the file of a program. The file must be complete and for this machine. It must be linked dynamically, or be a Go
+/// program.
 #[pyfunction]
 pub fn exec_check(path: PathBuf) -> PyResult<()> {
     guarded(|| nicety_exec::check_executable(&path))
 }
 
-/// Returns the handlers to compile for `exec_run`; JSON to JSON.
+/// Returns the handlers to compile for `exec_run`. Request and result are JSON.
 #[pyfunction]
 pub fn exec_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| nicety_exec::plan(&Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Returns the identity of this build's libraries.
+/// Returns the hash of the libraries that this build loads into processes.
 #[pyfunction]
 pub fn exec_build() -> String {
     nicety_exec::build()
 }
 
-/// Writes headers and library for programs with Portals to a folder: `include` and `lib`.
+/// Installs the headers (`include`) and the library (`lib`) for programs with Portals in a folder.
 #[pyfunction]
 pub fn exec_install(folder: std::path::PathBuf) -> PyResult<()> {
     guarded(|| nicety_exec::install_for_programs(&folder))

@@ -1,4 +1,4 @@
-//! Schedules: JSON to JSON, as in `calls.rs`.
+//! Commands on schedules. Requests and reports are JSON, as in `calls.rs`.
 
 use crate::calls::{measure, report, text};
 use crate::errors::guarded;
@@ -7,14 +7,14 @@ use nicety_goal::requests::{self, CompareRequest, GenerateRequest, RunRequest, T
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// Returns the programs to compile for `goal_run`; JSON to JSON.
+/// Returns the programs to compile for `goal_run`. Request and result are JSON.
 #[pyfunction]
 pub fn goal_run_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| requests::plan_run(&RunRequest::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs a schedule. Calls `progress(done, total)` with thousandths; Ctrl-C ends it.
+/// Runs a schedule. Calls `progress(done, total)` in thousandths. Ctrl-C ends the run.
 #[pyfunction]
 pub fn goal_run(
     py: Python<'_>,
@@ -28,14 +28,14 @@ pub fn goal_run(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// Returns the programs to compile for `goal_compare`; JSON to JSON.
+/// Returns the programs to compile for `goal_compare`. Request and result are JSON.
 #[pyfunction]
 pub fn goal_compare_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| requests::plan_compare(&CompareRequest::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs a schedule on several cards; otherwise as `goal_run`.
+/// Runs a schedule on several cards. Otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_compare(
     py: Python<'_>,
@@ -49,13 +49,13 @@ pub fn goal_compare(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// Returns the contents of a schedule as JSON; otherwise as `goal_run`.
+/// Returns statistics of a schedule as JSON. Otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_info(py: Python<'_>, file: String, progress: Option<Py<PyAny>>) -> PyResult<String> {
     report(py, progress, move |environment| requests::info(&file, environment))
 }
 
-/// Writes a schedule in another format; otherwise as `goal_run`.
+/// Writes a schedule in another format. Otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_convert(
     py: Python<'_>,
@@ -66,14 +66,14 @@ pub fn goal_convert(
     report(py, progress, move |environment| requests::convert(&source, &target, environment))
 }
 
-/// Writes the schedule of a pattern; otherwise as `goal_run`.
+/// Writes the schedule of a communication pattern. Otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_generate(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| GenerateRequest::from_json(request))?;
     report(py, progress, move |environment| requests::generate(&request, environment))
 }
 
-/// Writes a schedule from the traces of an MPI program; otherwise as `goal_run`.
+/// Writes a schedule that is made from the traces of an MPI program. Otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_trace(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| TraceRequest::from_json(request))?;

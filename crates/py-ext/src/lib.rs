@@ -1,7 +1,7 @@
-//! The Python extension module, without logic of its own. Requests and reports are JSON texts of the `nicety` crate. Host
-//! programs use the crate's commands, built in `program`.
+//! The Python extension module. It has no logic of its own. Requests and reports are JSON texts, as the crates of nicety define
+//! them. Programs of hosts use the commands of the crate `nicety`; the module `program` constructs these.
 //!
-//! A user's extension module with its own designs is built from this one: see [`stand_in`].
+//! A user can build an extension module with further card designs from this one; see [`stand_in`].
 
 mod calls;
 mod capture;
@@ -25,17 +25,18 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A loaded module has no static thread-local storage, hence `disable_initial_exec_tls`. Elsewhere the system's allocator serves.
+/// The allocator of the module. A loaded module has no static thread-local storage, so the feature `disable_initial_exec_tls` is
+/// needed. On other systems, the allocator of the system is used.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Replaces nicety's extension module by the calling one, so that `nicety` has the designs that it registered. Import it before
-/// `nicety`.
+/// Replaces nicety's extension module by the calling module, so that `nicety` knows the designs that the calling module has
+/// registered. Python must import the calling module before `nicety`.
 ///
 /// # Errors
 ///
-/// When `nicety` has loaded an extension module before.
+/// When `nicety` has already loaded an extension module.
 pub fn stand_in(py: Python<'_>) -> PyResult<()> {
     const NAME: &str = "nicety._native";
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;

@@ -1,4 +1,4 @@
-//! The processes of a command.
+//! The processes of one command.
 
 use nicety::{Error, Exchange};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -7,12 +7,12 @@ use pyo3::types::{PyBytes, PyList};
 use std::cell::RefCell;
 
 thread_local! {
-    /// The processes that share the runs of this thread.
+    /// The processes over which runs of this thread are divided.
     static BEGUN: RefCell<Option<nicety::Peers>> = const { RefCell::new(None) };
 }
 
-/// This process among those of a command. `exchange` takes a list of bytes, one for each process. It returns the list of bytes
-/// that each process has sent to this one.
+/// This process of a command, with its connection to the others. `exchange` is a Python function. It takes a list with bytes for
+/// each process, and returns a list with the bytes that each process has sent to this one.
 #[pyclass(frozen)]
 pub struct Peers(nicety::Peers);
 
@@ -43,19 +43,20 @@ impl Peers {
         Peers(nicety::Peers::new(number, count, Box::new(Called(exchange))))
     }
 
-    /// Starts to spread the runs of this thread over the processes.
+    /// Starts to divide the runs of this thread over the processes.
     fn begin(&self) {
         BEGUN.set(Some(self.0.clone()));
     }
 
-    /// Stops, with this status. Returns the statuses of the processes that left first, by process; None for those still at work.
+    /// Reports that this process leaves with this status. Returns the statuses of the round in which the first process left. They
+    /// are in the order of processes, and None for a process that has not left.
     fn leave(&self, status: u8) -> PyResult<nicety::Statuses> {
         BEGUN.set(None);
         crate::errors::guarded(|| self.0.leave(status))
     }
 }
 
-/// Returns the processes that share the runs of this thread, if any.
+/// Returns the processes over which runs of this thread are divided, if any.
 pub fn current() -> Option<nicety::Peers> {
     BEGUN.with_borrow(Clone::clone)
 }

@@ -1,4 +1,4 @@
-//! The applications of a network flow processor: JSON to JSON, as in `calls.rs`.
+//! Applications of a network flow processor. Requests and reports are JSON, as in `calls.rs`.
 
 use crate::calls::{measure, text};
 use crate::errors::guarded;
@@ -8,14 +8,14 @@ use nicety_bench::pcsa;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// Returns the programs to compile for `pcsa_bench`; JSON to JSON.
+/// Returns the programs to compile for `pcsa_bench`. Request and result are JSON.
 #[pyfunction]
 pub fn pcsa_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| pcsa::plan(&pcsa::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs the benchmark of the cardinality estimate. Calls `progress(done, total)` meanwhile; Ctrl-C ends it.
+/// Runs the benchmark of the cardinality estimate. Calls `progress(done, total)` during the run. Ctrl-C ends the run.
 #[pyfunction]
 pub fn pcsa_bench(
     py: Python<'_>,
@@ -28,14 +28,15 @@ pub fn pcsa_bench(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// Returns the programs to compile for `pcsa_count`; JSON to JSON.
+/// Returns the programs to compile for `pcsa_count`. Request and result are JSON.
 #[pyfunction]
 pub fn pcsa_count_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| cardinality::plan(&cardinality::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Counts the distinct source addresses of a capture. Calls `progress(done, total)` with kilobytes; Ctrl-C ends it.
+/// Counts the distinct source addresses of a capture. Calls `progress(done, total)` in kilobytes of the file. Ctrl-C ends the
+/// run.
 #[pyfunction]
 pub fn pcsa_count(
     py: Python<'_>,
@@ -49,14 +50,15 @@ pub fn pcsa_count(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// Returns the programs to compile for `tsp_run`, and the cities; JSON to JSON.
+/// Returns the programs to compile for `tsp_run`, and the cities. Request and result are JSON.
 #[pyfunction]
 pub fn tsp_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| tsp::plan(&tsp::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Returns the climbs' tour lengths, computed on this machine's CPUs; JSON to JSON. Ctrl-C ends it.
+/// Returns the tour lengths of all climbs, computed on the CPUs of this machine. Request and result are JSON. Ctrl-C ends the
+/// run.
 #[pyfunction]
 pub fn tsp_lengths(py: Python<'_>, request: &str) -> PyResult<String> {
     let request = guarded(|| tsp::Request::from_json(request))?;
@@ -64,7 +66,7 @@ pub fn tsp_lengths(py: Python<'_>, request: &str) -> PyResult<String> {
     Ok(measure(py, BTreeMap::new(), None, false, Box::new(run))?.0)
 }
 
-/// Climbs. Calls `progress(done, total)` with climbs; Ctrl-C ends it.
+/// Runs the climbs of a request for a short tour. Calls `progress(done, total)` in climbs. Ctrl-C ends the run.
 #[pyfunction]
 pub fn tsp_run(
     py: Python<'_>,

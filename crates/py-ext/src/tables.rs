@@ -1,5 +1,5 @@
-//! Tables for Python: Arrow columns, passed to pyarrow, polars and others without a copy, through the capsules of the
-//! Arrow C data interface.
+//! Tables of Arrow columns for Python. pyarrow, polars and others get them without a copy, through the capsules of the Arrow C
+//! data interface.
 
 use crate::errors::InputError;
 use nicety::record::tables::arrow_array::cast::AsArray;
@@ -17,11 +17,12 @@ use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Columns with names and units. pyarrow, polars, DuckDB and others read it directly, for example `pyarrow.table(t)`.
+/// A table of named columns, with units in the names. pyarrow, polars, DuckDB and others read it directly, for example by
+/// `pyarrow.table(t)`.
 #[pyclass(frozen)]
 pub struct Table(RecordBatch);
 
-/// A column from Python; None is a null.
+/// The values of a column from Python. None becomes a null.
 #[derive(FromPyObject)]
 pub enum Column {
     Truth(Vec<Option<bool>>),
@@ -43,7 +44,8 @@ impl Column {
 
 #[pymethods]
 impl Table {
-    /// Makes a table of columns of the same length: booleans, whole numbers, numbers or texts.
+    /// Returns a table of columns that have the same length. A column has booleans, whole numbers, floating-point numbers or
+    /// texts.
     #[new]
     fn new(columns: Vec<(String, Column)>) -> PyResult<Table> {
         let arrays = columns.into_iter().map(|(name, column)| (name, column.into_array(), true));
@@ -65,7 +67,7 @@ impl Table {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Returns a column as a list; None is a null.
+    /// Returns a column as a list. A null becomes None.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let array = self.0.column_by_name(name).ok_or_else(|| {
             PyKeyError::new_err(format!("no column '{name}'; there are {}", self.columns().join(", ")))
@@ -91,14 +93,14 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// Returns the rows as the capsule of the Arrow C stream interface. Ignores a requested schema.
+    /// Returns the rows as the capsule of the Arrow C stream interface. A requested schema is ignored.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer ignore it; consumers cast.
+        // The interface allows a producer to ignore the request, and consumers convert the columns.
         drop(requested_schema);
         let rows = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
         let stream = FFI_ArrowArrayStream::new(Box::new(rows));
@@ -118,39 +120,39 @@ impl Recording {
         self.0.level.name()
     }
 
-    /// A row for each message.
+    /// Returns a table with a row for each message.
     fn messages(&self, py: Python<'_>) -> Table {
         Table(py.detach(|| self.0.messages_table()))
     }
 
-    /// A row for each packet.
+    /// Returns a table with a row for each packet.
     fn packets(&self, py: Python<'_>) -> Table {
         Table(py.detach(|| self.0.packets_table()))
     }
 
-    /// A row for each handler run.
+    /// Returns a table with a row for each run of a handler.
     fn handler_runs(&self, py: Python<'_>) -> Table {
         Table(py.detach(|| self.0.handler_runs_table()))
     }
 
-    /// A row for each use of a resource.
+    /// Returns a table with a row for each use of a resource.
     fn resources(&self, py: Python<'_>) -> Table {
         Table(py.detach(|| self.0.resources_table()))
     }
 
-    /// The rows that each table left out because it was full.
+    /// For each table, the number of rows that were left out because the table was full.
     fn left_out(&self) -> BTreeMap<&'static str, u64> {
         self.0.left_out_by_table().into_iter().collect()
     }
 
-    /// Returns the number of messages with a breakdown. For each stage it also returns the name, the number of messages in it,
-    /// and the sum of their times in picoseconds.
+    /// Returns the number of messages that have stages. For each stage, also returns its name, the number of messages in it, and
+    /// the sum of their times in picoseconds.
     fn breakdown(&self) -> (u64, Vec<(&'static str, u64, u64)>) {
         let (messages, stages) = self.0.breakdown();
         (messages, stages.iter().map(|s| (s.stage.name(), s.messages, s.total.ps())).collect())
     }
 
-    /// Returns the timeline as the bytes of a Perfetto trace; the scale is ns or ps.
+    /// Returns the timeline as the bytes of a Perfetto trace. `scale` is the unit of its clock: ns or ps.
     fn timeline<'py>(&self, py: Python<'py>, scale: &str) -> PyResult<Bound<'py, PyBytes>> {
         let scale: Scale = scale.parse().map_err(InputError::new_err::<String>)?;
         let bytes = py.detach(|| self.0.timeline(scale));

@@ -1,11 +1,11 @@
-//! Quantities of Python's texts, read by the parser of specs.
+//! Quantities in texts from Python. The parser of card specifications reads them.
 
 use nicety_spec::units;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Returns a quantity in whole base units: a `size` with its unit, or `bytes`, a size that may lack it; a `count`; a
-/// `time` in picoseconds.
+/// Returns a quantity in whole base units. `quantity` is the kind: `size` (in bytes, with a unit), `bytes` (a size that may have
+/// no unit), `count`, or `time` (in picoseconds).
 #[pyfunction]
 pub fn parse_quantity(quantity: &str, text: &str) -> PyResult<u64> {
     match quantity {
@@ -18,7 +18,7 @@ pub fn parse_quantity(quantity: &str, text: &str) -> PyResult<u64> {
     .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Returns a text in its base unit if it is a quantity.
+/// Converts a text to its base unit, if it is a quantity. Any other text stays unchanged.
 #[pyfunction]
 pub fn in_base_unit(text: &str) -> String {
     units::in_base_unit(text)

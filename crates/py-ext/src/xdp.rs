@@ -1,4 +1,4 @@
-//! XDP programs: objects as bytes, requests and reports as JSON.
+//! XDP programs. Object files are bytes, and requests and reports are JSON.
 
 use crate::calls::text;
 use crate::errors::{InputError, guarded};
@@ -6,20 +6,21 @@ use nicety_ebpf::report::{RunRequest, Timed, run, show};
 use nicety_traffic::capture::{Capture, link_name};
 use pyo3::prelude::*;
 
-/// The link type of Ethernet.
+/// The link type of Ethernet in a capture.
 const ETHERNET: u32 = 1;
 
 fn invalid(error: impl ToString) -> PyErr {
     InputError::new_err(error.to_string())
 }
 
-/// Returns the programs and maps of an object, as JSON.
+/// Returns the programs and maps of an object file, as JSON.
 #[pyfunction]
 pub fn xdp_show(file: &[u8]) -> PyResult<String> {
     Ok(text(&show(file).map_err(invalid)?))
 }
 
-/// Runs a program of an object on packets; JSON to JSON. `packets` is one packet, or a capture of Ethernet.
+/// Runs a program of an object file on packets. Request and report are JSON. `packets` has the bytes of one packet, or a capture
+/// from an Ethernet link.
 #[pyfunction]
 pub fn xdp_run(py: Python<'_>, file: &[u8], request: &str, packets: &[u8]) -> PyResult<String> {
     let request: RunRequest = guarded(|| nicety::from_json(request, "request"))?;
@@ -28,7 +29,7 @@ pub fn xdp_run(py: Python<'_>, file: &[u8], request: &str, packets: &[u8]) -> Py
     Ok(text(&report))
 }
 
-/// The packets of a capture with their times from the first on, or one packet.
+/// Returns the packets of a capture, with their times since the first packet; or the single packet.
 fn frames(bytes: &[u8]) -> PyResult<Vec<Timed>> {
     let Ok(mut capture) = Capture::new(bytes) else { return Ok(vec![(bytes.to_vec(), None)]) };
     let (mut frames, mut first) = (Vec::new(), None);

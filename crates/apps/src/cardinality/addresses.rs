@@ -1,4 +1,4 @@
-//! Addresses or packets of a capture, read in blocks by a thread of their own.
+//! Addresses or packets of a capture. A separate thread reads them in blocks.
 
 use super::distinct::Distinct;
 use nicety_traffic::capture::{Capture, Damage, Skipped, Source, source_of};
@@ -8,38 +8,38 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Maximum blocks that have been read and not yet counted.
+/// Maximum number of blocks that have been read and not yet counted.
 const AHEAD: usize = 4;
 
 /// The contents of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Contents {
-    /// `pcap` or `pcapng`.
+    /// The file format: `pcap` or `pcapng`.
     pub format: &'static str,
-    /// Bytes read, decompressed where the file is compressed.
+    /// Number of bytes read. If the file is compressed, this is the number of decompressed bytes.
     pub bytes: u64,
-    /// Packets read.
+    /// Number of packets read.
     pub packets: u64,
-    /// Packets of IP version 4.
+    /// Number of packets of IP version 4.
     pub ipv4_packets: u64,
-    /// Packets of IP version 6.
+    /// Number of packets of IP version 6.
     pub ipv6_packets: u64,
-    /// Packets that are not IP.
+    /// Number of packets that are not IP.
     pub other_packets: u64,
-    /// Packets too short in the capture for a source address.
+    /// Number of packets that the capture truncated before the end of their source address.
     pub truncated_packets: u64,
-    /// Packets of unsupported link types.
+    /// Number of packets of unsupported link types.
     pub unknown_link_packets: u64,
-    /// Packets that were damaged on their link by their flags. They are not replayed.
+    /// Number of packets that were damaged on their link, according to their flags. They are not replayed.
     pub damaged_packets: u64,
-    /// Packets longer than the frames of the card's port, which were truncated.
+    /// Number of packets that were longer than the maximum frame of the card's port. They were truncated.
     pub oversized_packets: u64,
-    /// Distinct source addresses, counted exactly.
+    /// The exact number of distinct source addresses.
     pub distinct: u64,
 }
 
 impl Contents {
-    /// Packets with a source address.
+    /// Returns the number of packets with a source address.
     pub fn counted(&self) -> u64 {
         self.ipv4_packets + self.ipv6_packets
     }
@@ -48,14 +48,14 @@ impl Contents {
 /// The bytes of a capture.
 pub(super) type File = Box<dyn io::Read + Send>;
 
-/// A capture that is being read, and the items from its packets.
+/// A capture that is being read. Blocks of items, which are made from its packets, arrive from the reader.
 pub(super) struct Addresses<T> {
     blocks: Receiver<Vec<T>>,
-    /// Returns empty blocks to the reader.
+    /// Gives empty blocks back to the reader.
     empty: Sender<Vec<T>>,
 }
 
-/// A captured packet, and its source address or why it has none.
+/// A captured packet, and its source address or the reason why it has none.
 pub(super) struct CapturedPacket<'p> {
     pub(super) link: u32,
     pub(super) bytes: &'p [u8],
@@ -68,8 +68,8 @@ pub(super) struct Read {
     pub(super) damage: Option<Damage>,
 }
 
-/// Returns the address as a word for the card, with its bytes in wire order for the card's CRC. MurmurHash3 folds an IPv6
-/// address. Another CRC would not do: it keeps the distances between neighbours.
+/// Returns an address as a word for the card. An IPv4 address has its bytes in wire order, for the card's CRC. An IPv6 address is
+/// hashed by MurmurHash3. A CRC would not do for this, because it keeps the distances between neighbouring addresses.
 pub(super) fn folded(source: Source) -> u32 {
     match source {
         Source::V4(address) => u32::from_le_bytes(address),
@@ -77,7 +77,7 @@ pub(super) fn folded(source: Source) -> u32 {
     }
 }
 
-/// Returns the 32-bit MurmurHash3 for a small machine, with seed 0.
+/// Returns the 32-bit MurmurHash3 (x86 variant) with seed 0.
 fn murmur3(bytes: &[u8; 16]) -> u32 {
     let mix = |hash: u32, word: &[u8]| {
         let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
@@ -91,7 +91,8 @@ fn murmur3(bytes: &[u8; 16]) -> u32 {
 }
 
 impl<T: Send + 'static> Addresses<T> {
-    /// Starts to read, in blocks of `block` items. `take` makes an item of a packet or none, and may count it.
+    /// Starts to read, in blocks of `block` items. `take` makes an item from a packet or returns none, and it may update the
+    /// counts.
     pub(super) fn read(
         mut capture: Capture<File>,
         block: usize,
@@ -111,16 +112,16 @@ impl<T: Send + 'static> Addresses<T> {
         (Addresses { blocks, empty }, reader)
     }
 
-    /// Swaps `block` for the next one. An empty block means the end.
+    /// Replaces `block` by the next block. An empty block means the end of the capture.
     pub(super) fn next(&self, block: &mut Vec<T>) {
         let full = self.blocks.recv().unwrap_or_default();
         let used = std::mem::replace(block, full);
-        // The reader is gone at the end.
+        // At the end, the reader no longer exists.
         let _ = self.empty.send(used);
     }
 }
 
-/// Reads to the end, to the first damage, or until the blocks have no receiver.
+/// Reads until the end, until the first damage, or until nobody receives the blocks.
 fn sort<T>(
     capture: &mut Capture<File>,
     size: usize,

@@ -1,13 +1,13 @@
-//! The exact number of distinct addresses.
+//! Counts distinct addresses exactly.
 
 use nicety_traffic::capture::Source;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The number of IPv4 addresses from which on a bitmap of all addresses (512 MiB) takes less memory than a set.
+/// The number of IPv4 addresses above which a bitmap of all addresses (512 MiB) needs less memory than a set.
 const MANY: usize = 1 << 26;
 
-/// The addresses so far. Its memory grows with them, up to 512 MiB for IPv4.
+/// The distinct addresses so far. The memory grows with their number, for IPv4 up to 512 MiB.
 #[derive(Default)]
 pub(super) struct Distinct {
     four: DistinctV4,
@@ -63,13 +63,13 @@ impl DistinctV4 {
     }
 }
 
-/// A fast hash. It looks up millions of addresses per second, and collisions need no defence here.
+/// A fast hash for millions of lookups per second. It has no defence against deliberate collisions, which is not needed here.
 #[derive(Default)]
 struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
-        // The upper bits are mixed best. The table uses the upper and the lower ones.
+        // The upper bits are the best mixed. The table uses the upper and the lower bits.
         self.0 ^ (self.0 >> 32)
     }
 

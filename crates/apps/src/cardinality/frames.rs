@@ -1,14 +1,14 @@
-//! Packets of a capture as frames for the card's port.
+//! Makes frames for the card's port from packets of a capture.
 
 use super::addresses::{CapturedPacket, Contents};
 use crate::pcsa::{END_OF_REPLAY, Frame};
 use nicety_traffic::capture::{Skipped, Source, ip_of};
 
-/// Returns the frame that replays a packet, with at most `largest` bytes of payload. An Ethernet packet stays as captured;
-/// another one becomes a frame with an IP packet.
+/// Returns the frame that replays a packet, with at most `largest` bytes of payload. An Ethernet packet stays as captured. Of a
+/// packet from another link, the frame has the IP packet.
 ///
-/// None for packets that cannot be replayed: too short captures, non-IP packets of other links than Ethernet, and the EtherType
-/// that ends a replay.
+/// Returns `None` for a packet that cannot be replayed. Its capture is too short, or it is not IP and not from an Ethernet link,
+/// or it has the EtherType that ends a replay.
 pub(super) fn frame_of(seen: &CapturedPacket<'_>, largest: usize, contents: &mut Contents) -> Option<Frame> {
     let CapturedPacket { link, bytes, source } = seen;
     let (station, kind, payload) = match (source, *bytes) {
@@ -56,7 +56,7 @@ mod tests {
         for (link, bytes) in [(101, ip.clone()), (113, cooked), (0, [&[2, 0, 0, 0][..], &ip].concat())] {
             assert_eq!(frame(link, &bytes), (Some(bare.clone()), 0), "{link}");
         }
-        // ARP stays as it is. Truncated packets, packets of another link, and the end of a replay give no frame.
+        // ARP stays as captured. Truncated packets, packets of other links, and the end of a replay give no frame.
         let arp = [&[1; 6][..], &[2; 6], &[8, 6], &[0; 28]].concat();
         assert_eq!(frame(1, &arp).0.map(|frame| frame.kind), Some(0x0806));
         let end = [&[1; 12][..], &END_OF_REPLAY.to_be_bytes(), &[0; 46]].concat();

@@ -1,10 +1,10 @@
-//! The number of distinct source addresses in a capture. `nfp/pcsa.c` estimates it on a network flow processor, and the host
+//! Counts the distinct source addresses in a capture. `nfp/pcsa.c` estimates the number on a network flow processor, and the host
 //! counts exactly.
 //!
-//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated beside it. Both take
-//! memory for a few blocks of addresses or packets, and the exact count for the distinct addresses. Packets are replayed into the
-//! card's port (`frames.rs`), where its processes find the addresses. Or the host sends the addresses to the card through
-//! channels.
+//! One thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`). Another thread simulates the card at the same
+//! time. They keep only a few blocks of addresses or packets in memory, and the set of distinct addresses. Packets are replayed
+//! into the card's port (`frames.rs`), and the card's processes find the addresses. Alternatively, the host finds the addresses
+//! and sends them to the card through channels.
 
 mod addresses;
 mod distinct;
@@ -37,60 +37,60 @@ const fn usual_sketches() -> u32 {
 
 /// Estimate the distinct source addresses of a capture on a card, and count them exactly on the host.
 ///
-/// A damaged capture is counted up to the damage. The counts so far are printed, and the exit status is 2.
+/// If the capture is damaged, the packets before the damage are counted. The counts are printed, and the exit status is 2.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CountOptions")]
 pub struct Request {
-    /// The capture.
+    /// The file of the capture.
     #[schemars(extend("format" = "derived"))]
     pub file: String,
-    /// The card: the name of a spec, or a file's path.
+    /// The card: a name, or the path of a specification file.
     #[serde(default = "usual_card")]
     #[schemars(extend("metavar" = "NAME", "format" = "path"))]
     pub nic: String,
     /// Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Sketches of the estimate: a power of two from 16 to what the card's CLS holds.
+    /// The number of sketches of the estimate: a power of two from 16 to the number that the card's CLS can hold.
     #[serde(default = "usual_sketches")]
     #[schemars(range(min = 1))]
     pub sketches: u32,
-    /// `port`: packets through the port; `channels`: addresses through channels from the host.
+    /// `port`: packets go through the port; `channels`: the host sends the addresses through channels.
     #[serde(default)]
     #[schemars(extend("metavar" = "port|channels"))]
     pub through: Through,
 }
 
-/// The way of addresses to the card.
+/// The way by which addresses reach the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Through {
-    /// In packets, replayed into its port as fast as the port takes them. Its processes find the addresses.
+    /// Packets are replayed into the card's port, as fast as the port takes them. The card's processes find the addresses.
     #[default]
     Port,
-    /// From the host, which finds the addresses and sends them in bulk messages.
+    /// The host finds the addresses and sends them in bulk messages.
     Channels,
 }
 
-/// The preparation that a request needs.
+/// The program to compile before a request can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The instruction set to compile `nfp/pcsa.c` for.
+    /// The instruction set for which `nfp/pcsa.c` is compiled.
     pub isa: String,
-    /// The macro of the compilation: the bits of a hash that choose a sketch.
+    /// A macro definition for the compiler. It gives the number of hash bits that select a sketch.
     pub define: String,
 }
 
-/// The damage of a capture.
+/// The first damage in a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Damage")]
 pub struct DamageRow {
-    /// The packet, counted from 1.
+    /// The number of the damaged packet, counted from 1.
     pub packet: u64,
-    /// The byte of the file.
+    /// The offset of the damage in the file, in bytes.
     pub byte: u64,
-    /// The damage.
+    /// A description of the damage.
     pub text: String,
 }
 
@@ -103,47 +103,47 @@ pub enum Application {
     Pcsa,
 }
 
-/// The result of counting.
+/// The result of counting the addresses of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// The application.
     pub application: Application,
     /// The version of nicety.
     pub version: &'static str,
-    /// The inputs of the run.
+    /// The inputs that reproduce the run.
     pub manifest: Manifest,
-    /// The file, as it was named.
+    /// The file of the capture, as given.
     pub capture: String,
     /// The contents of the capture.
     #[serde(flatten)]
     pub contents: Contents,
     /// The card.
     pub nic: String,
-    /// The number of sketches.
+    /// Number of sketches.
     pub sketches: u32,
     /// The card's estimate of distinct source addresses.
     pub estimate: f64,
-    /// The error of the estimate, relative to `distinct`.
+    /// The error of the estimate, as a fraction of `distinct`.
     pub relative_error: f64,
-    /// The standard error of this number of sketches.
+    /// The standard error of an estimate with this number of sketches, as a fraction.
     pub expected_error: f64,
-    /// The trailing ones of all sketches, from the card.
+    /// The number of trailing ones, summed over all sketches, as the card returned it.
     pub trailing_ones: u32,
-    /// The way of addresses to the card.
+    /// The way by which addresses reached the card.
     pub through: Through,
-    /// Blocks of addresses to the card, with addresses from the host.
+    /// Number of blocks of addresses that the host sent to the card, with channels.
     pub blocks: Option<u64>,
-    /// The time at which the last packet had entered the port, for packets through the port.
+    /// The virtual time at which the last packet had entered the port, if packets were replayed.
     pub sent_ns: Option<f64>,
-    /// Busy time of the wire, for packets through the port. It is less than `sent_ns` where the card stalled the wire.
+    /// Busy time of the wire, if packets were replayed. It is less than `sent_ns` if the card stalled the wire.
     pub wire_busy_ns: Option<f64>,
-    /// Packets dropped by the port: their length field (IEEE 802.3) is 0, or more than was captured.
+    /// Packets that the port dropped, because their length field (IEEE 802.3) is 0, or is above the captured length.
     pub dropped_packets: Option<u64>,
-    /// The time from the first packet, or the host's first message, to the host's receipt of the sum.
+    /// Virtual time from the first packet, or the host's first message, until the host has received the sum.
     pub card_time_ns: f64,
-    /// Packets per second of card time.
+    /// Number of packets divided by the card time, per second.
     pub card_packets_per_s: f64,
-    /// The damage of the capture, if any. The packets before it are counted.
+    /// The first damage in the capture, if any. The packets before it are counted.
     pub damage: Option<DamageRow>,
 }
 
@@ -194,13 +194,13 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, define: format!("INDEX_BITS={}", request.sketches.ilog2()) })
 }
 
-/// The interval of progress reports.
+/// Real time between reports of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Counts. `pcsa` is the key of the compiled program. Progress is in kilobytes of the file.
+/// Counts the addresses of a capture. The compiled program has the key `pcsa`. Progress is in kilobytes of the file.
 ///
 /// # Errors
-/// Invalid input: a file that is not a capture, or a capture without source addresses. Then any error of the run.
+/// When the input is invalid: the file is not a capture, or the capture has no source addresses. Also any error of the run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let Resolved { file, size, card, nic, spec } = request.resolve()?;
     let elf = environment
@@ -212,7 +212,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let bytes = reading(file, at.clone())
         .map_err(|error| wrong(format!("cannot read it ({})", crate::tsp::plain(&error))))?;
     let capture = Capture::new(bytes).map_err(|damage| wrong(damage.what))?;
-    // The caller sets it, or this function after a failure.
+    // The caller sets this interrupt, or this function does after a failure.
     let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
     let sketches = request.sketches;
     let kilobytes = |bytes: u64| (bytes / 1000) as usize;
@@ -256,7 +256,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     Ok(report(request, (nic, manifest), &outcome, read))
 }
 
-/// Returns the report of a card's result for a capture.
+/// Returns the report of a capture from the card's result.
 fn report(request: &Request, (nic, manifest): (String, Manifest), outcome: &Outcome, read: Read) -> Report {
     let Read { contents, damage } = read;
     let estimate = pcsa::estimate(outcome.sum, request.sketches);
@@ -288,7 +288,7 @@ fn report(request: &Request, (nic, manifest): (String, Manifest), outcome: &Outc
     }
 }
 
-/// Packets of a block.
+/// Number of packets in a block.
 const FRAMES: usize = 2048;
 
 /// The card's result for a capture.
@@ -299,11 +299,11 @@ struct Outcome {
     port: Option<OfPort>,
 }
 
-/// The results of packets through the port.
+/// The results that exist if packets were replayed into the port.
 struct OfPort {
-    /// The time at which the last packet had been sent.
+    /// The virtual time at which the last packet had been sent, in nanoseconds.
     sent_ns: f64,
-    /// Busy time of the wire.
+    /// Busy time of the wire, in nanoseconds.
     wire_busy_ns: f64,
     counted: Counted,
     dropped: u64,
@@ -330,7 +330,7 @@ fn nanoseconds(time: nicety_types::Duration) -> f64 {
 }
 
 impl Outcome {
-    /// Checks that the card has found the addresses of the capture.
+    /// Checks that the card has found the addresses of all IP packets in the capture.
     fn check(&self, contents: &Contents) -> Result<(), Error> {
         let Some(OfPort { counted, .. }) = self.port else { return Ok(()) };
         let found = (u64::from(counted.ipv4), u64::from(counted.ipv6));
@@ -364,7 +364,7 @@ fn beside<T: Send>(tell_progress: impl Fn(), work: impl FnOnce() -> T + Send) ->
     })
 }
 
-/// Refuses a capture without a source address.
+/// Returns an error if a capture has no source address.
 fn check(request: &Request, contents: &Contents, damage: Option<&Damage>) -> Result<(), Error> {
     if contents.counted() > 0 {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Cardinality by probabilistic counting with stochastic averaging: `handlers/nfp/pcsa.c` on microengines.
+//! Cardinality by probabilistic counting with stochastic averaging (PCSA). `handlers/nfp/pcsa.c` does this on microengines.
 //!
-//! - [`share`]: a few addresses, shared by the contexts of a microengine, and the use of their cycles.
-//! - [`run`]: addresses in a memory, in parts for any number of contexts.
+//! - [`share`]: the contexts of one microengine share a few addresses, and the use of their cycles is measured.
+//! - [`run`]: addresses in a memory of the card are divided among any number of contexts.
 //! - [`rates`]: updates per second of the whole card (`rates.rs`).
-//! - [`stream`]: addresses from the host (`stream.rs`).
-//! - [`replay`]: packets through the port; the card finds their sources (`replay.rs`).
+//! - [`stream`]: the host sends addresses to the card (`stream.rs`).
+//! - [`replay`]: packets are replayed into the port, and the card finds their source addresses (`replay.rs`).
 
 mod rates;
 mod replay;
@@ -22,25 +22,25 @@ use std::sync::atomic::AtomicBool;
 
 /// Default number of sketches of the card's program.
 pub const SKETCHES: u32 = 2048;
-/// Minimum number of sketches: those that one memory reference moves.
+/// Minimum number of sketches. This is the number that one memory reference transfers.
 pub const FEWEST_SKETCHES: u32 = 16;
 
-/// Maximum addresses of [`share`]: those that fit the local memory of `pcsa.c`.
+/// Maximum number of addresses for [`share`]. As many fit the local memory of `pcsa.c`.
 pub const SHARED: usize = 256;
 
-/// Flajolet and Martin's correction: an address in this part of 2^R sets the bits below R.
+/// Flajolet and Martin's correction factor: `n` addresses in one sketch give R trailing ones, with 2^R = 0.77351 `n` on average.
 const PHI: f64 = 0.77351;
 
 /// The result of counting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PcsaRun {
-    /// Cycles from the start of the processes to the end of the last.
+    /// Cycles from the start of the processes to the end of the last process.
     pub cycles: u64,
-    /// The use of the cycles of all counting contexts.
+    /// The use of cycles, summed over all counting contexts.
     pub contexts: ContextCounters,
-    /// The use of the first microengine's cycles.
+    /// The use of cycles on the first microengine.
     pub core: CoreCounters,
-    /// The trailing ones of all sketches.
+    /// The number of trailing ones, summed over all sketches.
     pub sum: u32,
 }
 
@@ -51,22 +51,22 @@ impl PcsaRun {
     }
 }
 
-/// Estimates the number of distinct addresses from the sum of the trailing ones of `sketches` sketches.
+/// Estimates the number of distinct addresses. `sum` is the number of trailing ones, summed over `sketches` sketches.
 pub fn estimate(sum: u32, sketches: u32) -> f64 {
     let m = f64::from(sketches);
     m / PHI * (f64::from(sum) / m).exp2()
 }
 
-/// Returns Flajolet and Martin's standard error of `sketches` sketches, relative to the number counted.
+/// Returns Flajolet and Martin's standard error with this number of sketches, as a fraction of the counted number.
 pub fn standard_error(sketches: u32) -> f64 {
     0.78 / f64::from(sketches).sqrt()
 }
 
-/// Counts `addresses` on the first `cores` microengines, `contexts` processes each, and adds up the sketches of their islands.
-/// `elf` is `pcsa.c`, compiled for the spec's isa; setting `interrupt` from outside ends the run.
+/// Counts `addresses` on the first `cores` microengines, with `contexts` processes on each. Then merges the sketches of the
+/// islands. `elf` is `pcsa.c`, compiled for the instruction set of the card. If another thread sets `interrupt`, the run ends.
 ///
-/// The addresses lie in CTM where they fit, in EMEM otherwise, in equal parts for all processes. A process without addresses is
-/// not started.
+/// The addresses are in CTM if they fit, and in EMEM otherwise. They are divided equally among the processes. A process without
+/// addresses is not started.
 ///
 /// # Errors
 /// When the cores or contexts do not exist, the program does not fit, or a process stops.
@@ -93,8 +93,9 @@ pub fn run(
     })
 }
 
-/// Counts addresses in local memory on the first microengine. One context starts up for all, and `contexts` contexts share the
-/// updates. The cycles begin when the others wait for the start, and end with the last context.
+/// Counts addresses in local memory on the first microengine. Context 0 prepares the count for all contexts, and then `contexts`
+/// contexts share the updates. The measured cycles begin while the other contexts wait for context 0. They end with the last
+/// context.
 ///
 /// # Errors
 /// As [`run`], and for more than [`SHARED`] addresses.
@@ -119,7 +120,8 @@ pub fn share(
             ["pcsa_given", "pcsa_share", "pcsa_sharer"].map(|name| image.require(name));
         let (given, starter, sharer) = (given?, starter?, sharer?);
         (1..contexts).for_each(|context| nfp.start(0, context, sharer, &[]));
-        // Until they wait: a whole number of cycles at any clock with a period in whole picoseconds.
+        // Waits until the other contexts wait. The time is a whole number of cycles for every clock with a period in whole
+        // picoseconds.
         nfp.sim().until(nfp.time(BEFORE)).await;
         let words: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         nfp.write_local(Place { core: 0, context: 0 }, given, &words)
@@ -141,7 +143,7 @@ pub fn share(
     })
 }
 
-/// The cycle in which [`share`] begins.
+/// The number of the cycle in which the measurement of [`share`] begins.
 const BEFORE: u64 = 3000;
 
 fn check_cores(spec: &NfpSpec, cores: usize) -> Result<(), ExperimentError> {
@@ -152,7 +154,7 @@ fn check_cores(spec: &NfpSpec, cores: usize) -> Result<(), ExperimentError> {
     Err(ExperimentError::Input(format!("{cores} microengines, and the card has {most}; write 1 to {most}")))
 }
 
-/// Microengines with the program.
+/// Microengines that are loaded with the program.
 struct Counter {
     nfp: Rc<Nfp>,
     program: Rc<Program>,
@@ -178,13 +180,13 @@ impl Counter {
         self.cores.div_ceil(self.nfp.spec().island)
     }
 
-    /// Starts processes for shares of the addresses, and returns their places: microengine and context.
+    /// Starts processes, each with a share of the addresses. Returns their places: microengine and context.
     fn start(&self, addresses: &[u32]) -> Result<Vec<(usize, usize)>, ExperimentError> {
         let base = self.place(addresses)?;
         let mut started = Vec::new();
         for (process, (first, share)) in shares(addresses.len(), self.cores * self.contexts).enumerate() {
             if share > 0 {
-                // Neighbouring parts go to different microengines, so that few processes spread out.
+                // Consecutive shares go to different microengines, so that a few processes are on different microengines.
                 let (core, context) = (process % self.cores, process / self.cores);
                 self.nfp.start(core, context, self.entry, &[base + 4 * first as u32, share as u32]);
                 started.push((core, context));
@@ -193,7 +195,7 @@ impl Counter {
         Ok(started)
     }
 
-    /// Starts all processes with `each` addresses. All islands get the same addresses.
+    /// Starts all processes, each with `each` addresses. All islands get the same addresses.
     fn start_islands(&self, addresses: &[u32], each: usize) -> Result<Vec<(usize, usize)>, ExperimentError> {
         let base = self.place(addresses)?;
         let all = (0..self.cores).flat_map(|core| (0..self.contexts).map(move |context| (core, context)));
@@ -205,7 +207,7 @@ impl Counter {
         Ok(all)
     }
 
-    /// Copies addresses into every island's CTM where they fit, into EMEM otherwise, and returns their address.
+    /// Copies the addresses into the CTM of every island if they fit, and into EMEM otherwise. Returns the address of the copy.
     fn place(&self, addresses: &[u32]) -> Result<u32, ExperimentError> {
         let words: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         let kind = match words.len() as u64 <= self.nfp.memory(MemoryKind::Ctm, 0).size() {
@@ -217,7 +219,7 @@ impl Counter {
         Ok(kind.base())
     }
 
-    /// Waits for processes to end.
+    /// Waits until processes have ended.
     async fn finish(&self, started: &[(usize, usize)]) -> Result<(), ExperimentError> {
         for &(core, context) in started {
             self.nfp.finished(core, context).await?;
@@ -225,7 +227,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Adds up the sketches of the islands, and returns the sum of their trailing ones.
+    /// Merges the sketches of the islands. Returns the number of trailing ones, summed over all sketches.
     async fn sum(&self) -> Result<u32, ExperimentError> {
         let Counter { nfp, program, .. } = self;
         let sum = program.image().require("pcsa_sum")?;

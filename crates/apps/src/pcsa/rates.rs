@@ -1,4 +1,4 @@
-//! Updates per second of the whole card in steady state.
+//! Updates per second of the whole card, in steady state.
 
 use super::{Counter, SKETCHES};
 use crate::experiment::{self, ExperimentError};
@@ -9,20 +9,20 @@ use std::sync::atomic::AtomicBool;
 /// Updates per second of the whole card, with all microengines busy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Where every update sets a new bit: two references.
+    /// If every update sets a new bit, which takes two memory references.
     pub fresh: f64,
-    /// Where the bits are already set, as nearly all are after a while: one reference.
+    /// If all bits are already set, which takes one memory reference. After a while nearly all bits are set.
     pub settled: f64,
 }
 
-/// Bits of a sketch that [`fresh`] finds addresses for within milliseconds.
+/// Number of bits in a sketch for which [`fresh`] finds addresses within milliseconds of real time.
 const BITS: usize = 8;
-/// Maximum addresses that each set a bit of their own.
+/// Maximum number of addresses that each set a different bit.
 pub(super) const MOST_FRESH: usize = BITS * SKETCHES as usize;
-/// Updates of a process. The second half gives the rate.
+/// Number of updates of a process. The second half of them gives the rate.
 const EACH: usize = 96;
 
-/// Returns addresses that each set a new bit, among [`SKETCHES`] sketches that begin empty.
+/// Returns addresses that each set a different bit, in [`SKETCHES`] sketches that are empty at the start.
 ///
 /// # Panics
 /// When `count` is above 16384.
@@ -37,12 +37,13 @@ pub fn fresh(count: usize) -> Vec<u32> {
         *sketch |= bit;
         new
     };
-    // Every address once, in an order that looks random: the factor is odd.
+    // Every address occurs once, in an order that looks random, because the factor is odd.
     (0..=u32::MAX).map(|i| i.wrapping_mul(2_654_435_761)).filter(sets).take(count).collect()
 }
 
-/// Runs all microengines, with `contexts` processes each, for a shorter and for a longer time. The rates come from the
-/// difference, in which no process starts or ends. `elf` is `pcsa.c` for [`SKETCHES`] sketches.
+/// Runs all microengines with `contexts` processes on each, once for a short and once for a long time. The rates are computed
+/// from the difference of both runs, so they contain no start and no end of a process. `elf` is `pcsa.c`, compiled for
+/// [`SKETCHES`] sketches.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -63,7 +64,7 @@ pub fn rates(
     Ok(Rates { fresh, settled })
 }
 
-/// Returns the cycles of `each` updates by every process, and of the same updates again.
+/// Returns the cycles in which every process makes `each` updates, and the cycles in which it makes the same updates again.
 fn twice(
     spec: &NfpSpec,
     elf: &[u8],
@@ -74,7 +75,7 @@ fn twice(
     let (cores, island) = (spec.cores, spec.island);
     experiment::run(spec, elf, interrupt, move |nfp, program| async move {
         let counter = Counter::new(&nfp, &program, cores, contexts)?;
-        // Each island has its own sketches, so the islands' addresses may be the same.
+        // Each island has its own sketches, so all islands may have the same addresses.
         let addresses = fresh(each * contexts * island.min(cores));
         let mut cycles = [0; 2];
         for pass in &mut cycles {

@@ -1,10 +1,10 @@
-//! Packets replayed into the card's port, as fast as the wire takes them. Processes on the card receive the packets, find their
+//! Replays packets into the card's port, as fast as the wire takes them. Processes on the card receive the packets, find their
 //! source addresses and count them.
 //!
-//! The replayer writes the card's address into every frame, as `tcprewrite` does. A last frame follows with the number of packets
-//! that the port takes. The port drops packets with a length field (IEEE 802.3) of 0 or above their length, as in captures with a
-//! snap length. A host's thread waits for the card's answer: the sum of the trailing ones, and the number of packets of each
-//! kind.
+//! The replayer writes the card's address into every frame, as `tcprewrite` does. The last frame has the number of packets that
+//! the port accepts. The port drops packets with a length field (IEEE 802.3) of 0, or with one above their captured length, which
+//! occurs with a snap length. A thread of the host waits for the card's answer: the sum of the trailing ones, and the number of
+//! packets of each kind.
 
 use super::stream::{check_sketches, check_workers};
 use crate::experiment::{self, Bench, ExperimentError};
@@ -17,27 +17,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The first collector's target.
+/// The target number of the first collector.
 const TARGET: u32 = 1;
-/// The EtherType of the frame behind the last packet, as in `pcsa.c`: an experimental one (IEEE 802).
+/// The EtherType of the frame after the last packet, as in `pcsa.c`. It is an experimental one (IEEE 802).
 pub const END_OF_REPLAY: u16 = 0x88b5;
-/// Words of the card's answer: the sum of the trailing ones, and packets by kind.
+/// Number of words in the card's answer: the sum of the trailing ones, and three counts of packets.
 const ANSWER: usize = 4;
-/// The card's node.
+/// The node number of the card.
 const CARD: NodeId = NodeId(0);
 
-/// A packet on the wire, without the destination's address.
+/// A packet on the wire, without the destination address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The source's address.
+    /// The source address.
     pub station: [u8; 6],
-    /// EtherType, or length (IEEE 802.3).
+    /// The EtherType, or the length (IEEE 802.3).
     pub kind: u16,
-    /// The payload, up to the port's maximum.
+    /// The payload. It is at most as long as the port accepts.
     pub payload: Vec<u8>,
 }
 
-/// Packets that the card has counted, by kind.
+/// Numbers of packets that the card has counted, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// IPv4 packets.
@@ -51,23 +51,23 @@ pub struct Counted {
 /// The result of replaying packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The card's counts.
+    /// The counts of the card.
     pub counted: Counted,
-    /// The time from the first packet's earliest start to the host's receipt of the sum.
+    /// Virtual time from the earliest start of the first packet until the host has received the sum.
     pub time: Duration,
-    /// The time at which the last packet had been sent.
+    /// Virtual time at which the last packet had been sent.
     pub sent: Duration,
-    /// Busy time of the wire: less than `sent` where the card was too slow and stalled the wire.
+    /// Busy time of the wire. It is less than `sent` if the card was too slow and stalled the wire.
     pub wire: Duration,
-    /// The trailing ones of all sketches.
+    /// The number of trailing ones, summed over all sketches.
     pub sum: u32,
-    /// Packets that the card's port dropped.
+    /// Number of packets that the card's port dropped.
     pub dropped: u64,
 }
 
-/// Replays the packets of `next`, and counts them on the whole card. On each island one context collects, and all others receive
-/// packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's isa and `sketches`; setting `interrupt` from outside
-/// ends the run.
+/// Replays the packets that `next` returns, and counts them on the whole card. On each island, one context collects the sketches
+/// and all others receive packets. Calls of `next` take no virtual time. `elf` is `pcsa.c`, compiled for the instruction set of
+/// the card and for `sketches`. If another thread sets `interrupt`, the run ends.
 ///
 /// # Errors
 /// When CLS has no room for the sketches, the program does not fit, a process stops, or a channel fails.
@@ -101,7 +101,7 @@ pub fn replay(
         let port = Rc::new(port);
         let listening = port.clone();
         sim.spawn(async move {
-            // Only the card's credits come back.
+            // Only credits arrive from the card.
             loop {
                 listening.receive().await;
                 listening.free_slot();
@@ -121,7 +121,7 @@ pub fn replay(
     Ok(Replayed { counted, time, sent, wire, sum, dropped })
 }
 
-/// Sends a frame, and waits until the wire has taken it. Returns whether the card's port takes it, too.
+/// Sends a frame, and waits until its last byte is on the wire. Returns whether the card's port accepts the frame.
 async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32) -> bool {
     let Frame { station, kind, mut payload } = frame;
     payload.resize(payload.len().max(least as usize), 0);
@@ -143,7 +143,7 @@ async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32)
     taken
 }
 
-/// Starts collectors and counters on all microengines, and returns their places.
+/// Starts collectors and counters on all microengines. Returns their places.
 fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (collector, counter) = (image.require("pcsa_collector")?, image.require("pcsa_packets")?);

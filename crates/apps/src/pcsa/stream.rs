@@ -1,7 +1,8 @@
-//! Counting of addresses from the host, block by block, without a limit.
+//! Counts addresses that the host sends block by block. Their number is unlimited.
 //!
-//! Each island has a feeder, and each feeder has a channel to a thread of the host. The host sends every block to all islands at
-//! once, and announces its number of addresses first. At the end the card sends the sum of the trailing ones.
+//! Each island has a feeder process, and each feeder has a channel to a thread of the host. The host sends every block to all
+//! islands at once. Before each block, it sends the number of addresses in the block. At the end the card sends the sum of the
+//! trailing ones.
 
 use super::FEWEST_SKETCHES;
 use crate::experiment::{self, Bench, ExperimentError};
@@ -14,31 +15,32 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Maximum addresses of a block, as in `pcsa.c`.
+/// Maximum number of addresses in a block, as in `pcsa.c`.
 pub const BLOCK: usize = 24_576;
-/// Bytes of CTM in front of the blocks.
+/// Bytes of CTM before the blocks.
 const HEAD: usize = 64;
-/// The first feeder's target.
+/// The target number of the first feeder.
 const TARGET: u32 = 1;
 
 /// The result of counting blocks of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streamed {
-    /// Addresses counted.
+    /// Number of addresses counted.
     pub addresses: u64,
-    /// Blocks of addresses.
+    /// Number of blocks of addresses.
     pub blocks: u64,
-    /// The time from when the host has its channels to when it has the sum.
+    /// Virtual time from the end of the host's subscriptions until it has received the sum.
     pub time: Duration,
-    /// The trailing ones of all sketches.
+    /// The number of trailing ones, summed over all sketches.
     pub sum: u32,
 }
 
-/// Counts the blocks of `next` on the whole card. `next` fills an empty block with at most [`BLOCK`] addresses, and takes no
-/// time. `elf` is `pcsa.c`, compiled for the spec's isa and `sketches`; setting `interrupt` from outside ends the run.
+/// Counts the blocks that `next` fills, on the whole card. `next` fills an empty block with at most [`BLOCK`] addresses. This
+/// takes no virtual time. `elf` is `pcsa.c`, compiled for the instruction set of the card and for `sketches`. If another thread
+/// sets `interrupt`, the run ends.
 ///
 /// # Errors
-/// When the memories have no room for sketches or blocks, the program does not fit, a process stops, or a channel fails.
+/// When the card's memories have no room for sketches or blocks, the program does not fit, a process stops, or a channel fails.
 pub fn stream(
     spec: &NfpSpec,
     elf: &[u8],
@@ -75,13 +77,13 @@ pub fn stream(
     })
 }
 
-/// Starts feeders and workers on all microengines, and returns their places.
+/// Starts feeders and workers on all microengines. Returns their places.
 fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (feeder, worker) = (image.require("pcsa_feeder")?, image.require("pcsa_worker")?);
     let spec = nfp.spec();
     let islands = spec.islands() as u32;
-    // The number of islands that have merged their sketches is behind the merged sketches.
+    // The number of islands that have merged their sketches is stored after the merged sketches.
     let (merged, arrived) = (map::IMEM, map::IMEM + 4 * sketches);
     let mut places = Vec::new();
     for core in 0..spec.cores {
@@ -108,14 +110,14 @@ fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, Experiment
     Ok(places)
 }
 
-/// The source of blocks.
+/// The source of blocks for all threads of the host.
 struct Blocks<N> {
     next: N,
     addresses: u64,
     blocks: u64,
 }
 
-/// The host's threads, one for each channel.
+/// The state that the host's threads share. Each thread has a channel.
 struct Host<'h, N> {
     device: Device,
     memory: &'h Memory,
@@ -123,7 +125,7 @@ struct Host<'h, N> {
 }
 
 impl<N: FnMut(&mut Vec<u32>)> Host<'_, N> {
-    /// Sends blocks, as one of the host's threads, until none is left.
+    /// Sends blocks on one channel until no block is left.
     async fn feed(&self, channel: Channel, mut path: Path) -> Result<(), ExperimentError> {
         let buffer = self.memory.allocate(4 * BLOCK as u64)?;
         let bytes = buffer.bytes().expect("it is no phantom");
@@ -150,7 +152,7 @@ impl<N: FnMut(&mut Vec<u32>)> Host<'_, N> {
     }
 }
 
-/// Refuses a number of sketches that the program does not support, or that does not fit CLS.
+/// Returns an error if the program does not support this number of sketches, or if they do not fit CLS.
 ///
 /// # Errors
 /// [`ExperimentError::Input`] with a correction.
@@ -166,7 +168,7 @@ pub fn check_sketches(spec: &NfpSpec, sketches: u32) -> Result<(), ExperimentErr
     )))
 }
 
-/// Refuses a card with an island that has no context beside the feeder's, or no room for two blocks.
+/// Returns an error if an island of the card has only the feeder's context, or no room for two blocks.
 pub(super) fn check_workers(spec: &NfpSpec) -> Result<(), ExperimentError> {
     let last = (spec.cores - 1) % spec.island + 1;
     if last * spec.contexts < 2 {

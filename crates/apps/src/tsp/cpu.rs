@@ -1,4 +1,4 @@
-//! The same climbs on this machine's CPUs, in wall-clock time.
+//! Makes the same climbs on the CPUs of this machine, and measures the wall-clock time.
 
 use crate::tsp::card::{Best, Climber, TspJob};
 use nicety::{Environment, Error};
@@ -10,29 +10,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// The climbs' time on this machine's CPUs. Only this is measured, and differs from run to run.
+/// The time of the climbs on the CPUs of this machine. This is real time, so it differs from run to run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CpuFigures")]
 pub struct Cpu {
-    /// The processor's name, where the system gives it.
+    /// The name of the processor, if the system gives it.
     pub processor: Option<String>,
-    /// Threads that climbed.
+    /// Number of threads that made climbs.
     pub threads: usize,
-    /// The measured seconds.
+    /// Wall-clock time in seconds.
     pub wall_time_s: f64,
     /// Climbs per second.
     pub climbs_per_s: f64,
-    /// The shortest tour's length, the same as the card's.
+    /// The length of the shortest tour, which equals the card's.
     pub length: u32,
 }
 
-/// Climbs that a thread takes at once.
+/// Number of climbs that a thread takes at once.
 const TAKEN: u64 = 4;
 
 /// Makes all climbs of a job.
 ///
 /// # Errors
-/// When the best tour differs from the card's, or on an interrupt.
+/// When the best tour differs from the card's, or the run is interrupted.
 pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -> Result<Cpu, Error> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let end = u64::from(job.first) + u64::from(job.climbs);
@@ -50,7 +50,7 @@ pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -
                 if first >= end || stop {
                     return best;
                 }
-                // All numbers are below the end, which fits.
+                // All climb numbers are below `end`, so they fit 32 bits.
                 let numbers = (first..end.min(first + TAKEN)).map(|number| number as u32);
                 best = [best, climber.best(numbers)].into_iter().flatten().min();
             }
@@ -82,7 +82,7 @@ pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -
 /// Returns the tour lengths of all climbs of a job, by their numbers.
 ///
 /// # Errors
-/// On an interrupt.
+/// When the run is interrupted.
 pub(super) fn lengths(job: &TspJob, environment: &Environment<'_>) -> Result<Vec<u32>, Error> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let each = (job.climbs as usize).div_ceil(threads).max(1);

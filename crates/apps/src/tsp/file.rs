@@ -1,31 +1,31 @@
-//! Files of TSPLIB (Reinelt, ORSA Journal on Computing 3(4), 1991), in the subset of the card's program. The subset has symmetric
-//! problems with EUC_2D distances between cities with whole coordinates.
+//! Reads files of TSPLIB (Reinelt, ORSA Journal on Computing 3(4), 1991). It supports the problems that the card's program can
+//! solve. These are symmetric, and have EUC_2D distances between cities with whole coordinates.
 
 use nicety::Error;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// A problem in nicety: 100 cities of Krolak, Felts and Nelson, with a shortest tour of length 21282.
+/// A problem that is built into nicety: 100 cities by Krolak, Felts and Nelson. The shortest tour has length 21282.
 pub const KRO_A100: &str = include_str!("kroA100.tsp");
 
-/// Maximum bytes of a file: 256 cities take a few thousand.
+/// Maximum bytes of a file. A file with 256 cities has a few thousand.
 const LONGEST: u64 = 1 << 20;
 
-/// The largest coordinate of the card's program, after moving the cities to the origin.
+/// Maximum coordinate that the card's program supports, after the cities are moved to the origin.
 const FARTHEST: i64 = 32_767;
 
-/// Cities to visit.
+/// A problem: the cities to visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Its name in the file, or the file's name.
+    /// The name of the problem in the file, or the name of the file.
     pub name: String,
-    /// Coordinates, moved so that the lowest of each axis is zero.
+    /// Coordinates of the cities. They are moved so that the lowest coordinate of each axis is 0.
     pub cities: Vec<(u16, u16)>,
     /// The number of each city in the file.
     pub nodes: Vec<u32>,
 }
 
-/// Reads a file. `kroA100` and `kroA100.tsp` name the built-in problem where no such file exists.
+/// Reads a file. If no file `kroA100` or `kroA100.tsp` exists, these names stand for the built-in problem.
 ///
 /// # Errors
 /// [`Error::Input`] with the line of the error.
@@ -54,7 +54,7 @@ pub(crate) fn plain(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// Reads a file's text; `place` is its name, for messages.
+/// Reads the text of a file. `place` is the name of the file in errors.
 ///
 /// # Errors
 /// As [`read`].
@@ -64,14 +64,14 @@ pub fn parse(text: &str, place: &str) -> Result<Instance, Error> {
 
 struct Parser<'t> {
     place: &'t str,
-    /// Keywords of the head with their values and lines.
+    /// The keywords of the head, each with its value and its line number.
     fields: BTreeMap<&'t str, (&'t str, usize)>,
 }
 
-/// The cities' numbers, and their coordinates.
+/// The numbers of the cities, and their coordinates.
 type Numbered = (Vec<u32>, Vec<(i64, i64)>);
 
-/// Keywords that do not affect distances.
+/// Keywords that do not change distances.
 const IGNORED: [&str; 5] = ["NAME", "COMMENT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE", "EDGE_DATA_FORMAT"];
 
 impl<'t> Parser<'t> {
@@ -157,7 +157,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns the number of cities, once the head has all required keywords.
+    /// Checks that the head has all required keywords. Returns the number of cities.
     fn check_head(&self, line: usize) -> Result<usize, Error> {
         for key in ["TYPE", "EDGE_WEIGHT_TYPE", "DIMENSION"] {
             if !self.fields.contains_key(key) {
@@ -227,7 +227,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Moves the cities to the origin. This changes no distance.
+    /// Moves the cities so that the lowest coordinate of each axis is 0. This changes no distance.
     fn moved(&self, points: &[(i64, i64)]) -> Result<Vec<(u16, u16)>, Error> {
         let least = |of: fn(&(i64, i64)) -> i64| points.iter().map(of).min().unwrap_or(0);
         let (left, low) = (least(|point| point.0), least(|point| point.1));
@@ -265,7 +265,7 @@ mod tests {
         let shipped = super::read("kroA100").unwrap();
         assert_eq!(super::read("kroA100.tsp").unwrap().cities, shipped.cities);
         assert_eq!((shipped.cities.len(), shipped.nodes[99]), (100, 100));
-        // 1380 939, moved by 10 and 5.
+        // The city has coordinates 1380 and 939, and is moved by 10 and 5.
         let least = |axis: fn(&(u16, u16)) -> u16| shipped.cities.iter().map(axis).min();
         assert_eq!((least(|city| city.0), least(|city| city.1)), (Some(0), Some(0)));
     }

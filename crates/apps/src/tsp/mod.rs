@@ -1,16 +1,17 @@
-//! The travelling salesman on a network flow processor: many climbs by 2-opt, and their best tour.
+//! The travelling salesman problem on a network flow processor. It makes many climbs by 2-opt, and returns the best tour.
 //!
 //! - [`read`], [`parse`] (`file.rs`): problems in TSPLIB's format.
 //! - [`Request`], [`plan`], [`run`]: climbs on a card.
-//! - `parts.rs`: a run's jobs for the card, simulated side by side.
-//! - `state.rs`: finished jobs in a file, to resume from.
+//! - `parts.rs`: the jobs of a run, which several CPUs simulate at the same time.
+//! - `state.rs`: a file of finished jobs, from which a run can resume.
 //! - `cpu.rs`: the same climbs on this machine's CPUs.
-//! - [`card`]: a job on the card.
+//! - [`card`]: one job on the card.
 //!
 //! # Card time
-//! The host gives the card jobs of [`Request::job`] climbs one after another, and the rest as the last job. A job begins when the
-//! one before it has ended. A job's time is from the host's message with the cities to its receipt of the best tour. Jobs share
-//! nothing, so card time is their sum, in any order and on any number of CPUs that simulate them.
+//! The host gives the card jobs of [`Request::job`] climbs, one after another. The last job has the remaining climbs. A job
+//! begins when the previous one has ended. The time of a job lasts from the host's message with the cities until the host has
+//! received the best tour. Jobs are independent, so card time is the sum of their times. It does not depend on the order in which
+//! they are simulated, nor on the number of CPUs.
 
 pub mod card;
 mod cpu;
@@ -31,10 +32,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use state::{Part, State};
 
-/// Default climbs of a job, per climber.
+/// Default number of climbs of a job, for each climber.
 const CLIMBS_EACH: u32 = 10;
 
-/// Maximum jobs of a run.
+/// Maximum number of jobs of a run.
 const MOST_JOBS: u32 = 10_000;
 
 fn usual_card() -> String {
@@ -58,36 +59,36 @@ const fn usual_seed() -> u32 {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TourOptions")]
 pub struct Request {
-    /// The problem's file, or `kroA100`.
+    /// The file of the problem, or `kroA100`.
     #[schemars(extend("format" = "derived"))]
     pub file: String,
-    /// The card: the name of a spec, or a file's path.
+    /// The card: a name, or the path of a specification file.
     #[serde(default = "usual_card")]
     #[schemars(extend("metavar" = "NAME", "format" = "path"))]
     pub nic: String,
     /// Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.clock="800 MHz".
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Climbs in all, each from a random tour.
+    /// The total number of climbs, each from a random tour.
     #[serde(default = "usual_restarts")]
     #[schemars(range(min = 1))]
     pub restarts: u32,
-    /// Processes that climb, each on a microengine of its own. The manager has one more.
+    /// The number of processes that climb. Each is on a separate microengine, and the manager is on one more.
     #[serde(default = "usual_climbers")]
     #[schemars(range(min = 1))]
     pub climbers: u32,
-    /// `table`: distances from a table in CLS; `root`: an integer root each time. Both are exact.
+    /// `table`: distances from a table in CLS; `root`: an integer square root each time. Both are exact.
     #[serde(default)]
     #[schemars(extend("metavar" = "table|root"))]
     pub distances: Distances,
-    /// Climbs given to the card at once. Default: ten per climber.
+    /// The number of climbs in a job for the card. Default: ten for each climber.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub job: Option<u32>,
-    /// Seed of the random tours.
+    /// The seed of the random tours.
     #[serde(default = "usual_seed")]
     pub seed: u32,
-    /// Whether this machine's CPUs make the same climbs.
+    /// Whether the CPUs of this machine also make the climbs.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub compare_cpu: bool,
@@ -95,18 +96,18 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "FILE", "format" = "path"))]
     pub resume: Option<String>,
-    /// A digest of the program's sources and compiler options. Finished jobs belong to one program.
+    /// A digest of the program's sources and compiler options. A finished job is valid only for the same program.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub program: String,
 }
 
-/// The preparation that a request needs.
+/// The program to compile before a request can run, and the cities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The instruction set to compile `nfp/tsp.c` for.
+    /// The instruction set for which `nfp/tsp.c` is compiled.
     pub isa: String,
-    /// Coordinates of the cities as the card has them: moved to the origin.
+    /// Coordinates of the cities as the card has them: moved so that the lowest coordinate of each axis is 0.
     pub cities: Vec<(u16, u16)>,
     /// The number of each city in the file.
     pub nodes: Vec<u32>,
@@ -123,7 +124,7 @@ pub enum Application {
     Tsp,
 }
 
-/// The result of climbing.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// The application.
@@ -132,59 +133,60 @@ pub struct Report {
     pub version: &'static str,
     /// The seed.
     pub seed: u32,
-    /// The inputs of the run.
+    /// The inputs that reproduce the run.
     pub manifest: Manifest,
-    /// The problem's name in the file.
+    /// The name of the problem in the file.
     pub problem: String,
-    /// Cities.
+    /// Number of cities.
     pub cities: usize,
     /// The card.
     pub nic: String,
-    /// Climbs.
+    /// Number of climbs.
     pub restarts: u32,
-    /// Climbers.
+    /// Number of climbers.
     pub climbers: u32,
-    /// `table` or `root`.
+    /// The source of distances: `table` or `root`.
     pub distances: Distances,
-    /// Climbs of a job.
+    /// Number of climbs in a job.
     pub job_climbs: u32,
-    /// Jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// The shortest tour's length.
+    /// The length of the shortest tour.
     pub length: u32,
-    /// The number of the climb that found it, the lowest of several.
+    /// The number of the climb that found this tour. If several did, it is the lowest number.
     pub climb: u32,
-    /// The shortest tour: the cities' numbers in the file.
+    /// The shortest tour, as the numbers of the cities in the file.
     pub tour: Vec<u32>,
-    /// The sum of the jobs' times.
+    /// The sum of the jobs' times on the card, in virtual time.
     pub card_time_ns: f64,
     /// Climbs per second of card time.
     pub card_climbs_per_s: f64,
-    /// Cycles that climbers computed, in all.
+    /// Cycles in which climbers computed, summed over all climbers.
     pub climber_cycles_computing: u64,
-    /// Cycles that climbers waited for memories, in all.
+    /// Cycles in which climbers waited for memory, summed over all climbers.
     pub climber_cycles_asleep: u64,
-    /// Instructions of all processes.
+    /// Number of instructions of all processes.
     pub instructions: u64,
-    /// The same climbs on this machine, in wall-clock time.
+    /// The same climbs on the CPUs of this machine, in wall-clock time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
-    /// The same climbs on a graphics processor. The caller runs them there and sets this.
+    /// The same climbs on a graphics processor. The caller runs them there and fills in this field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
 }
 
-/// The climbs' time on a graphics processor, by its own clock, without compilation and data transfer.
+/// The time of the climbs on a graphics processor, by the clock of that processor. It does not include compilation and data
+/// transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "GpuFigures")]
 pub struct Gpu {
-    /// The device's name.
+    /// The name of the device.
     pub processor: String,
-    /// The measured seconds.
+    /// The measured time in seconds.
     pub device_time_s: f64,
     /// Climbs per second.
     pub climbs_per_s: f64,
-    /// The shortest tour's length, the same as the card's.
+    /// The length of the shortest tour, which equals the card's.
     pub length: u32,
 }
 
@@ -237,7 +239,7 @@ struct Resolved {
     card: Card,
     nic: String,
     spec: NfpSpec,
-    /// All climbs as one job.
+    /// All climbs of the run, as one job.
     job: TspJob,
 }
 
@@ -250,18 +252,19 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes, seed: request.seed })
 }
 
-/// Computes the climbs' tour lengths, by their numbers, on this machine's CPUs. The card finds the same.
+/// Computes the tour lengths of all climbs on the CPUs of this machine. They are in the order of climb numbers, and equal those
+/// of the card.
 ///
 /// # Errors
-/// Wrong input, or an interrupt.
+/// When the input is invalid, or the run is interrupted.
 pub fn lengths(request: &Request, environment: &Environment<'_>) -> Result<Vec<u32>, Error> {
     cpu::lengths(&request.resolve()?.job, environment)
 }
 
-/// Climbs. `tsp` is the key of the compiled program. Progress is in climbs.
+/// Runs the climbs of a request. The compiled program has the key `tsp`. Progress is in climbs.
 ///
 /// # Errors
-/// Invalid input before anything runs; then any error of the run.
+/// When the input is invalid, before any run. Also any error of the run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let Resolved { instance, card, nic, spec, job } = request.resolve()?;
     let elf = environment

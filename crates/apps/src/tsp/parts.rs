@@ -1,4 +1,4 @@
-//! A run's jobs, simulated side by side on this machine's CPUs.
+//! The jobs of a run. Several CPUs of this machine simulate them at the same time.
 
 use super::card::{self, TspJob};
 use super::state::{Part, State};
@@ -11,15 +11,15 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// The interval of progress reports.
+/// Real time between reports of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// All climbs, and their division into jobs.
+/// All climbs of a run, and their division into jobs.
 pub(super) struct Plan<'p> {
     pub(super) spec: &'p NfpSpec,
     pub(super) elf: &'p [u8],
     pub(super) job: &'p TspJob,
-    /// Climbs of a job.
+    /// Number of climbs in a job.
     pub(super) each: u32,
 }
 
@@ -30,12 +30,12 @@ impl Plan<'_> {
         (0..all).step_by(self.each as usize).map(move |first| (first, self.each.min(all - first)))
     }
 
-    /// Runs the jobs that `state` lacks, and adds each finished one to it. Returns all jobs, in order.
+    /// Runs the jobs that are missing in `state`, and adds each finished job to it. Returns all jobs in order.
     pub(super) fn run(&self, state: &mut State, environment: &Environment<'_>) -> Result<Vec<Part>, Error> {
         let missing: Vec<(u32, u32)> =
             self.cut().filter(|&(first, climbs)| state.find(first, climbs).is_none()).collect();
         let known: u32 = self.job.climbs - missing.iter().map(|&(_, climbs)| climbs).sum::<u32>();
-        // An error or an interrupt stops the others.
+        // An error or an interrupt stops the other threads.
         let stop = Arc::new(AtomicBool::new(false));
         let (next, made) = (AtomicUsize::new(0), Arc::new(AtomicU32::new(0)));
         let threads = thread::available_parallelism().map_or(1, NonZero::get).min(missing.len());
@@ -47,7 +47,7 @@ impl Plan<'_> {
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&part) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                        // After a failure the receiver is gone.
+                        // After a failure nobody receives the result.
                         let _ = tell.send(self.simulate(part, stop, made));
                     }
                 });

@@ -1,4 +1,4 @@
-//! A file of finished jobs, to resume a long run.
+//! A file of finished jobs, from which a long run can resume.
 
 use super::file::plain;
 use super::{Instance, Request};
@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 
-/// The result of a job.
+/// The result of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// The number of its first climb.
     pub(super) first: u32,
-    /// Its climbs.
+    /// Number of climbs in the job.
     pub(super) climbs: u32,
     pub(super) best: Best,
     pub(super) time_ps: u64,
@@ -23,7 +23,7 @@ pub(super) struct Part {
     pub(super) instructions: u64,
 }
 
-/// Maximum bytes of a file; a longer one is not ours.
+/// Maximum bytes of a file. A longer file was not written by nicety.
 const LONGEST: u64 = 64 << 20;
 
 /// The finished jobs.
@@ -33,7 +33,7 @@ pub(super) struct State {
     parts: Vec<Part>,
 }
 
-/// The file's contents: the inputs of its jobs, and the jobs.
+/// The contents of the file: the finished jobs, and the inputs for which they are valid.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -46,7 +46,7 @@ struct Kept {
     card: String,
     program: String,
     jobs: Vec<KeptJob>,
-    /// SHA-256 of the file's text with an empty checksum, in hexadecimal digits.
+    /// The SHA-256 of the file's text with an empty checksum, in hexadecimal digits.
     #[serde(default)]
     checksum: String,
 }
@@ -64,7 +64,7 @@ impl Kept {
         serde_json::to_string(self).expect("plain data with text keys")
     }
 
-    /// Whether the checksum is right.
+    /// Whether the checksum matches the contents.
     fn is_whole(&mut self) -> bool {
         let said = self.checksum.clone();
         self.text();
@@ -87,7 +87,7 @@ struct KeptJob {
 }
 
 impl State {
-    /// Reads the request's file, if it names an existing one.
+    /// Reads the file that the request names, if it exists.
     pub(super) fn open(request: &Request, instance: &Instance, spec_hash: &str) -> Result<State, Error> {
         let fresh = Kept {
             nicety_tsp: 2,
@@ -107,7 +107,7 @@ impl State {
         let kept = match load(&path)? {
             None => fresh,
             Some(mut kept) => {
-                // A file of another version has another checksum, or none.
+                // A file of another format version has another checksum, or none.
                 if kept.nicety_tsp == fresh.nicety_tsp && !kept.is_whole() {
                     let why = foreign("damaged: the checksum does not match the contents");
                     return Err(Error::Input(format!("--resume {path}: {why}")));
@@ -119,17 +119,17 @@ impl State {
         let parts =
             kept.jobs.iter().map(|job| job.part(&path, kept.cities.len())).collect::<Result<_, _>>()?;
         let mut state = State { path: Some(path), kept, parts };
-        // A failure is better now than after an hour.
+        // A file that cannot be written is reported now, not after an hour.
         state.save()?;
         Ok(state)
     }
 
-    /// Returns the job with these climbs, if it is finished.
+    /// Returns the job that has these climbs, if it is finished.
     pub(super) fn find(&self, first: u32, climbs: u32) -> Option<&Part> {
         self.parts.iter().find(|part| (part.first, part.climbs) == (first, climbs))
     }
 
-    /// Adds a finished job.
+    /// Adds a finished job, and writes the file.
     pub(super) fn keep(&mut self, part: Part) -> Result<(), Error> {
         self.kept.jobs.push(KeptJob::of(&part));
         self.parts.push(part);
@@ -142,14 +142,15 @@ impl State {
         let beside = format!("{path}.new");
         let written = write(&beside, &text).and_then(|()| fs::rename(&beside, path));
         written.map_err(|error| {
-            // Removes a partly written file. If the write failed earlier, there is no file to remove.
+            // Removes a file that was written in part. If the file could not be created, there is nothing to remove.
             let _ = fs::remove_file(&beside);
             Error::Input(format!("--resume {path}: cannot write it ({})", plain(&error)))
         })
     }
 }
 
-/// Writes a file to the disk. After a crash at any time, the old or the new file is there.
+/// Writes a file, and waits until it is on the disk. The caller then renames it, so after a crash at any time the old or the new
+/// file exists.
 fn write(path: &str, text: &str) -> std::io::Result<()> {
     let mut file = fs::File::create(path)?;
     file.write_all(text.as_bytes())?;

@@ -74,7 +74,7 @@ fn stages(measured: &Measured, messages: u64) -> Result<Vec<StageRow>, Error> {
     let between = ended.at().since(begun.at());
     let Some(more) = ended.since(begun).filter(|_| between == took) else {
         return Err(Error::Program(format!(
-            "the messages took {took}, and the path of the batch accounts for {between}: it went astray"
+            "the messages took {took}, but the path of the batch accounts for {between}: a part of the path is missing"
         )));
     };
     let row = |(stage, more): (Stage, Duration)| StageRow {

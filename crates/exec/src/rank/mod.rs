@@ -122,7 +122,7 @@ struct Course {
 /// Returns the error of an unknown call, or of one that may not be posted.
 fn written_over(call: Call) -> Error {
     Error::Program(format!(
-        "the process made call {call:?}, which there is not: it has written over memory that it shares with the simulation"
+        "the process made the invalid call {call:?}: it has written over memory that it shares with the simulation"
     ))
 }
 

@@ -133,7 +133,7 @@ pub(crate) fn check(
     if let more @ 1.. = others.len().saturating_sub(LISTED) {
         lines.push(format!("and {more} more"));
     }
-    lines.push("the run came to its end all the same".to_owned());
+    lines.push("the run was completed nevertheless".to_owned());
     Err(Error::HandlerTrap(lines.join("\n")))
 }
 

@@ -76,7 +76,7 @@ struct Inner {
     threads: Cell<u32>,
     /// The number of programs, and of their threads, that have not ended.
     running: Cell<u32>,
-    /// Failed programs, and failed threads that no one joins: the rank, the name if it is not the rank's, and the reason.
+    /// Failed programs, and failed threads that no thread joins: the rank, the name if it is not the rank's, and the reason.
     failed: Failed,
     recorder: Recorder,
     /// Whether paths divide their time into stages.
@@ -94,7 +94,7 @@ pub(crate) struct HostParts {
     pub(crate) barrier: Barrier,
     /// Signals the end of the host's programs, if something waits for that.
     pub(crate) over: Option<Barrier>,
-    /// Collects failed programs, and failed threads that no one joins.
+    /// Collects failed programs, and failed threads that no thread joins.
     pub(crate) failed: Failed,
     pub(crate) recorder: Recorder,
     pub(crate) breakdown: bool,

@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub struct Tasks(Rc<Shared>);
 
 /// The result of a task that ends now and continues as another task; see [`Tasks::start_when_received`].
-#[must_use = "the task that goes on later is over for now, and says so by its result"]
+#[must_use = "return this value as the result of the current task, which ends now and continues as another task"]
 pub struct Later(());
 
 struct Shared {

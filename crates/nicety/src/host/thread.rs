@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Failed programs, and failed threads that no one joins: the rank, the name if it is not the rank's, and the reason.
+/// Failed programs, and failed threads that no thread joins: the rank, the name if it is not the rank's, and the reason.
 pub(crate) type Failed = Rc<RefCell<Vec<(u32, Option<String>, Error)>>>;
 
 /// A thread that [`Host::spawn`] started. If this handle is dropped, the thread continues, and its failure fails the run.

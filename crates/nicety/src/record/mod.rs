@@ -87,7 +87,7 @@ pub struct Usage {
 pub struct Recording {
     /// Level of recording.
     pub level: Level,
-    /// The stages that messages may have on the cards of the run, in the order of [`Stage`].
+    /// The stages that messages may have on the cards of the run, in the order of a message's path.
     pub stages: Vec<Stage>,
     /// Rows of messages at each node, sorted. Recorded from [`Level::Messages`] on.
     rows: Vec<(NodeId, MessageRows)>,
@@ -148,7 +148,7 @@ impl Recording {
         })
     }
 
-    /// Returns the number of completed messages, and the sums of their stages, in the order of [`Stage`].
+    /// Returns the number of completed messages, and the sums of their stages, in the order of a message's path.
     pub fn breakdown(&self) -> (u64, Vec<StageTotal>) {
         let mut totals: BTreeMap<Stage, StageTotal> = BTreeMap::new();
         let mut messages = 0;

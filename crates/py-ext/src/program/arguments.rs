@@ -1,5 +1,5 @@
-//! Readers of call arguments from Python. Expected types are fast. Other types go through the checks of the Python package, which
-//! word the errors.
+//! Reads the arguments of calls from Python. Arguments of the expected type are read directly. For any other type, a check of the
+//! Python package runs, which raises the error or converts the value.
 
 use crate::errors::{InputError, raised};
 use nicety::{Duration, Error, LARGEST_TAG};
@@ -12,7 +12,7 @@ pub fn u64_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     whole(value, name, u64::MAX)
 }
 
-/// Reads the tag of a message, or bits of one.
+/// Reads the tag of a message, or the bits of a tag.
 pub fn tag_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     whole(value, name, LARGEST_TAG)
 }
@@ -22,7 +22,7 @@ pub fn u32_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     Ok(whole(value, name, u32::MAX.into())? as u32)
 }
 
-/// Reads a value or None.
+/// Reads a value; None stays None.
 pub fn optional<T>(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -42,7 +42,7 @@ fn whole(value: &Bound<'_, PyAny>, name: &str, most: u64) -> PyResult<u64> {
     CHECK.import(value.py(), "nicety.shared.checks", "whole")?.call1((value, name, most))?.extract()
 }
 
-/// Reads a text; `example` is one.
+/// Reads a text. `example` is an example for the error.
 pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<String> {
     static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Ok(text) = value.cast::<PyString>() {
@@ -51,12 +51,12 @@ pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<
     CHECK.import(value.py(), "nicety.shared.checks", "text")?.call1((value, name, example))?.extract()
 }
 
-/// Returns the meaning of a name.
+/// Returns the value that a name stands for, or raises its error.
 pub fn named<T>(meaning: Result<T, Error>) -> PyResult<T> {
     meaning.map_err(|error| raised(&error))
 }
 
-/// Reads an acknowledgement: True, False, or a name.
+/// Reads the kind of acknowledgement: True, False, or a name.
 pub fn ack_of(value: &Bound<'_, PyAny>) -> PyResult<nicety::portals::AckRequest> {
     use nicety::portals::AckRequest;
     if let Ok(whether) = value.cast_exact::<PyBool>() {
@@ -67,7 +67,7 @@ pub fn ack_of(value: &Bound<'_, PyAny>) -> PyResult<nicety::portals::AckRequest>
         .map_err(|error| InputError::new_err(format!("{error}, True and False")))
 }
 
-/// Reads a time in nanoseconds, rounded up to whole picoseconds. Errors read `before`, the time, `after`.
+/// Reads a time in nanoseconds, rounded up to whole picoseconds. The text of an error consists of `before`, the time and `after`.
 pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Duration> {
     static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let quick = if value.is_exact_instance_of::<PyInt>() {
@@ -85,8 +85,8 @@ pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyRes
     Ok(Duration::from_ps(ps.extract()?))
 }
 
-/// Converts nanoseconds to picoseconds, rounded up from the shortest decimal digits: 0.1 ns is 100 ps, not the 101 of its binary
-/// fraction. None for a number that is too large or not a time.
+/// Converts nanoseconds to picoseconds, rounded up. The number counts as its shortest decimal form, so 0.1 ns is 100 ps. Its
+/// binary fraction would give 101 ps. Returns `None` for a number that is too large or not a time.
 fn picoseconds(ns: f64) -> Option<u64> {
     if !(0.0..=1.8e16).contains(&ns) {
         return None;
@@ -100,7 +100,7 @@ fn picoseconds(ns: f64) -> Option<u64> {
     whole.checked_mul(1000)?.checked_add(thousandths + up)
 }
 
-/// Reads a time limit in nanoseconds; None is unlimited.
+/// Reads a time limit in nanoseconds. None means unlimited.
 pub fn timeout_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Option<Duration>> {
     if value.is_none() { Ok(None) } else { duration_of(value, before, after).map(Some) }
 }

@@ -1,4 +1,4 @@
-//! [`Call`], the awaitable of a program.
+//! [`Call`], the object that a program awaits.
 
 use super::handle::Handle;
 use super::outcome::python;
@@ -12,14 +12,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// A call of a host. Virtual time passes while a program awaits it. It is its own iterator. The first step yields the call itself
-/// to the program's driver. The second step ends with the result from the driver.
+/// A call of a host. Virtual time passes while a program awaits it. The call is its own iterator. The first step yields the call
+/// itself to the program's thread. The second step ends with the result that the thread has stored.
 #[pyclass]
 pub struct Call {
     host: Arc<Handle>,
     name: &'static str,
     state: State,
-    /// Converts the outcome to the result.
+    /// A Python function that converts the outcome to the result.
     then: Option<Py<PyAny>>,
     place: Option<Place>,
 }
@@ -27,14 +27,14 @@ pub struct Call {
 /// The request of a call.
 pub enum Request {
     Call(commands::Call),
-    /// Further threads of the program.
+    /// The coroutines of further threads.
     Gather(Vec<Py<PyAny>>),
 }
 
 /// The outcome of a call.
 pub enum Reply {
     Outcome(Result<Outcome, Error>),
-    /// The outcome of a gather.
+    /// The values of the gathered threads, or an exception.
     Gathered(PyResult<Py<PyAny>>),
 }
 
@@ -46,14 +46,14 @@ enum State {
     Over,
 }
 
-/// A line of a program.
+/// A line in the source of a program.
 struct Place {
     code: Py<PyAny>,
     instruction: i32,
 }
 
 impl Place {
-    /// Returns the line that called the running method of the Python package.
+    /// Returns the line that called the method of the Python package that is running now.
     fn caller(py: Python<'_>) -> Option<Place> {
         // SAFETY: Python's lock is held, and the result is null or a borrowed running frame.
         let method = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }?;
@@ -92,7 +92,7 @@ impl Call {
         &self.host
     }
 
-    /// Takes its request, on the first await.
+    /// Takes the request out of the call, when the call is awaited for the first time.
     pub fn take(&mut self) -> Option<Request> {
         match std::mem::replace(&mut self.state, State::Taken) {
             State::Awaited(request) => Some(request),
@@ -103,7 +103,7 @@ impl Call {
         }
     }
 
-    /// Stores the outcome. The next step ends with it.
+    /// Stores the outcome. The next step of the iterator ends with it.
     pub fn answer(&mut self, reply: Reply) {
         self.state = State::Answered(reply);
     }
@@ -153,7 +153,7 @@ impl Call {
             }
         };
         let (host, then) = (call.host.clone(), call.then.take());
-        // The conversion may use the call.
+        // The conversion may use this call, so it must not be borrowed.
         drop(call);
         let result = match reply {
             Reply::Gathered(result) => result?.into_bound(py),
@@ -161,7 +161,7 @@ impl Call {
             Reply::Outcome(Ok(Outcome::Nothing)) => return Ok(None),
             Reply::Outcome(Ok(outcome)) => python(py, &host, outcome, then.as_ref())?,
         };
-        // The exception would take a tuple for its arguments.
+        // The exception would take a tuple as its arguments, so the value is wrapped.
         Err(if result.is_instance_of::<PyTuple>() {
             PyStopIteration::new_err((result.unbind(),))
         } else {
@@ -176,10 +176,10 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // As with Python's own coroutines, a program may make a call in one line and await it in a later one.
+        // As with Python's own coroutines, a program may make a call in one line and await it in a later line.
         let State::Made(request) = std::mem::replace(&mut self.state, State::Over) else { return };
         Python::try_attach(|py| {
-            // An exception such as Ctrl-C may be in flight through the program: it is not ours.
+            // An exception such as Ctrl-C may be passing through the program. It must not be changed here.
             let on_its_way = PyErr::take(py);
             let text = self.text(py);
             let (rank, name) = (self.host.rank, self.name);

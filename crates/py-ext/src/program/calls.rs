@@ -1,4 +1,4 @@
-//! The calls of a host with any card.
+//! The calls of a host that work with any card.
 
 use super::arguments::u64_of;
 use super::call::{Call, Request};
@@ -12,7 +12,7 @@ use pyo3::types::PyList;
 use std::sync::Arc;
 
 impl Handle {
-    /// Makes a call of this host, named `name` in errors. `then` converts its outcome to the result.
+    /// Makes a call of this host. Errors call it `name`, and `then` converts the outcome to the result.
     pub fn call(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -29,7 +29,7 @@ impl Handle {
         guarded(|| running.program.set_up(setup))
     }
 
-    /// As [`Handle::set_up`], for a numeric outcome.
+    /// As [`Handle::set_up`], for a command with a number as its outcome.
     pub fn number(self: &Arc<Self>, setup: Setup) -> PyResult<u64> {
         match self.set_up(setup)? {
             Outcome::Word(word) => Ok(word),
@@ -37,7 +37,7 @@ impl Handle {
         }
     }
 
-    /// As [`Handle::set_up`], for an outcome with memory.
+    /// As [`Handle::set_up`], for a command with memory as its outcome.
     pub fn allocate(self: &Arc<Self>, setup: Setup) -> PyResult<HostMemory> {
         match self.set_up(setup)? {
             Outcome::Buffer { number, address, bytes } => self.memory(number, address, bytes),
@@ -45,7 +45,7 @@ impl Handle {
         }
     }
 
-    /// Returns the memory of an outcome.
+    /// Returns the Python object for allocated memory.
     pub fn memory(self: &Arc<Self>, number: u32, address: u64, length: u64) -> PyResult<HostMemory> {
         let running = running::current(self).ok_or_else(|| self.outside())?;
         let bytes = guarded(|| running.program.memory(number))?;
@@ -53,7 +53,7 @@ impl Handle {
         Ok(HostMemory::new(self.clone(), whole, address, bytes))
     }
 
-    /// Returns a part of this host's memory, for a command.
+    /// Returns the part of this host's memory that a Python buffer stands for.
     pub fn part(self: &Arc<Self>, buffer: &Bound<'_, PyAny>) -> PyResult<Part> {
         let Ok(memory) = buffer.cast::<HostMemory>() else {
             let what = buffer.get_type().name()?;
@@ -70,7 +70,8 @@ impl Handle {
     }
 }
 
-/// The features of a host with any card: `Calls(rank, ranks, beginning)`. `beginning` is the error of a use before the run.
+/// The features that a host has with any card. Python constructs it by `Calls(rank, ranks, beginning)`; `beginning` is the error
+/// text for a use before the run.
 #[pyclass(frozen)]
 pub struct Calls(pub Arc<Handle>);
 
@@ -93,25 +94,25 @@ impl Calls {
         self.0.ranks
     }
 
-    /// The instant of the program's last resumption, in picoseconds.
+    /// The virtual time at which the program was last resumed, in picoseconds.
     #[getter]
     fn now_ps(&self) -> u64 {
         self.0.now_ps()
     }
 
-    /// The instruction set of programs for the card.
+    /// The instruction set of programs that run on the card.
     fn isa(&self) -> PyResult<String> {
         let running = running::current(&self.0).ok_or_else(|| self.0.outside())?;
         running.run.isa(self.0.rank)
     }
 
-    /// The interface of handlers for the card.
+    /// The name of the interface of handlers that run on the card.
     fn interface(&self) -> PyResult<&'static str> {
         let running = running::current(&self.0).ok_or_else(|| self.0.outside())?;
         Ok(running.run.interface(self.0.rank))
     }
 
-    /// Checks that the card has this interface of a host.
+    /// Checks that the card has the interface of this name.
     fn has(&self, name: &str) -> PyResult<()> {
         let api = match name {
             "portals" => Api::Portals,
@@ -126,12 +127,12 @@ impl Calls {
         self.0.set_up(Setup::Has(api)).map(drop)
     }
 
-    /// Allocates zeroed memory of the host.
+    /// Allocates memory of the host. All bytes are zero.
     fn alloc(&self, length_bytes: &Bound<'_, PyAny>) -> PyResult<HostMemory> {
         self.0.allocate(Setup::Alloc { bytes: u64_of(length_bytes, "length_bytes")? })
     }
 
-    /// Runs new coroutines as further threads of the program, and waits for all of them.
+    /// Runs coroutines as new threads of the program, and waits until all of them have ended.
     fn gather(&self, coroutines: &Bound<'_, PyList>) -> PyResult<Call> {
         if running::current(&self.0).is_none() {
             return Err(self.0.outside());

@@ -9,7 +9,7 @@ use nicety::commands::{self, ChannelCall, Wanted};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about channels, under their names in programs. The number from `subscribe` names a channel.
+/// The calls of a host on channels. Programs use the same names. The number that `subscribe` returns identifies a channel.
 #[pyclass(frozen)]
 pub struct ChannelCalls(Arc<Handle>);
 
@@ -18,7 +18,8 @@ impl ChannelCalls {
         self.0.call(py, name, commands::Call::Channels(call), then)
     }
 
-    /// A message by its length, if it is direct, or by its buffer.
+    /// Reads the message that a receive waits for. The argument is the length of a direct message, or the buffer of an indirect
+    /// message.
     fn wanted(&self, channel: u64, message: &Bound<'_, PyAny>) -> PyResult<Wanted> {
         Ok(if message.is_instance_of::<HostMemory>() {
             Wanted::Indirect { channel, part: self.0.part(message)? }
@@ -93,7 +94,7 @@ impl ChannelCalls {
         Ok(self.call(buffer.py(), "channel.receive_ind", call, None))
     }
 
-    /// Begins to send; `pending` makes the result of the call's number.
+    /// Starts a send. `pending` converts the number of the call to the result.
     fn start_send(
         &self,
         channel: u64,
@@ -106,7 +107,7 @@ impl ChannelCalls {
         Ok(self.call(timeout_ns.py(), "channel.start_send", call, Some(pending)))
     }
 
-    /// Begins to receive a direct message of a length, or an indirect one into a buffer.
+    /// Starts a receive. The message is direct if the argument is a length, and indirect if it is a buffer.
     fn start_receive(
         &self,
         channel: u64,
@@ -131,12 +132,13 @@ impl ChannelCalls {
         Ok(self.call(buffer.py(), "channel.start_send_ind", call, Some(pending)))
     }
 
-    /// Waits for the end of a call that has begun.
+    /// Waits for the end of a call that has started.
     fn wait(&self, py: Python<'_>, pending: u64) -> Call {
         self.call(py, "pending message", ChannelCall::Wait { pending }, None)
     }
 
-    /// Each alternative has a channel, and the length of a direct message or the buffer of an indirect one.
+    /// Waits for a message on one of several channels. Each alternative has a channel, and the length of a direct message or the
+    /// buffer of an indirect message.
     fn select(
         &self,
         alternatives: Vec<(u64, Bound<'_, PyAny>)>,

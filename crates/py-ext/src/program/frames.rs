@@ -1,4 +1,4 @@
-//! Handlers on frames of a host's card.
+//! Handlers for frames on a host's card.
 
 use super::calls::Calls;
 use super::handle::Handle;
@@ -7,7 +7,7 @@ use nicety::commands::{FrameSetup, Setup};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about handlers on frames, under their names in programs. Numbers name objects.
+/// The calls of a host for frame handlers. Programs use the same names. Numbers identify objects.
 #[pyclass(frozen)]
 pub struct FrameCalls(Arc<Handle>);
 

@@ -1,4 +1,4 @@
-//! A host's side of a run, shared by its program's objects in any thread.
+//! The state of a host that Python objects in any thread may use.
 
 use crate::errors::InputError;
 use pyo3::prelude::*;
@@ -6,24 +6,24 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A host for its program. Its locks are taken only with Python's lock held, so they never block.
+/// A host, as Python objects refer to it. Its mutexes are locked only while Python's lock is held, so they never block.
 pub struct Handle {
     pub rank: u32,
     pub ranks: u32,
-    /// The error of a use before the run.
+    /// The text of the error for a use before the run.
     beginning: String,
     begun: AtomicBool,
     now_ps: AtomicU64,
-    /// Errors for calls that were never awaited.
+    /// Error texts for calls that were never awaited.
     forgotten: Mutex<Vec<String>>,
     /// Whether `forgotten` has errors.
     forgets: AtomicBool,
-    /// Coroutines of a `gather` that have not ended, by identity.
+    /// Coroutines that belong to a `gather` and have not ended, by their addresses.
     gathered: Mutex<HashSet<usize>>,
 }
 
 impl Handle {
-    /// A host before its run. `beginning` is the error of a use before that.
+    /// Returns a host before its run. `beginning` is the text of the error for a use before the run.
     pub fn new(rank: u32, ranks: u32, beginning: String) -> Handle {
         Handle {
             rank,
@@ -37,7 +37,7 @@ impl Handle {
         }
     }
 
-    /// The error of a use outside its program.
+    /// Returns the error for a use outside the host's program.
     pub fn outside(&self) -> PyErr {
         InputError::new_err(if self.begun.load(Ordering::Relaxed) {
             format!(
@@ -49,7 +49,7 @@ impl Handle {
         })
     }
 
-    /// Begins the run.
+    /// Records that the run has begun.
     pub fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
@@ -58,23 +58,23 @@ impl Handle {
         self.now_ps.store(ps, Ordering::Relaxed);
     }
 
-    /// Returns the current instant in picoseconds.
+    /// Returns the current virtual time in picoseconds.
     pub fn now_ps(&self) -> u64 {
         self.now_ps.load(Ordering::Relaxed)
     }
 
-    /// Returns the current instant in nanoseconds, as Python prints it.
+    /// Returns the current virtual time in nanoseconds, as Python prints the number.
     pub fn now_ns(&self) -> String {
         format!("{:?}", self.now_ps() as f64 / 1000.0)
     }
 
-    /// Records a call that was dropped without an await.
+    /// Records an error for a call that was dropped and never awaited.
     pub fn forget(&self, text: String) {
         lock(&self.forgotten).push(text);
         self.forgets.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the first recorded call.
+    /// Removes and returns the first recorded error.
     pub fn forgotten(&self) -> Option<String> {
         if !self.forgets.load(Ordering::Relaxed) {
             return None;
@@ -85,18 +85,18 @@ impl Handle {
         first
     }
 
-    /// Marks a coroutine as part of a `gather`. Returns whether it was unmarked.
+    /// Marks a coroutine as belonging to a `gather`. Returns false if it already belongs to one.
     pub fn take(&self, coroutine: &Bound<'_, PyAny>) -> bool {
         lock(&self.gathered).insert(coroutine.as_ptr() as usize)
     }
 
-    /// Unmarks a coroutine that has ended.
+    /// Removes the mark of a coroutine that has ended.
     pub fn give_back(&self, coroutine: &Py<PyAny>) {
         lock(&self.gathered).remove(&(coroutine.as_ptr() as usize));
     }
 }
 
-/// Locks a mutex; no holder panics.
+/// Locks a mutex. It cannot be poisoned, because no holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use nicety::{ApplicationConfig, ApplicationId, HandlerNames, HpuMemoryId};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about handlers, under their names in programs. Numbers name objects.
+/// The calls of a host for handlers. Programs use the same names. Numbers identify objects.
 #[pyclass(frozen)]
 pub struct HandlerCalls(Arc<Handle>);
 

@@ -1,4 +1,4 @@
-//! Processes of a host with virtual network interfaces.
+//! Processes of a host that use virtual network interfaces.
 
 use super::arguments::{named, optional, text_of, u64_of};
 use super::call::Call;
@@ -9,8 +9,8 @@ use nicety::commands::{self, InterfaceCall, InterfaceSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about virtual network interfaces, under their names in programs. The process and the number `vni` name an
-/// interface. The number from `send` or `receive` names an operation.
+/// The calls of a host for virtual network interfaces. Programs use the same names. The process and the number `vni` identify an
+/// interface. The number that `send` or `receive` returns identifies an operation.
 #[pyclass(frozen)]
 pub struct InterfaceCalls(Arc<Handle>);
 

@@ -1,4 +1,4 @@
-//! Memory of hosts in Python.
+//! Memory of hosts, as Python objects.
 
 use super::handle::Handle;
 use nicety::HostBytes;
@@ -9,25 +9,25 @@ use pyo3::prelude::*;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-/// A part of a host's memory, for numpy and others through the buffer protocol. It never moves or shrinks.
+/// A part of a host's memory. numpy and others access it through the buffer protocol. It never moves or shrinks.
 #[pyclass(frozen, subclass)]
 #[derive(Clone)]
 pub struct HostMemory {
     host: Arc<Handle>,
     part: Part,
-    /// The address of its whole buffer.
+    /// The address of the whole buffer that contains this part.
     start: u64,
-    /// The bytes of its whole buffer; none if the length is zero.
+    /// The bytes of the whole buffer; `None` if it has no bytes.
     bytes: Option<Arc<HostBytes>>,
 }
 
 impl HostMemory {
-    /// Returns memory of a host; `whole` is in a buffer that begins at `start`.
+    /// Returns memory of a host. `whole` is the part, in the buffer that begins at address `start`.
     pub fn new(host: Arc<Handle>, whole: Part, start: u64, bytes: Option<Arc<HostBytes>>) -> HostMemory {
         HostMemory { host, part: whole, start, bytes }
     }
 
-    /// Returns its name in commands of this host; none if it belongs to another host.
+    /// Returns the part for commands of this host; `None` if the memory belongs to another host.
     pub fn part_of(&self, host: &Arc<Handle>) -> Option<Part> {
         Arc::ptr_eq(&self.host, host).then_some(self.part)
     }
@@ -35,7 +35,7 @@ impl HostMemory {
 
 #[pymethods]
 impl HostMemory {
-    /// Returns the same memory, for a class of its own.
+    /// Returns an object with the same memory. A Python subclass calls this.
     #[new]
     fn py_new(memory: &HostMemory) -> HostMemory {
         memory.clone()
@@ -45,19 +45,19 @@ impl HostMemory {
         self.part.bytes as usize
     }
 
-    /// The rank of its host.
+    /// The rank of the host with this memory.
     #[getter]
     fn rank(&self) -> u32 {
         self.host.rank
     }
 
-    /// Its address in the host's memory.
+    /// The address of this part in the host's memory.
     #[getter]
     fn address(&self) -> u64 {
         self.start + self.part.offset
     }
 
-    /// Returns a part of it.
+    /// Returns a part of this part.
     fn _part(&self, offset: u64, length_bytes: u64) -> PyResult<HostMemory> {
         if offset.checked_add(length_bytes).is_none_or(|end| end > self.part.bytes) {
             return Err(PyIndexError::new_err("the part reaches over the end"));
@@ -67,7 +67,7 @@ impl HostMemory {
     }
 
     /// # Safety
-    /// `view` is Python's own, valid for writing.
+    /// Python passes `view`, which must be valid for writing.
     unsafe fn __getbuffer__(slf: PyRef<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let length = isize::try_from(slf.part.bytes).map_err(|_| PyBufferError::new_err("too long"))?;
         let start = match &slf.bytes {

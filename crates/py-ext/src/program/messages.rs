@@ -1,4 +1,4 @@
-//! Messages between hosts, and work on a host's own CPUs.
+//! Messages between hosts, and work on the CPUs of a host.
 
 use super::arguments::{duration_of, optional, tag_of, u32_of, u64_of};
 use super::call::Call;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The calls of a host with any card, under their names in programs.
+/// The calls of a host that work with any card. Programs use the same names.
 #[pyclass(frozen)]
 pub struct MessageCalls(Arc<Handle>);
 
@@ -98,7 +98,7 @@ impl MessageCalls {
     }
 }
 
-/// Reads a rank or a tag; None for any.
+/// Reads a rank or a tag. None means any.
 fn any_or<T>(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -113,7 +113,7 @@ fn any_or<T>(
     })
 }
 
-/// Reads the tags of a receive: one or any, and the bits of one that are not compared.
+/// Reads the tags that a receive accepts. `tag` is one tag, or None for any tag. `ignore` has the bits that are not compared.
 fn tags_of(tag: &Bound<'_, PyAny>, ignore: &Bound<'_, PyAny>) -> PyResult<Tags> {
     match (any_or(tag, "tag", tag_of)?, tag_of(ignore, "ignore")?) {
         (Some(bits), ignore) => Ok(Tags { bits, ignore }),
@@ -125,7 +125,7 @@ fn tags_of(tag: &Bound<'_, PyAny>, ignore: &Bound<'_, PyAny>) -> PyResult<Tags> 
 }
 
 impl MessageCalls {
-    /// Reads the memory that a computation touches: buffers, or buffers with blocks of them.
+    /// Reads the memory that a computation reads or writes. Each item is a buffer, or a buffer with blocks in it.
     fn extents(&self, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Extent>> {
         if let Ok(several) = given.cast_exact::<PyTuple>()
             && several.is_empty()

@@ -1,14 +1,15 @@
 //! Programs of hosts as Python coroutines.
 //!
-//! A program calls its host. The modules [`messages`], [`portals`], [`handlers`], [`frames`], [`processes`], [`channels`],
-//! [`interfaces`], [`rdma`] and [`sockets`] read the arguments ([`arguments`], [`order`]), and make a command of them. A command is plain
-//! data of [`nicety::commands`]. A set-up command takes no virtual time and returns at once ([`running`]). Any other is a
-//! [`call`], which the coroutine yields in its await. Its [`thread`] gives the command to the simulation, and resumes the
-//! coroutine with the [`outcome`]. All of this happens in the thread that called [`simulation`]: a run has no thread of its own.
+//! A program calls functions of its host. The modules [`messages`], [`portals`], [`handlers`], [`frames`], [`processes`],
+//! [`channels`], [`interfaces`], [`rdma`] and [`sockets`] have these functions. They read the arguments ([`arguments`],
+//! [`order`]) and make a command from them. A command is plain data of [`nicety::commands`]. A set-up command takes no virtual
+//! time and returns at once ([`running`]). Any other command is a [`call`], which the coroutine yields when it awaits the call.
+//! The coroutine's [`thread`] passes the command to the simulation, and later resumes the coroutine with the [`outcome`]. All of
+//! this happens in the OS thread that called [`simulation`]: a run has no OS thread of its own.
 //!
-//! Any thread may use and drop Python objects, so they hold plain data and a [`handle`]. State of the run's thread, above all the
-//! simulated world, is on that thread's stack, and found through [`running`]. Nothing is borrowed while Python runs: a program
-//! may make a run of its own.
+//! Any OS thread may use and drop Python objects, so these hold only plain data and a [`handle`]. The state of a run, such as the
+//! simulated cluster, is on the stack of the run's OS thread. It is found through [`running`]. Nothing is borrowed while Python
+//! code runs, because a program may start another run.
 
 mod arguments;
 mod call;

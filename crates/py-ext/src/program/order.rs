@@ -1,4 +1,4 @@
-//! Arguments of Portals calls in a tuple, in the order of the table of calls.
+//! Reads arguments of Portals calls from a tuple. Their order is that of the table of calls.
 
 macro_rules! orders {
     (
@@ -14,7 +14,7 @@ macro_rules! orders {
 
 nicety::portals_calls!(orders);
 
-/// Returns the place of an argument.
+/// Returns the index of an argument in the tuple.
 pub const fn place(order: &[&str], name: &str) -> usize {
     let mut at = 0;
     while !is_same(order[at].as_bytes(), name.as_bytes()) {
@@ -31,7 +31,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Reads an argument of a call, `name` in errors, from the call's tuple.
+/// Reads an argument from the tuple of a call. Errors call it `name`.
 macro_rules! argument {
     ($asked:ident, $CALL:ident.$field:ident, $read:expr) => {
         argument!($asked, $CALL.$field, $read, stringify!($field))

@@ -1,4 +1,4 @@
-//! Outcomes of commands as Python objects.
+//! Converts outcomes of commands to Python objects.
 
 use super::handle::Handle;
 use nicety::apenet::Refusal;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::Arc;
 
-/// Returns the result of a call. If Python has a class for it, `then` makes it from the parts of the outcome.
+/// Returns the result of a call. If the result has a Python class, `then` constructs it from the parts of the outcome.
 pub fn python<'py>(
     py: Python<'py>,
     host: &Arc<Handle>,
@@ -87,7 +87,7 @@ fn made<'py>(
     }
 }
 
-/// Returns a full event, in the order of `nicety.Event`.
+/// Returns the fields of a full event, in the order of `nicety.Event`.
 fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyTuple>> {
     let list = match event.list {
         List::Priority => "priority",
@@ -118,7 +118,7 @@ fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyTuple>> 
     )
 }
 
-/// Returns limits with the names of `ptl_ni_limits_t`; features by their own.
+/// Returns the limits. Their names are those of `ptl_ni_limits_t`, and features have their own names.
 fn limits_of<'py>(py: Python<'py>, limits: &Limits) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);
     let counts = [

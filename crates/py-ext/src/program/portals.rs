@@ -1,4 +1,4 @@
-//! Commands to a Portals card.
+//! Commands for a Portals card.
 
 use super::arguments::{ack_of, named, optional, text_of, timeout_of, u32_of, u64_of};
 use super::call::Call;
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The calls of a host about a Portals card, under their names in programs. Numbers name counters and other objects.
+/// The calls of a host for a Portals card. Programs use the same names. Numbers identify counters and other objects.
 #[pyclass(frozen)]
 pub struct PortalsCalls(Arc<Handle>);
 
@@ -29,7 +29,7 @@ impl PortalsCalls {
         python(py, &self.0, self.0.set_up(Setup::Portals(setup))?, None)
     }
 
-    /// Posts an operation; triggered if it has a trigger.
+    /// Posts an operation. If it has a trigger, a counter starts it.
     fn post(
         &self,
         py: Python<'_>,
@@ -42,7 +42,7 @@ impl PortalsCalls {
     }
 }
 
-/// Returns the name of a change of a counter, triggered or not, and its trigger.
+/// Returns the name of a call that changes a counter, and its trigger, if it has one.
 fn triggered(
     [at_once, later]: [&'static str; 2],
     trigger: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
@@ -74,7 +74,7 @@ fn rank_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<NodeId> {
     u32_of(value, name).map(NodeId)
 }
 
-/// Reads the put of an operation.
+/// Reads the put that the arguments of an operation describe.
 macro_rules! put_of {
     ($asked:ident, $CALL:ident, $ack:expr) => {
         PutRequest {
@@ -92,14 +92,14 @@ macro_rules! put_of {
     };
 }
 
-/// Reads the names of an operator and of a type.
+/// Reads an operator and a datatype by their names.
 macro_rules! atomic_of {
     ($asked:ident, $CALL:ident) => {
         (argument!($asked, $CALL.operation, name_of), argument!($asked, $CALL.datatype, name_of))
     };
 }
 
-/// Reads an operation that fetches.
+/// Reads the fetching operation that the arguments of a call describe.
 macro_rules! fetch_of {
     ($asked:ident, $CALL:ident, $operand:expr) => {{
         let atomic = atomic_of!($asked, $CALL);
@@ -115,7 +115,7 @@ macro_rules! fetch_of {
     }};
 }
 
-/// Reads the trigger of an operation, if its tuple has the two words of one.
+/// Reads the trigger of an operation, if the tuple has the two arguments of a trigger.
 macro_rules! trigger_of {
     ($asked:ident, $CALL:ident) => {
         match $asked.len() == order::$CALL.len() {
@@ -128,7 +128,7 @@ macro_rules! trigger_of {
     };
 }
 
-/// Reads a match entry.
+/// Reads the match entry that the arguments of a call describe.
 macro_rules! entry_of {
     ($asked:ident, $CALL:ident) => {{
         let source = argument!($asked, $CALL.match_id, optional_rank, "source");
@@ -208,7 +208,7 @@ impl PortalsCalls {
         self.set_up(ct.py(), PortalsSetup::CtFree { ct: ct_of(ct)? })
     }
 
-    /// Returns successes and failures.
+    /// Returns the numbers of successes and failures that a counter has.
     fn ct_get<'py>(&self, ct: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.set_up(ct.py(), PortalsSetup::CtGet { ct: ct_of(ct)? })
     }
@@ -331,7 +331,7 @@ impl PortalsCalls {
         Ok(self.call(ct.py(), "host.portals.ct_wait", call, None))
     }
 
-    /// Takes the number and the threshold of each counter.
+    /// Polls counters. Each is given as its number and its threshold.
     fn ct_poll(
         &self,
         counters: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
@@ -374,7 +374,7 @@ impl PortalsCalls {
         Ok(self.call(pt.py(), "host.portals.pt_disable", call, None))
     }
 
-    /// Appends a match entry, and returns its handle, if it should `wait`.
+    /// Appends a match entry. If `wait`, waits until it is appended, and returns its handle.
     fn me_append(&self, asked: &Bound<'_, PyTuple>, wait: &Bound<'_, PyAny>) -> PyResult<Call> {
         let list = argument!(asked, ME_APPEND.list, list_of);
         let me = Me {

@@ -10,16 +10,16 @@ use nicety::commands::{self, Outcome, ProcessCall, ProcessSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about processes of its card, under their names in programs. Numbers name objects.
+/// The calls of a host for processes on its card. Programs use the same names. Numbers identify objects.
 #[pyclass(frozen)]
 pub struct ProcessCalls(Arc<Handle>);
 
-/// A part of a card's memory: the memory's name, its island, the first byte and the length.
+/// A part of a card's memory: the name of the memory, its island, the offset of the first byte, and the length.
 type Part = (String, u64, u32, u32);
 
 fn part_of((memory, island, offset, bytes): Part) -> PyResult<CardMemory> {
     let kind = named(names::card_memory(&memory))?;
-    // An island number beyond `usize` does not exist, as any other that is too large.
+    // An island number that does not fit `usize` does not exist either.
     let island = usize::try_from(island).unwrap_or(usize::MAX);
     Ok(CardMemory { kind, island, offset, bytes })
 }
@@ -41,7 +41,7 @@ impl ProcessCalls {
         self.0.number(Setup::Processes(ProcessSetup::Load { elf }))
     }
 
-    /// Starts a process. `place` is a microengine, a context, and the number of contexts to set the microengine up for.
+    /// Starts a process. `place` has a microengine, a context, and the number of contexts with which the microengine is set up.
     fn start(
         &self,
         processes: u64,
@@ -58,7 +58,7 @@ impl ProcessCalls {
         self.set_up(ProcessSetup::OpenQueue { queue: u32_of(queue, "queue")? }).map(drop)
     }
 
-    /// Returns the address for processes.
+    /// Returns the address of a part of the card's memory, as processes use it.
     fn card_memory(&self, part: Part) -> PyResult<u64> {
         self.0.number(Setup::Processes(ProcessSetup::CardMemory { part: part_of(part)? }))
     }

@@ -11,7 +11,8 @@ use nicety::commands::{self, RdmaCall, RdmaSetup, Setup};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about RDMA, each for one of its processes, and about its graphics processor. Programs use their names.
+/// The calls of a host for RDMA and its graphics processor. Programs use the same names. Each RDMA call names a process of the
+/// host.
 #[pyclass(frozen)]
 pub struct RdmaCalls(Arc<Handle>);
 

@@ -1,4 +1,4 @@
-//! The state of a run with its programs, all in one thread.
+//! The state of a run and its programs. All of it belongs to one OS thread.
 
 use super::handle::Handle;
 use crate::errors::InputError;
@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The program that runs now in this thread. It answers its set-up commands. Of nested runs it is the innermost.
+    /// The program that is running now in this OS thread. It executes set-up commands. If runs are nested, it belongs to the
+    /// innermost run.
     static RUNNING: RefCell<Option<Rc<Running>>> = const { RefCell::new(None) };
 }
 
@@ -24,7 +25,7 @@ pub struct Running {
     pub run: Rc<Run>,
 }
 
-/// Returns the program of this host, if it runs now.
+/// Returns the program of this host, if it is the one that is running now.
 pub fn current(host: &Arc<Handle>) -> Option<Rc<Running>> {
     RUNNING
         .with_borrow(|running| running.as_ref().filter(|running| Arc::ptr_eq(&running.host, host)).cloned())
@@ -45,19 +46,19 @@ impl Drop for Turn {
     }
 }
 
-/// An instruction set, or the error of the request for it.
+/// The instruction set of a card's programs, or the error text for a card without one.
 pub type Isa = Result<String, String>;
 
-/// The state shared by the programs of a run.
+/// The state that all programs of a run share.
 pub struct Run {
     pub watch: Arc<Watch>,
-    /// The instruction sets of the cards, by rank. A single one is for all.
+    /// The instruction sets of the cards, by rank. If there is one item, it applies to all cards.
     isas: Vec<Isa>,
     interfaces: Vec<&'static str>,
-    /// The coroutines that have not ended, in the order of their start.
+    /// The coroutines that have not ended. The keys are in the order in which they started.
     alive: RefCell<BTreeMap<u64, Py<PyAny>>>,
     begun: Cell<u64>,
-    /// Exceptions of further threads that no thread has seen, in order.
+    /// Exceptions of gathered threads that no other thread has taken, in order.
     failures: RefCell<BTreeMap<u64, PyErr>>,
     failed: Cell<u64>,
 }
@@ -75,13 +76,13 @@ impl Run {
         }
     }
 
-    /// The instruction set of programs for a rank's card.
+    /// The instruction set of programs for the card of a rank.
     pub fn isa(&self, rank: u32) -> PyResult<String> {
         let isa = if self.isas.len() == 1 { &self.isas[0] } else { &self.isas[rank as usize] };
         isa.clone().map_err(InputError::new_err)
     }
 
-    /// The interface of handlers for a rank's card.
+    /// The name of the interface of handlers for the card of a rank.
     pub fn interface(&self, rank: u32) -> &'static str {
         if self.interfaces.len() == 1 { self.interfaces[0] } else { self.interfaces[rank as usize] }
     }
@@ -100,7 +101,7 @@ impl Run {
         drop(ended);
     }
 
-    /// Keeps the exception of a further thread, and returns its index.
+    /// Stores the exception of a gathered thread, and returns the exception's index.
     pub fn fail(&self, error: PyErr) -> u64 {
         let number = self.failed.get();
         self.failed.set(number + 1);
@@ -108,17 +109,17 @@ impl Run {
         number
     }
 
-    /// Takes the exception of a further thread.
+    /// Removes and returns the exception of a gathered thread.
     pub fn failure(&self, number: u64) -> Option<PyErr> {
         self.failures.borrow_mut().remove(&number)
     }
 
-    /// Takes the first exception that no thread has seen.
+    /// Removes and returns the first exception that no thread has taken.
     pub fn first_failure(&self) -> Option<PyErr> {
         self.failures.borrow_mut().pop_first().map(|(_, error)| error)
     }
 
-    /// Ends the remaining coroutines: `finally` blocks run.
+    /// Closes the coroutines that have not ended, so that their `finally` blocks run.
     pub fn close(&self, py: Python<'_>) {
         while let Some((_, coroutine)) = self.take_first() {
             close(py, &coroutine);
@@ -130,7 +131,8 @@ impl Run {
     }
 }
 
-/// Ends a coroutine. An exception from it is reported as in Python's own clean-up: another failure came first.
+/// Closes a coroutine. An exception from it is only reported, as in Python's own clean-up, because the run has already failed for
+/// another reason.
 pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     let coroutine = coroutine.bind(py);
     if let Err(error) = coroutine.call_method0("close") {
@@ -138,10 +140,10 @@ pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     }
 }
 
-/// The interval at which a run lets other Python threads run, and checks for Ctrl-C.
+/// Real time between two moments at which a run lets other Python threads run and checks for Ctrl-C.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// Stops a run on Python's request.
+/// Stops a run when Python requests it.
 pub struct Watch {
     raised: Mutex<Option<PyErr>>,
     looked: Mutex<Instant>,
@@ -152,18 +154,18 @@ impl Watch {
         Arc::new(Watch { raised: Mutex::default(), looked: Mutex::new(Instant::now()) })
     }
 
-    /// Returns the interrupt of the run, checked in its thread.
+    /// Returns the interrupt of the run. The run's OS thread checks it.
     pub fn interrupt(self: &Arc<Self>) -> Interrupt {
         let watch = self.clone();
         Interrupt::new(move || watch.is_set())
     }
 
-    /// Stops the run, which then raises this, unless an exception was raised before.
+    /// Stops the run. The run then raises `error`, unless another exception was raised before.
     pub fn stop(&self, error: PyErr) {
         lock(&self.raised).get_or_insert(error);
     }
 
-    /// The exception that stopped the run.
+    /// Returns the exception that stopped the run, if any.
     pub fn raised(&self) -> Option<PyErr> {
         lock(&self.raised).take()
     }
@@ -176,7 +178,7 @@ impl Watch {
             return false;
         }
         let looked = Python::attach(|py| {
-            // A thread that waits for Python's lock gets it here.
+            // A thread that waits for Python's lock gets it at this point.
             py.detach(|| ());
             py.check_signals()
         });
@@ -185,12 +187,12 @@ impl Watch {
     }
 }
 
-/// Locks a mutex; no holder panics.
+/// Locks a mutex. It cannot be poisoned, because no holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether Python code handles this exception, unlike Ctrl-C.
+/// Whether the exception is a failure that Python code handles, unlike for example Ctrl-C.
 pub fn is_failure(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py)
 }

@@ -1,5 +1,5 @@
-//! A run of Python coroutines. It runs in the calling thread, which holds Python's lock except for a moment every few
-//! milliseconds.
+//! Runs Python coroutines as programs of hosts. A run takes place in the calling OS thread. This thread holds Python's lock,
+//! except for a moment every few milliseconds.
 
 use super::calls::Calls;
 use super::running::{Isa, Run, Running, Watch};
@@ -20,38 +20,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 thread_local! {
-    /// The last cluster built in this thread, for the first run of its simulation.
+    /// The cluster that was built last in this OS thread. It serves the first run of its simulation.
     static BUILT: RefCell<Option<Built>> = const { RefCell::new(None) };
 }
 
-/// The number of simulations so far.
+/// The number of simulations that were constructed so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// A cluster that waits for its run. It belongs to the thread that built it.
+/// A cluster that waits for its run. It belongs to the OS thread that built it.
 struct Built {
-    /// Its simulation.
+    /// The number of the simulation for which the cluster was built.
     simulation: u64,
     cluster: Cluster,
     watch: Arc<Watch>,
 }
 
 impl Built {
-    /// Takes the cluster of a simulation, if it is the kept one.
+    /// Removes and returns the stored cluster, if it was built for this simulation.
     fn take(simulation: u64) -> Option<Built> {
         BUILT.with_borrow_mut(|built| built.take_if(|built| built.simulation == simulation))
     }
 }
 
-/// A cluster with Python coroutines as its programs.
+/// A cluster of hosts with Python coroutines as their programs.
 #[pyclass(frozen)]
 pub struct Simulation {
     number: u64,
     config: ClusterConfig,
-    /// The effects of faults at the end of the last run.
+    /// The text about the effects of faults, from the end of the last run.
     fault_notes: Mutex<String>,
 }
 
-/// The report of a run as JSON, its recording, and the values that the programs returned.
+/// The report of a run as JSON, the recording, and the values that the programs returned.
 type Ended = (String, Recording, Vec<Py<PyAny>>);
 
 #[pymethods]
@@ -91,13 +91,13 @@ impl Simulation {
                 shards,
                 log: Arc::new(print_line),
                 large: tell_large,
-                // Python decides which failures are errors.
+                // The Python package decides which failures are errors.
                 allowed: Allowed::ALL,
-                // Python reads stage times only from recordings.
+                // The Python package reads the times of stages only from recordings.
                 breakdown: false,
                 ..default
             };
-            // An error of the cluster is best reported before programs exist.
+            // The cluster is built here, so that its errors are raised before any program exists.
             let cluster =
                 Cluster::new(ClusterConfig { interrupt: Some(watch.interrupt()), ..config.clone() })?;
             Ok((config, cluster))
@@ -110,7 +110,7 @@ impl Simulation {
         Ok(Simulation { number, config, fault_notes: Mutex::default() })
     }
 
-    /// Runs programs to their end, a coroutine on each of these hosts. The capture of this thread has the packets.
+    /// Runs programs to their end. Each is a coroutine for one of these hosts. Packets go to the active capture of this thread.
     fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
         let built = Built::take(self.number);
         let watch = built.as_ref().map_or_else(Watch::new, |built| built.watch.clone());
@@ -162,8 +162,8 @@ impl Simulation {
         }
     }
 
-    /// Returns the effects of faults and full buffers on packets at the end of the run, for cards without reliable transport. The
-    /// text begins on a line of its own, or is empty.
+    /// Returns a text about the effects of faults and full buffers on packets, at the end of the run. For cards with reliable
+    /// transport it names only failed links and nodes. The text begins with a new line, or is empty.
     fn fault_notes(&self) -> String {
         self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -171,7 +171,7 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // A thread other than the builder keeps nothing; nor does an ending thread.
+        // The cluster exists only in the OS thread that built it, and no longer if that thread is ending.
         let own = |built: &mut Built| built.simulation == self.number;
         let built = BUILT.try_with(|built| built.borrow_mut().take_if(own));
         drop(built);
@@ -179,7 +179,7 @@ impl Drop for Simulation {
 }
 
 impl Simulation {
-    /// The instruction sets of programs for the cards.
+    /// Returns the instruction sets of the cards' programs.
     fn isas(&self) -> Vec<Isa> {
         let isa = |card: &Card| {
             card.spec.isa().map(str::to_owned).ok_or_else(|| {
@@ -190,14 +190,14 @@ impl Simulation {
         self.config.cards.iter().map(isa).collect()
     }
 
-    /// The interfaces of handlers for the cards.
+    /// Returns the names of the interfaces of handlers on the cards.
     fn interfaces(&self) -> Vec<&'static str> {
         self.config.cards.iter().map(|card| card.spec.interface()).collect()
     }
 }
 
-/// Returns the exception for a failed run. If a thread raised an exception that no other thread has seen, because others wait for
-/// it, that exception is the reason.
+/// Returns the exception for a failed run. A thread may have raised an exception that no other thread has taken, because the run
+/// stopped first. Then that exception is the reason for the failure.
 fn exception_of(py: Python<'_>, run: &Run, error: &Error) -> PyErr {
     let error = raised(error);
     if !error.is_instance_of::<RunError>(py) {

@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Address and port.
+/// The address and port of a socket.
 type End = (String, u16);
 
-/// The calls of a host with sockets, under their names in programs, each for one of its sockets.
+/// The calls of a host for sockets. Programs use the same names. Each call names a socket of the host.
 #[pyclass(frozen)]
 pub struct SocketCalls(Arc<Handle>);
 
@@ -40,7 +40,7 @@ impl SocketCalls {
         SocketCalls(calls.0.clone())
     }
 
-    /// Returns the address of a rank's host.
+    /// Returns the address of the host with this rank.
     #[staticmethod]
     fn address(rank: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(address_of(rank)?.to_string())
@@ -51,7 +51,7 @@ impl SocketCalls {
         self.0.number(Setup::Sockets(SocketSetup::Open { kind }))
     }
 
-    /// Returns a socket's own end and its peer's.
+    /// Returns the address and port of a socket, and those of its peer.
     fn ends(&self, socket: u32) -> PyResult<(Option<End>, Option<End>)> {
         let pair = |end: SocketAddr| (end.ip().to_string(), end.port());
         match self.0.set_up(Setup::Sockets(SocketSetup::Ends { socket }))? {
@@ -129,7 +129,7 @@ impl SocketCalls {
     }
 }
 
-/// Reads a rank, for its address, or a written address.
+/// Reads an address. The argument is a rank, or an address as text.
 fn address_of(value: &Bound<'_, PyAny>) -> PyResult<IpAddr> {
     if let Ok(text) = value.extract::<String>() {
         return text.parse().map_err(|_| {

@@ -1,4 +1,4 @@
-//! A thread of a program: a coroutine, which the simulation steps in its own OS thread.
+//! A thread of a program. It is a coroutine, which the simulation resumes in the OS thread of the run.
 
 use super::call::{Call, Reply, Request};
 use super::running::{Running, Turn, is_failure};
@@ -13,21 +13,22 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The end of a thread: its value, or the index of its exception among all failures.
+/// The end of a thread: its value, or the index of its exception in the list of failures.
 pub type End = Rc<RefCell<Option<Result<Py<PyAny>, u64>>>>;
 
 /// A coroutine of a program.
 pub struct Coroutine {
     running: Rc<Running>,
     coroutine: Py<PyAny>,
-    /// Its iterator; made when it begins.
+    /// The iterator of the coroutine. It is created when the coroutine begins.
     steps: Option<Py<PyIterator>>,
     number: u64,
     end: End,
-    /// Whether a `gather` waits for it; the run waits for a program's first thread.
+    /// Whether the thread belongs to a `gather`, which waits for it. If not, it is the first thread of a program, and the run
+    /// waits for it.
     further: bool,
     awaited: Option<Py<Call>>,
-    /// The threads it waits for.
+    /// The ends of the threads for which this thread waits.
     gathered: Option<Vec<End>>,
 }
 
@@ -35,7 +36,7 @@ const AWAITABLE: &str =
     "a host program may await only what its own host offers, such as host.recv(...) or host.compute(ns=...)";
 
 impl Coroutine {
-    /// Returns a program's first thread.
+    /// Returns the first thread of a program.
     pub fn first(running: Rc<Running>, coroutine: Py<PyAny>, number: u64, end: End) -> Coroutine {
         Coroutine {
             running,
@@ -101,7 +102,8 @@ impl Coroutine {
         }
     }
 
-    /// Returns the awaited request. An error if it is invalid or was awaited before.
+    /// Returns the request of an awaited object. Returns an error if the object is not a call of this host, or was awaited
+    /// before.
     fn next(&mut self, py: Python<'_>, awaited: &Bound<'_, PyAny>) -> Result<Next, PyErr> {
         let host = &self.running.host;
         if let Some(text) = host.forgotten() {
@@ -148,7 +150,7 @@ impl Coroutine {
         }
     }
 
-    /// Returns the values of the threads that it waited for.
+    /// Returns the values of the threads for which this thread waited, or an exception of one.
     fn collect(&self, py: Python<'_>, ends: &[End]) -> PyResult<Py<PyAny>> {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         for end in ends {
@@ -199,7 +201,7 @@ impl Coroutine {
         Next::Stop
     }
 
-    /// Returns a program's exception, with its place and time.
+    /// Returns an exception of a program, with a note about its place and virtual time.
     fn explained(&self, py: Python<'_>, error: PyErr) -> PyErr {
         let host = &self.running.host;
         let value = error.value(py);
@@ -215,7 +217,7 @@ impl Coroutine {
         };
         if matches!(noted(), Ok(false)) {
             let note = format!("{place} {}, at {} ns of virtual time", host.rank, host.now_ns());
-            // Some exceptions take no notes.
+            // Some exceptions accept no notes.
             drop(value.call_method1("add_note", (note,)));
         }
         error

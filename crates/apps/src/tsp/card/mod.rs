@@ -1,4 +1,4 @@
-//! A job of climbs on the card: `handlers/nfp/tsp.c` on microengines, and the same climbs natively (`native.rs`).
+//! A job on the card: `handlers/nfp/tsp.c` makes climbs on microengines. `native.rs` makes the same climbs in native code.
 
 mod native;
 
@@ -14,63 +14,63 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Maximum cities of the card's program.
+/// Maximum number of cities that the card's program supports.
 pub const MOST_CITIES: usize = 256;
-/// Maximum climbers of the card's program.
+/// Maximum number of climbers that the card's program supports.
 pub const MOST_CLIMBERS: usize = 64;
 
-/// The offsets of the job's parts, as in `tsp.h`.
+/// The offsets of the parts of a job in memory, as in `tsp.h`.
 mod job {
     pub(super) const ORDER: usize = 64 + 4 * super::MOST_CITIES;
     pub(super) const NEXT: u64 = ORDER as u64;
 }
 
-/// The manager's target.
+/// The target number of the manager.
 const TARGET: u32 = 1;
 
-/// A climber's source of distances.
+/// The way in which a climber finds the distance of two cities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Distances {
-    /// An integer square root each time.
+    /// It computes an integer square root each time.
     Root,
-    /// A table in CLS.
+    /// It reads a table in CLS.
     #[default]
     Table,
 }
 
-/// The climbs of a job.
+/// A job: climbs that the card makes.
 #[derive(Clone, Debug)]
 pub struct TspJob {
-    /// Coordinates, all below 32768.
+    /// Coordinates of the cities. All are below 32768.
     pub cities: Vec<(u16, u16)>,
     /// The number of the first climb.
     pub first: u32,
     /// The number of climbs.
     pub climbs: u32,
-    /// Climbers, each on a microengine of its own. The manager has one more.
+    /// Number of climbers. Each is on a separate microengine, and the manager is on one more.
     pub climbers: usize,
-    /// The seed of the climbs' random numbers.
+    /// The seed of the random numbers of the climbs.
     pub seed: u32,
-    /// The source of distances.
+    /// The way in which climbers find distances.
     pub distances: Distances,
 }
 
-/// The result of climbing.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TspRun {
-    /// The shortest tour; of equal ones the one with the lowest number.
+    /// The shortest tour. If several have this length, it is the one with the lowest climb number.
     pub best: Best,
-    /// The time from the host's message with the job to its receipt of the tour.
+    /// Virtual time from the host's message with the job until it has received the tour.
     pub time: Duration,
-    /// The sum of the climbers' use of cycles.
+    /// The use of cycles, summed over the climbers.
     pub climbers: ContextCounters,
-    /// Instructions of all processes.
+    /// Number of instructions of all processes.
     pub instructions: u64,
 }
 
 impl TspJob {
-    /// Refuses jobs that do not fit the card's program or the card.
+    /// Returns an error if the job does not fit the card's program or the card.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] with a correction.
@@ -111,8 +111,9 @@ impl TspJob {
     }
 }
 
-/// Climbs on a card, with the manager on microengine 0 and one climber on each following one. The host sends the job and receives
-/// the tour by a channel. `elf` is `tsp.c`, compiled for the spec's isa; setting `interrupt` from outside ends the run.
+/// Runs a job on a card. The manager is on microengine 0, and each following microengine has one climber. The host sends the job
+/// and receives the tour over a channel. `elf` is `tsp.c`, compiled for the instruction set of the card. If another thread sets
+/// `interrupt`, the run ends.
 ///
 /// # Errors
 /// When the job is invalid, the program does not fit, a process stops, or the channel fails.
@@ -125,10 +126,10 @@ pub fn run(
     run_watched(spec, elf, job, interrupt, None)
 }
 
-/// The interval, in card time, at which climbs are counted for the progress display.
+/// Virtual time between two counts of climbs for the display of progress.
 const LOOK_EVERY: Duration = Duration::from_us(1000);
 
-/// Climbs as [`run`], and adds climbs to `made` when the manager hands them out.
+/// As [`run`]. Also adds climbs to `made` when the manager has given them to climbers.
 ///
 /// # Errors
 /// As [`run`].
@@ -156,7 +157,7 @@ pub fn run_watched(
     })
 }
 
-/// Starts the manager and the climbers, and returns their places.
+/// Starts the manager and the climbers. Returns their places.
 fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let (nfp, image) = (bench.card.processor(), bench.program.image());
     let (climber, manager) = (image.require("tsp_climber")?, image.require("tsp_manager")?);
@@ -172,7 +173,7 @@ fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, Experime
     Ok((0..=climbers).map(|core| (core, 0)).collect())
 }
 
-/// Sends the job as the host, and returns the best tour and its time.
+/// Sends the job as the host does. Returns the best tour, and the time.
 async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), ExperimentError> {
     let (order, tour) =
         (bench.memory.allocate(job::ORDER as u64)?, bench.memory.allocate(MOST_CITIES as u64)?);
@@ -198,7 +199,7 @@ async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), Experiment
     Ok((Best { length: word(0), number: word(4), tour: cities }, time))
 }
 
-/// Counts climbs, without changing a cycle.
+/// Counts the climbs that the manager has given to climbers. The simulated cycles do not change.
 async fn watch(nfp: Rc<Nfp>, climbs: u32, made: Arc<AtomicU32>, over: Rc<Cell<bool>>) {
     let mut known = 0;
     while known < climbs && !over.get() {

@@ -1,9 +1,9 @@
-//! The climbs of `handlers/nfp/tsp.c`, in native code.
+//! Makes the climbs of `handlers/nfp/tsp.c` in native code.
 
 use super::MOST_CITIES;
 use nicety_nic_nfp::crc32;
 
-/// Returns the distance of two cities, rounded to the nearest whole number (TSPLIB's EUC_2D).
+/// Returns the distance of two cities, rounded to the nearest whole number (EUC_2D of TSPLIB).
 pub fn distance(a: (u16, u16), b: (u16, u16)) -> u32 {
     let (dx, dy) = (u32::from(a.0.abs_diff(b.0)), u32::from(a.1.abs_diff(b.1)));
     let square = dx * dx + dy * dy;
@@ -13,32 +13,32 @@ pub fn distance(a: (u16, u16), b: (u16, u16)) -> u32 {
 
 /// A tour that a climb has found.
 ///
-/// The better of two tours is the shorter one; of equally long tours it is that with the lower climb number. So the best of some
-/// climbs does not depend on their order.
+/// A shorter tour is better. If two tours have the same length, the one with the lower climb number is better. So the best of
+/// several climbs does not depend on their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Best {
-    /// Its length.
+    /// The length of the tour.
     pub length: u32,
     /// The number of the climb.
     pub number: u32,
-    /// Its cities in order.
+    /// The cities of the tour, in order.
     pub tour: Vec<u8>,
 }
 
-/// Makes any number of climbs, in the memory of one.
+/// Makes climbs one after another. They use the same memory.
 #[derive(Clone, Debug)]
 pub struct Climber {
     cities: usize,
     seed: u32,
-    /// All distances.
+    /// The distances of all pairs of cities.
     table: Vec<u16>,
     tour: Vec<u8>,
-    /// `road[k]` joins the cities at k and k + 1 of the tour.
+    /// `road[k]` is the length of the road between the cities at positions k and k + 1 of the tour.
     road: Vec<i32>,
 }
 
 impl Climber {
-    /// Returns a climber among these cities. Its random numbers come from `seed`.
+    /// Returns a climber for these cities. `seed` is the seed of its random numbers.
     ///
     /// # Panics
     /// With fewer than 5 cities or more than [`MOST_CITIES`], or coordinates of 32768 or more.
@@ -51,7 +51,7 @@ impl Climber {
         Climber { cities: n, seed, table, tour: vec![0; n], road: vec![0; n] }
     }
 
-    /// Makes climb `number`, and returns the length of its tour and the cities in order.
+    /// Makes climb `number`. Returns the length of its tour, and the cities in order.
     pub fn climb(&mut self, number: u32) -> (u32, &[u8]) {
         let n = self.cities;
         self.shuffle(crc32(self.seed, number) | 1);
@@ -60,7 +60,7 @@ impl Climber {
             let (mut most, mut first, mut last) = (0, 0, 0);
             for i in 0..n - 2 {
                 let (road, from_a, from_b) = (self.road[i], self.row(i), self.row(i + 1));
-                // The roads at i and j share no city.
+                // The roads at positions i and j have no city in common.
                 let end = if i > 0 { n } else { n - 1 };
                 for j in i + 2..end {
                     let (c, d) = (self.tour[j], self.tour[if j + 1 < n { j + 1 } else { 0 }]);
@@ -80,7 +80,7 @@ impl Climber {
         }
     }
 
-    /// Returns the best of these climbs; `None` without climbs.
+    /// Makes these climbs, and returns the best tour; `None` if there are no climbs.
     pub fn best(&mut self, numbers: impl IntoIterator<Item = u32>) -> Option<Best> {
         let mut best: Option<Best> = None;
         for number in numbers {
@@ -111,7 +111,7 @@ impl Climber {
         }
     }
 
-    /// Returns the distances from the city at this place of the tour.
+    /// Returns the distances from the city at position `place` of the tour to all cities.
     fn row(&self, place: usize) -> &[u16] {
         let city = usize::from(self.tour[place]);
         &self.table[city * self.cities..][..self.cities]

@@ -1,4 +1,5 @@
-//! The extension module of a design outside nicety. It replaces nicety's own module, and adds one design.
+//! An extension module with a card design that is not part of nicety. It replaces nicety's own extension module, and adds this
+//! design.
 
 use pyo3::prelude::*;
 
