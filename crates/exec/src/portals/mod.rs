@@ -264,7 +264,9 @@ impl Interface {
         let (from, to) = match room {
             Some(room) => room,
             None => {
-                (self.host.alloc(bytes.next_power_of_two())?, self.host.alloc(bytes.next_power_of_two())?)
+                // The process gives the length: a length beyond every memory is refused by the allocation.
+                let room = bytes.checked_next_power_of_two().unwrap_or(bytes);
+                (self.host.alloc(room)?, self.host.alloc(room)?)
             }
         };
         let done = self.host.copy(&from.slice(0, bytes)?, &to.slice(0, bytes)?).await;
