@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-/// Significant bits of a bucket, below the value's highest bit.
+/// Bits of a value, below its highest set bit, that select its bucket.
 const BITS: u32 = 9;
-/// Counts of values: exact below 1024, and to 1 part in 512 above.
+/// Counts values in buckets. Each value below 1024 has its own bucket; larger values are exact to 1 part in 512.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -70,8 +70,8 @@ impl Histogram {
         self.max
     }
 
-    /// The nearest-rank percentile: the smallest value that `per_mille` of 1000 values do not exceed, or at most a part in 512
-    /// above it. 0 without values.
+    /// The nearest-rank percentile: the smallest value that `per_mille` of 1000 values do not exceed. The result is at most 1 part
+    /// in 512 above that value. Returns 0 without values.
     pub fn percentile(&self, per_mille: u64) -> u64 {
         let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1);
         let mut below = 0u128;

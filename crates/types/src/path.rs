@@ -1,11 +1,11 @@
 //! A [`Path`] partitions the time from an origin to now into stages.
 //!
-//! A path follows the critical path forwards. Each step of a process advances its path. Where another part of the same message
-//! released the step (such as the packet before on the link), the process continues from that part's path. Where the process
-//! waited for a resource that another message held, the wait is the queued part of that stage. So a path's stages always add up
-//! exactly, and a step costs no memory.
+//! A path follows the critical path forwards. Each step of a process advances the path of the process. A step may wait for
+//! another part of the same message, such as the preceding packet on the link. The process then continues from that part's path.
+//! A step may also wait for a resource that another message holds. The path then accounts the wait to the queued stage of the
+//! resource. So a path's stages always add up exactly, and a step costs no memory.
 //!
-//! Few runs read the stages. A path that is only a [clock](Path::clock) has its begin and end, which models need, and no stages.
+//! Few runs read the stages. A [clock](Path::clock) is a path that has a begin and an end, which models need, but no stages.
 //! Paths that continue from a clock have no stages either.
 
 use crate::{Duration, Stage, Time};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 /// An account of time by stage: a [`Path`], or a part of one.
 pub trait Account: Clone {
-    /// Accounts the time until `until` to `stage`. Does nothing for an instant already accounted for.
+    /// Accounts the time until `until` to `stage`. Does nothing if the time until `until` is already accounted for.
     fn advance(&mut self, stage: Stage, until: Time);
 
-    /// Whether another account may continue from this one without losing stages.
+    /// Whether another account may continue from this account without losing stages.
     fn leads(&self, _other: &Self) -> bool {
         true
     }
@@ -34,7 +34,7 @@ impl Account for Path {
     }
 }
 
-/// The time of each stage above zero, in the order of stages.
+/// The stages with a time above zero, each with its time, in stage order.
 type Totals = Vec<(Stage, Duration)>;
 
 /// The stages of a path.
@@ -44,11 +44,11 @@ enum Parts {
     Unknown,
     /// No stages yet.
     None,
-    /// In memory that clones share until one of them advances.
+    /// Recorded, in memory that clones share until one of them advances.
     Known(Shared),
 }
 
-/// Maximum totals in a thread's memory pool.
+/// Maximum number of unused `Totals` in a thread's memory pool.
 const POOLED: usize = 1 << 15;
 /// Initial capacity, in stages.
 const USUAL: usize = 16;
@@ -122,13 +122,13 @@ pub struct Path {
 }
 
 impl Path {
-    /// Returns a path that begins now.
+    /// Returns a path that begins at `origin`.
     #[inline]
     pub const fn from(origin: Time) -> Path {
         Path { origin, at: origin, parts: Parts::None }
     }
 
-    /// Returns a path that begins now and records no stages; every stage reads as zero.
+    /// Returns a path that begins at `origin` and records no stages; every stage reads as zero.
     #[inline]
     pub const fn clock(origin: Time) -> Path {
         Path { origin, at: origin, parts: Parts::Unknown }
@@ -154,7 +154,7 @@ impl Path {
         self.at
     }
 
-    /// Accounts the time until `until` to `stage`. Does nothing for an instant already accounted for.
+    /// Accounts the time until `until` to `stage`. Does nothing if the time until `until` is already accounted for.
     #[inline]
     pub fn advance(&mut self, stage: Stage, until: Time) {
         if until <= self.at {
@@ -185,7 +185,7 @@ impl Path {
         }
     }
 
-    /// Continues from `other` if `other` ends later: it released this step.
+    /// Continues from `other` if `other` ends later than this path: the end of `other` released this step.
     #[inline]
     pub fn follow(&mut self, other: &Path) {
         if other.at > self.at {
@@ -193,7 +193,7 @@ impl Path {
         }
     }
 
-    /// Returns this path plus the stages from `earlier` to `later`; none where `later` does not continue `earlier`.
+    /// Returns this path plus the stages from `earlier` to `later`, or `None` if `later` does not continue `earlier`.
     pub fn continued(&self, earlier: &Path, later: &Path) -> Option<Path> {
         let more = later.since(earlier)?;
         let mut path = self.clone();
@@ -204,7 +204,7 @@ impl Path {
         Some(path)
     }
 
-    /// Returns the stages of this path after `earlier`, in stage order; none where this path does not continue `earlier`.
+    /// Returns the stages of this path after `earlier`, in stage order, or `None` if this path does not continue `earlier`.
     pub fn since(&self, earlier: &Path) -> Option<impl Iterator<Item = (Stage, Duration)> + '_> {
         let goes_on = earlier.origin == self.origin
             && earlier.at <= self.at
@@ -228,7 +228,7 @@ impl Path {
     }
 }
 
-/// Adds to a stage's time. The sum is above zero.
+/// Adds `took`, which is above zero, to a stage's time.
 fn add(totals: &mut Totals, stage: Stage, took: Duration) {
     match totals.iter_mut().find(|(own, _)| *own == stage) {
         Some((_, total)) => *total += took,

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
-/// The smallest pooled buffer (64 B), and the number of pooled powers of two above it (up to 1 MiB).
+/// The smallest pooled buffer has 2^6 = 64 B. There is a class for each power of two from it up to 1 MiB.
 const SMALLEST_CLASS: u32 = 6;
 const CLASSES: usize = 15;
 /// Maximum bytes in a thread's pool, in each class.
@@ -194,8 +194,8 @@ impl fmt::Display for PhantomRead {
 
 impl std::error::Error for PhantomRead {}
 
-/// The payload of a packet: zero or more segments. The usual single segment needs no list. A clone shares the bytes until one of
-/// both is written.
+/// The payload of a packet: zero or more segments. A payload of one segment, the usual case, needs no list. A clone shares the
+/// bytes until the clone or the original is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     first: Option<Segment>,
@@ -249,7 +249,7 @@ impl Payload {
         self.first.iter().chain(self.rest.iter())
     }
 
-    /// The real bytes by segment, each with its offset.
+    /// The buffers of the real segments, each with its offset in the payload.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, &Buffer)> {
         let mut at = 0;
         self.segments().filter_map(move |segment| {
@@ -323,7 +323,7 @@ impl Payload {
         panic!("byte {at} of a payload of {begin}");
     }
 
-    /// Whether phantom bytes are damaged. Damaged real bytes would fail a checksum.
+    /// Whether phantom bytes are damaged. Damage to real bytes is not recorded here: their checksum shows it.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }

@@ -11,7 +11,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// No time for any amount.
+    /// The gap of zero: any number of bytes takes no time.
     pub const ZERO: Gap = Gap { numerator: 0, denominator: 1 };
 
     /// Returns a gap of `numerator / denominator` picoseconds per byte, in lowest terms.
@@ -32,7 +32,7 @@ impl Gap {
         Gap::new(1_000_000_000_000, bytes_per_s)
     }
 
-    /// The time of `bytes` bytes, rounded up once; at most the end of time.
+    /// The time that `bytes` bytes take, rounded up once, at most [`Duration::MAX`].
     #[inline]
     pub fn cover(self, bytes: u64) -> Duration {
         // The product nearly always fits 64 bits. A 64-bit division is many times faster.
@@ -43,7 +43,7 @@ impl Gap {
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// The bytes that pass in `time`, rounded up; the highest number where a byte takes no time.
+    /// The bytes that pass in `time`, rounded up. Returns `u64::MAX` if a byte takes no time.
     pub fn bytes_in(self, time: Duration) -> u64 {
         let scaled = u128::from(time.ps()) * u128::from(self.denominator);
         match self.numerator {
@@ -90,7 +90,7 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frequency {
     hz: u64,
-    /// The fewest cycles that take whole picoseconds, and their number. With them, usual counts fit 64 bits.
+    /// The fewest cycles that take a whole number of picoseconds, and that number. With this pair, usual products fit 64 bits.
     beat: (u64, u64),
 }
 
@@ -110,7 +110,7 @@ impl Frequency {
         self.hz
     }
 
-    /// The start of cycle `k`, counted from cycle 0: ceil(k x 10^12 / f); at most the end of time.
+    /// The time from the start of cycle 0 to the start of cycle `k`: ceil(k x 10^12 / f) ps, at most [`Duration::MAX`].
     #[inline]
     pub fn cycles(self, k: u64) -> Duration {
         let (cycles, beat) = self.beat;
@@ -122,14 +122,14 @@ impl Frequency {
         }
     }
 
-    /// [`Frequency::cycles`] where 64 bits are too few.
+    /// [`Frequency::cycles`] where the product exceeds 64 bits.
     #[cold]
     fn many_cycles(self, k: u64) -> Duration {
         let ps = (u128::from(k) * u128::from(PS_PER_S)).div_ceil(u128::from(self.hz));
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// The fewest cycles that take whole picoseconds, and their time. The pattern of edges repeats after them.
+    /// The fewest cycles that take a whole number of picoseconds, and their time. The clock edges repeat with this period.
     #[inline]
     pub const fn beat(self) -> (u64, Duration) {
         (self.beat.0, Duration::from_ps(self.beat.1))
@@ -145,7 +145,7 @@ impl Frequency {
         }
     }
 
-    /// [`Frequency::cycles_in`] where 64 bits are too few.
+    /// [`Frequency::cycles_in`] where the product exceeds 64 bits.
     #[cold]
     fn many_cycles_in(self, d: Duration) -> u64 {
         let k = u128::from(d.ps()) * u128::from(self.hz) / u128::from(PS_PER_S);

@@ -20,7 +20,7 @@ pub struct ResourceKind {
     pub nests: bool,
     /// The points of a message's flow through a timeline that are uses of this kind.
     pub flow: &'static [FlowPoint],
-    /// The purposes of uses that are runs of programs. Such programs may send messages.
+    /// The purposes that mark a use as the run of a program. Such a program may send messages.
     pub programs: &'static [&'static str],
 }
 
@@ -72,7 +72,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Returns the resource of a kind, or all resources of a kind that only get numbers after the run.
+    /// Returns the only resource of a kind, or stands for all resources of a kind that only get numbers after the run.
     pub const fn new(kind: &'static ResourceKind) -> Resource {
         Resource { kind, number: None }
     }

@@ -1,7 +1,7 @@
 //! Stages: the parts of a message's time.
 //!
-//! Each part of the host, network or card declares the stages of the time that it takes. Name and place identify a stage, so that
-//! it is the same in every process of a run. This module declares the stages of every host and link; a design of cards
+//! Each part of the host, network or card declares the stages of the time that it takes. Two stages with the same name and place
+//! are equal, also in different processes of a run. This module declares the stages of every host and link; a design of cards
 //! [declares](crate::stages) its own.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct DeclaredStage {
     /// The name in tables and JSON.
     pub name: &'static str,
-    /// Its place among the stages, in the usual order of a message's path.
+    /// Its place among the stages. A message usually passes stages in ascending order of their places.
     pub place: u16,
 }
 
@@ -24,7 +24,7 @@ pub struct DeclaredStage {
 pub struct Stage(&'static DeclaredStage);
 
 impl Stage {
-    /// Returns the stage of a declaration; [`stages!`](crate::stages) makes both.
+    /// Returns the stage of a declaration. [`stages!`](crate::stages) makes the declaration and the stage.
     pub const fn new(declared: &'static DeclaredStage) -> Stage {
         Stage(declared)
     }

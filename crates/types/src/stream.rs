@@ -1,4 +1,4 @@
-//! Stages that bytes stream through: a bus, a link. The arithmetic of first byte, last byte and occupation.
+//! The arithmetic of stages that bytes stream through, such as a bus or a link: first byte, last byte and occupation.
 //!
 //! A packet has n bytes; its first byte arrives at h and its last at t. A stage of latency l and gap r starts at s = max(h,
 //! free), and is free again at s + ceil(n r). It gives the first byte out at s + l, and the last at max(t, s + ceil(n r)) + l. So
@@ -34,7 +34,7 @@ impl Flight {
     }
 }
 
-/// The last user of a resource. It tells waits for an earlier part of the same message from waits for others.
+/// The last user of a resource. It separates waits for an earlier part of the same message from waits for other messages.
 #[derive(Clone, Copy, Debug)]
 struct Occupant<P> {
     message: MessageId,
@@ -74,13 +74,13 @@ impl<P: Account> Occupancy<P> {
         self.busy
     }
 
-    /// Occupies the resource for `duration` from max(`from`, free) on. Returns the start; `path` accounts for the time up to it.
+    /// Occupies the resource for `duration` from max(`from`, free) on. Advances `path` to the start, and returns the start.
     pub fn claim(&mut self, message: MessageId, from: Time, duration: Duration, path: &mut P) -> Time {
         self.claim_after(Time::ZERO, message, from, duration, path)
     }
 
-    /// As [`Occupancy::claim`], but not before `allowed`, such as the arrival of a credit. The time from when the resource is
-    /// free to `allowed` is waiting.
+    /// As [`Occupancy::claim`], but not before `allowed`, such as the arrival of a credit. A wait for `allowed` is accounted to
+    /// the queued stage.
     pub fn claim_after(
         &mut self,
         allowed: Time,
@@ -246,7 +246,7 @@ impl Stream {
         Handover { path, landed: start + occupied + self.latency }
     }
 
-    /// Streams a whole message through, packet behind packet. All of it waits at `flight.head`.
+    /// Streams a whole message through, packet behind packet. The whole message is ready at `flight.head`.
     pub fn burst(
         &mut self,
         message: MessageId,
@@ -268,7 +268,7 @@ impl Stream {
     }
 }
 
-/// Bytes given to a stage out of a buffer.
+/// A handover of a buffer's bytes to a stage.
 #[derive(Clone, Debug)]
 pub struct Handover {
     /// The path up to the handover of the last byte, when the buffer is free.
@@ -291,7 +291,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Returns the packet at byte `offset`, a multiple of the packet size, behind the stage.
+    /// Returns the flight behind the stage of the packet at byte `offset`, a multiple of the packet size.
     pub fn packet(&self, offset: u64) -> Flight {
         debug_assert!(offset.is_multiple_of(self.packet_bytes) && offset <= self.bytes);
         let bytes = self.packet_bytes.min(self.bytes - offset);

@@ -1,7 +1,7 @@
 //! Virtual time: integers of picoseconds, so that a run is the same to the last bit everywhere.
 //!
 //! Sums and products saturate at the end of time, 2^64 ps, which is 213 days. So a user may ask for any time, and a model need
-//! not check. An event there never happens; a run that reaches it ends with an error.
+//! not check for overflow. An event at the end of time never happens. A run that reaches the end of time ends with an error.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -53,7 +53,7 @@ impl Time {
 }
 
 impl Duration {
-    /// No time.
+    /// A duration of zero.
     pub const ZERO: Duration = Duration(0);
     /// The longest duration.
     pub const MAX: Duration = Duration(u64::MAX);

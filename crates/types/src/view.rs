@@ -1,7 +1,7 @@
 //! Views over the bytes of headers.
 
-/// Reads and writes little-endian numbers at fixed places of a header. The caller checks the length of bytes from a network first; the
-/// methods panic beyond the end.
+/// Reads and writes little-endian numbers at fixed places of a header. The methods panic beyond the end. So the caller first
+/// checks the length of bytes from a network.
 #[derive(Clone, Copy, Debug)]
 pub struct View<B>(pub B);
 

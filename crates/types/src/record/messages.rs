@@ -1,7 +1,7 @@
 //! [`MessageRows`]: a node's packed rows of messages.
 //!
-//! A run may have millions of messages, and each keeps two paths until its ends are joined. So a path is a few bytes in memory
-//! that all rows share, and a row refers to it.
+//! A run may have millions of messages. Each message keeps two paths until the rows of its sender and receiver are joined. So all
+//! rows share one array of bytes. A path takes a few bytes of this array, and a row holds the path's position.
 
 use super::{Arrived, Sent, Starter};
 use crate::{Duration, MessageId, NodeId, Path, Stage, Time};
@@ -65,7 +65,7 @@ struct ArrivedRow {
 }
 
 impl MessageRows {
-    /// Messages that the node sent, in the order of their begin; by number after a [sort](MessageRows::sort).
+    /// Messages that the node sent, in the order of their begin. After a [sort](MessageRows::sort), in the order of their numbers.
     pub fn sent(&self) -> impl ExactSizeIterator<Item = Sent> + '_ {
         self.sent.iter().map(|row| Sent {
             message: row.message,
@@ -78,7 +78,7 @@ impl MessageRows {
         })
     }
 
-    /// Messages that reached the node, in the order of matching; by number after a [sort](MessageRows::sort).
+    /// Messages that reached the node, in the order of matching. After a [sort](MessageRows::sort), in the order of their numbers.
     pub fn arrived(&self) -> impl ExactSizeIterator<Item = Arrived> + '_ {
         self.arrived.iter().map(|row| self.unpacked(row))
     }
@@ -145,7 +145,7 @@ impl MessageRows {
         self.arrived.len() - 1
     }
 
-    /// Sets the end of a message: the path of a complete one, and the outcome.
+    /// Sets the end of a message: its outcome, and its path if the message is complete.
     pub(super) fn end(&mut self, row: usize, path: Option<&Path>, outcome: &'static str) {
         let (completed, outcome) = (path.map(|path| self.pack(path)), self.text(outcome));
         let row = &mut self.arrived[row];
@@ -162,7 +162,8 @@ impl MessageRows {
         number(&mut self.texts, text)
     }
 
-    /// Packs a path: its begin; the number of stages, or `UNKNOWN` and the total time; each stage and its time.
+    /// Packs a path: its begin, the number of stages, and each stage with its time. A clock has its begin, `UNKNOWN` and its total
+    /// time.
     fn pack(&mut self, path: &Path) -> PathAt {
         let at = PathAt(u32::try_from(self.paths.len()).expect("less than 4 GiB of paths at a node"));
         put(&mut self.paths, path.origin().ps());
@@ -202,7 +203,7 @@ impl MessageRows {
 /// The stage count of a path that records no stages.
 const UNKNOWN: u8 = u8::MAX;
 
-/// Returns the number of an entry in a short list without repetitions. Adds a new entry.
+/// Returns the position of `entry` in a short list without repetitions. Appends `entry` if the list lacks it.
 fn number<T: PartialEq>(list: &mut Vec<T>, entry: T) -> u16 {
     let found = list.iter().position(|known| *known == entry).unwrap_or_else(|| {
         list.push(entry);

@@ -15,7 +15,7 @@ use crate::{Duration, MessageId, NodeId, Path, Resource, Time};
 use std::fmt;
 use std::str::FromStr;
 
-/// The detail of a recording. Each level includes those before it.
+/// The detail of a recording. Each level includes the levels before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// No row per message: counts and results only.
@@ -113,10 +113,10 @@ pub struct Sent {
 pub struct Arrived {
     /// The message.
     pub message: MessageId,
-    /// The time at which its first packet was matched, with any outcome; none where it was withdrawn before.
+    /// The time at which its first packet was matched, with any outcome. `None` if the message failed before.
     pub matched: Option<Time>,
-    /// The message's own path up to its completion: its last event or count is visible to the host. None for messages that the
-    /// target dropped.
+    /// The message's own path up to its completion: then its last event or count is visible to the host. `None` for a message that
+    /// failed or that the target dropped.
     pub completed: Option<Path>,
     /// The time at which a program of the host noticed the completion.
     pub noticed: Option<Time>,
@@ -129,7 +129,7 @@ pub struct Arrived {
 pub struct PacketSent {
     /// Its message.
     pub message: MessageId,
-    /// The offset of its payload in the message's, in bytes.
+    /// The offset of its payload in the message's payload, in bytes.
     pub offset: u64,
     /// Payload in bytes.
     pub bytes: u64,
@@ -142,7 +142,7 @@ pub struct PacketSent {
 pub struct PacketArrived {
     /// Its message.
     pub message: MessageId,
-    /// The offset of its payload in the message's, in bytes.
+    /// The offset of its payload in the message's payload, in bytes.
     pub offset: u64,
     /// The time at which its last byte was in the packet buffer.
     pub arrived: Time,
@@ -161,7 +161,7 @@ pub struct HandlerRun {
     pub kind: &'static str,
     /// Its message.
     pub message: MessageId,
-    /// The offset of its packet's payload in the message's, in bytes; none for a completion handler.
+    /// The offset of its packet's payload in the message's payload, in bytes. `None` for a completion handler.
     pub offset: Option<u64>,
     /// The time at which it was ready to begin.
     pub ready: Time,
@@ -199,7 +199,7 @@ pub struct Slice {
 pub struct LeftOut {
     /// Messages.
     pub messages: u64,
-    /// Packets, including those with a row of one end only.
+    /// Rows of packets: the sender's row and the receiver's row of a packet count separately.
     pub packets: u64,
     /// Handler runs.
     pub handler_runs: u64,

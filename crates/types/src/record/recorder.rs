@@ -11,22 +11,22 @@ use std::rc::Rc;
 struct Tables {
     rows: usize,
     records: NodeRecords,
-    /// The position of a message's row among those that arrived.
+    /// The position of the row of each arrived message, until a program notices its completion.
     arriving: FxHashMap<MessageId, usize>,
     /// The positions of the rows of packets in the packet buffer.
     buffered: FxHashMap<(MessageId, u64), usize>,
-    /// The position of a message's row among those sent, until its first byte leaves.
+    /// The position of the row of each sent message, until its first byte leaves.
     leaving: FxHashMap<MessageId, usize>,
 }
 
 impl Tables {
-    /// Whether a message is recorded. Both ends decide alike, by its number.
+    /// Whether a message is recorded. Sender and receiver decide alike, by the message's sequence number.
     fn keeps(&self, message: MessageId) -> bool {
         message.sequence < self.rows as u64
     }
 }
 
-/// Adds a row where the table has room, and counts it otherwise.
+/// Adds a row and returns its position if the table has room. Otherwise counts the row in `left_out`.
 fn push<R>(table: &mut Vec<R>, rows: usize, left_out: &mut u64, row: R) -> Option<usize> {
     if table.len() < rows {
         table.push(row);
@@ -50,7 +50,7 @@ impl Recorder {
         Recorder { level: Level::Summary, tables: None }
     }
 
-    /// Returns a recorder of up to `rows` rows in each table. It only counts later rows.
+    /// Returns a recorder that keeps up to `rows` rows in each table, and only counts later rows.
     pub fn new(level: Level, rows: usize) -> Recorder {
         match level {
             Level::Summary => Recorder::off(),
@@ -66,7 +66,7 @@ impl Recorder {
         self.level >= level
     }
 
-    /// Begins a path that only a recording reads: a clock where no messages are recorded.
+    /// Begins a path that only a recording reads. The path is a clock if the recorder keeps no messages.
     #[inline]
     pub fn path(&self, origin: Time) -> Path {
         if self.keeps(Level::Messages) { Path::from(origin) } else { Path::clock(origin) }
@@ -249,7 +249,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Returns none where uses of resources are not recorded. A claim then costs only a branch.
+    /// Returns `None` if the recorder keeps no uses of resources. A claim then costs only a branch.
     pub(crate) fn new(recorder: &Recorder, resource: Resource) -> Option<Probe> {
         recorder.keeps(Level::Everything).then(|| Probe { recorder: recorder.clone(), resource })
     }
