@@ -84,8 +84,8 @@ impl<T> Shared<T> {
     }
 }
 
-/// A bounded queue of values between tasks of one node. A full channel makes senders wait, an empty one receivers, both
-/// in order of arrival. Clones are the same channel.
+/// A bounded queue of values between tasks of one node. Senders wait while the channel is full, and receivers wait while
+/// it is empty. Both are served in order of arrival. A clone is another handle to the same channel.
 pub struct Channel<T>(Rc<Shared<T>>);
 
 impl<T> Channel<T> {
@@ -107,7 +107,7 @@ impl<T> Channel<T> {
     /// Waits for room and puts a value in. If dropped before it is ready, it has put nothing in.
     ///
     /// # Errors
-    /// [`SendError`] with the value if the channel is closed, before or meanwhile.
+    /// [`SendError`] with the value if the channel is closed before the send or while it waits.
     pub fn send(&self, value: T) -> Sending<T> {
         Sending { channel: self.clone(), take: Take::new(&self.0.room, 1), value: Some(value) }
     }
@@ -138,7 +138,7 @@ impl<T> Channel<T> {
         self.0.filled.try_take(1).then(|| self.0.take())
     }
 
-    /// Refuses further values. Those in the channel can still be taken.
+    /// Refuses further values. The values in the channel can still be taken.
     pub fn close(&self) {
         if !self.0.closed.replace(true) {
             self.0.room.close();

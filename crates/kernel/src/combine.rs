@@ -1,7 +1,7 @@
 //! Several futures in one task: [`join`], [`join_all`], [`race`], [`timeout`].
 //!
 //! The kernel wakes tasks, not futures, so these combinators poll all pending futures whenever their task is polled.
-//! Libraries that poll only futures with a called waker do not work with it.
+//! The kernel calls no waker, so a library that waits for such a call before it polls a future does not work here.
 
 use crate::sim::{Delay, Sim};
 use nicety_types::Duration;
@@ -11,16 +11,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The result of the first of two futures to be ready.
+/// The result of a [`race`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
-    /// The first one's.
+    /// The result of the future `a`, which was ready first.
     Left(A),
-    /// The second one's.
+    /// The result of the future `b`, which was ready first.
     Right(B),
 }
 
-/// Runs two futures until one is ready, and drops the other. If both are ready, `a` counts.
+/// Runs two futures until one is ready, and drops the other. If both are ready, the result is that of `a`.
 pub fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
     Race { a, b }
 }
@@ -119,7 +119,7 @@ pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
     .await
 }
 
-/// The timeout of a future.
+/// The error of a future that was not ready within its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed {
     /// The time limit.

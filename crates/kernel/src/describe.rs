@@ -1,7 +1,7 @@
 //! Descriptions of the waits of programs, collected only when no event is left.
 //!
 //! When the kernel finds a deadlock, it polls the waiting programs once more. They still wait, but every pending
-//! [`describe`] on the way now adds its text. During a run a description costs only the test of a flag.
+//! [`describe`] that the poll passes through adds its text. During a run a description costs only the test of a flag.
 
 use pin_project_lite::pin_project;
 use std::cell::{Cell, RefCell};
@@ -79,8 +79,8 @@ pub(crate) fn collect(poll: impl FnOnce()) -> String {
 }
 
 /// Describes the wait of `future`, in case its program is in a deadlock. Descriptions nest, outermost first: `receive
-/// from node 1 -> an entry of the event queue`. Several that are pending side by side are joined by 'and'. Without a
-/// description, the waiting primitive describes itself.
+/// from node 1 -> an entry of the event queue`. Descriptions that are pending side by side are joined by 'and'. Without
+/// a description, the waiting primitive describes itself.
 pub fn describe<D: Fn() -> String, F: Future>(text: D, future: F) -> Describe<D, F> {
     Describe { text, future }
 }

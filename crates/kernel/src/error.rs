@@ -46,7 +46,7 @@ pub enum RunError {
         /// The limit.
         at: Time,
     },
-    /// Another [part](crate::World::part) of the world has been dropped before its end.
+    /// Another [part](crate::World::part) of the world was dropped before the end of its run.
     Left {
         /// The time that this part had reached.
         at: Time,

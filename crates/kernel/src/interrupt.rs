@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checked every few events: a flag that another thread sets, or any function. Clones are cheap and are the same
-/// interrupt.
+/// A flag that another thread sets, or any function. The run checks it every few events. A clone is cheap, and is another
+/// handle to the same interrupt.
 #[derive(Clone)]
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// Returns an interrupt that calls a function, in the thread of the run and between two events. It is called often,
-    /// so it must usually be quick.
+    /// Returns an interrupt that calls a function, in the thread of the run and between two events. The run calls the
+    /// function often, so it must usually return quickly.
     pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Interrupt {
         Interrupt(Arc::new(asked))
     }

@@ -38,7 +38,7 @@
 //! - **No allocation in steady state.** Tasks, events, messages on wires and places in line reuse the memory of earlier
 //!   ones.
 //! - **Wakers do nothing.** The kernel knows which task is polled, and primitives remember it. A foreign future works
-//!   if it only forwards polls; one that waits for a call of its waker waits for ever.
+//!   if it only forwards polls. A foreign future that waits for a call of its waker waits for ever.
 //!
 //! The kernel is no real-time executor: it never waits for the outside world. If shards run in threads, each thread has
 //! built its own world ([`World::part`]). The threads share only messages between windows ([`Threads`]) and the

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 /// Sizes are rounded up to multiples of this. Recycled blocks are aligned to it.
 const STEP: usize = 64;
-/// Larger futures, or those with a stricter alignment, go back to the allocator.
+/// Blocks of larger futures, or of futures with a stricter alignment, go back to the allocator.
 const LARGEST: usize = 16 * 1024;
 
 /// Maximum bytes of a future that are prefetched.
@@ -62,8 +62,8 @@ impl Drop for TaskFuture {
     }
 }
 
-/// Reusable blocks, by size. It holds at most the number that was in use at once. The list is apart from the blocks:
-/// their memory may be far away, and need not be read.
+/// Reusable blocks, by size. It holds at most the highest number of blocks that were in use at once. The lists are
+/// separate from the blocks, so that no block is read: the memory of a block may not be cached.
 pub(crate) struct Memory {
     free: [Vec<NonNull<u8>>; LARGEST / STEP + 1],
     /// Number of blocks made of each size.
@@ -75,8 +75,8 @@ impl Memory {
         Memory { free: [const { Vec::new() }; LARGEST / STEP + 1], made: [0; LARGEST / STEP + 1] }
     }
 
-    /// Returns a reusable block of this size. If there is none, the caller is about to make one. There is room for all
-    /// blocks to be free, so that freeing never allocates.
+    /// Returns a reusable block of this size, or `None`, after which the caller makes a block. The list then reserves room
+    /// for all blocks made, so that a free never allocates.
     fn pop(&mut self, step: usize) -> Option<NonNull<u8>> {
         let (free, made) = (&mut self.free[step], &mut self.made[step]);
         let block = free.pop();
@@ -130,7 +130,8 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Makes a future inside the block. Inlined, so that it is built in place. If `make` panics, the block is leaked.
+    /// Makes a future inside the block. Inlined, so that the future is built in place. If `make` panics, the block is
+    /// leaked.
     ///
     /// # Panics
     /// If the block is for futures of another layout.

@@ -1,31 +1,31 @@
-//! The parts of a simulation in several threads or processes. Each part runs a shard of the nodes. An event in one part
-//! that concerns another is sent there as a message between two windows of time.
+//! The parts of a simulation in several threads or processes. Each part runs a shard of the nodes. An event that
+//! concerns a node of another part is sent to that part as a message, between two windows of virtual time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{fmt, hint, thread};
 
-/// A part's connection to the others. All parts meet at the end of every window, and again at the end of the run. A
-/// dropped connection means that the part leaves, and no further meeting takes place.
+/// A part's connection to the other parts. All parts meet at the end of every window, and again at the end of the run. A
+/// part that drops its connection leaves, and no further meeting takes place.
 pub trait Parts<T> {
     /// The number of this part, and the number of parts.
     fn place(&self) -> (usize, usize);
 
-    /// Exchanges messages with all other parts, and waits for them. Sends the messages of `outgoing`, by part, and
-    /// empties it; also sends `word` to all. Adds the messages for this part to `incoming`, in any order. Returns the
-    /// words of all, by part, or `None` if a part has left.
+    /// Exchanges messages with all other parts, and waits for these parts. Sends each list of `outgoing` to the part
+    /// with its index, and empties it; also sends `word` to all parts. Adds the messages for this part to `incoming`, in
+    /// any order. Returns the word of each part, in order of their numbers, or `None` if a part has left.
     fn meet(&mut self, word: u64, outgoing: &mut [Vec<T>], incoming: &mut Vec<T>) -> Option<&[u64]>;
 }
 
-/// Number of checks for the other parts before other threads may run, and number of such rounds before the part sleeps.
-/// If every part has a core, the others arrive soon.
+/// A waiting part first spins for `LOOKS` checks, then lets other threads run before each of `YIELDS` checks, and then
+/// sleeps. If every part has a core, the other parts usually arrive while it spins.
 const LOOKS: u32 = 256;
 const YIELDS: u32 = 8;
 
 /// The memory that threads share.
 struct Shared<M> {
     parts: usize,
-    /// This round and the one before or after, since a part may be one round ahead of another.
+    /// Successive rounds use these in turn. Two are enough, since a part is at most one round ahead of another.
     rounds: [Round<M>; 2],
     /// Total number of arrivals of parts at meetings.
     come: AtomicU64,
@@ -48,7 +48,7 @@ pub struct Threads<M> {
     number: usize,
     /// Number of meetings at which this part has arrived.
     meetings: u64,
-    /// The words of the last one.
+    /// The words of the last meeting.
     words: Vec<u64>,
 }
 
@@ -75,7 +75,7 @@ impl<M: Send> Threads<M> {
 }
 
 impl<M> Shared<M> {
-    /// Waits until `target` arrivals have been counted. Returns whether they have.
+    /// Waits until `target` arrivals have been counted, and returns true. Returns false if a part leaves before.
     fn wait(&self, target: u64) -> bool {
         let over = || self.come.load(Ordering::SeqCst) >= target || self.left.load(Ordering::SeqCst);
         for look in 0..LOOKS + YIELDS {

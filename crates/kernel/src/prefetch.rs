@@ -1,4 +1,4 @@
-//! Prefetches. The next events are known some events ahead, so the cache misses of their memory can overlap.
+//! Prefetches. The queue knows the next few events in advance, so the cache misses of their memory can overlap.
 
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
@@ -16,7 +16,7 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// Nothing.
+    /// No value.
     pub const NOTHING: Needed = Needed { start: 0, bytes: 0 };
 
     /// Returns a reference to this value at its present address.
@@ -25,7 +25,7 @@ impl Needed {
         Needed { start: std::ptr::from_ref(value).addr(), bytes }
     }
 
-    /// Fetches it, like [`prefetch`].
+    /// Fetches the value, like [`prefetch`].
     pub(crate) fn prefetch(self) {
         if self.bytes > 0 {
             prefetch_bytes(std::ptr::without_provenance(self.start), (self.bytes as usize).min(MOST));

@@ -29,13 +29,13 @@ pub(crate) enum Taker<M> {
     Task(Box<Inbox<M>>),
     /// A handler, with the number that it uses for the wire.
     Handler(Rc<dyn Handler<M>>, u32),
-    /// They are dropped.
+    /// No receiver: messages are dropped.
     None,
 }
 
 /// Arrivals that a task has not taken yet.
 pub(crate) struct Inbox<M> {
-    /// The slots of arrived messages, and the number of units that arrived before each and after the last.
+    /// The slot of each arrived message, and the number of units that arrived between the previous message and it.
     pub(crate) arrived: VecDeque<(u32, u64)>,
     /// Units that arrived before a message that was taken without them.
     units: u64,
@@ -44,15 +44,15 @@ pub(crate) struct Inbox<M> {
     pub(crate) prepare: Option<fn(&M)>,
 }
 
-/// Handles the arrivals on some wires of a node, at once. It may send, start tasks and wake them, and takes
-/// no time.
+/// Handles the arrivals on some wires of a node, at the instant of each arrival. A handler may send, start tasks and
+/// wake tasks, and takes no virtual time.
 pub trait Handler<M> {
     /// Handles a message on the wire with `number`.
     fn message(&self, number: u32, message: M);
 
-    /// A message or unit is about to arrive on the wire with `number`: a good moment to [`prefetch`](crate::prefetch())
-    /// the memory that it needs. First this is the wire's, later, when the message can be read, the message's. This is
-    /// a hint that may be wrong, and no result may depend on it.
+    /// A message or unit is about to arrive on the wire with `number`. The handler may [`prefetch`](crate::prefetch())
+    /// the memory that the arrival needs. That is first the memory of the wire. Once the message can be read, it is the
+    /// memory of the message. The hint may be wrong, and no result may depend on it.
     fn prepare(&self, _number: u32, _step: Preparation<'_, M>) {}
 
     /// Units that were [waited for](crate::Units::wait) have arrived on the wire with `number`, and are not taken yet.

@@ -10,7 +10,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// Returns the stream of a seed, a node and a name. [`Sim::rng`](crate::Sim::rng) returns that of the run's own
+    /// Returns the stream of a seed, a node and a name. [`Sim::rng`](crate::Sim::rng) returns a stream of the run's own
     /// seed.
     pub fn named(seed: u64, node: NodeId, name: &str) -> Rng {
         let mut bytes = [0; 12];
@@ -22,7 +22,7 @@ impl Rng {
         Rng(Xoshiro256PlusPlus::seed_from_u64(hash))
     }
 
-    /// Any number.
+    /// Returns a uniform 64-bit number.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }

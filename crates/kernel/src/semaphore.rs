@@ -2,8 +2,8 @@
 //! [`Channel`](crate::Channel): units that are taken first come, first served, and released.
 //!
 //! The first waiter in line is served before any later waiter gets a unit. A unit is granted at the instant when it
-//! becomes free. Its waiter holds it from then on, even before its task is polled, and releases it if it is dropped
-//! first.
+//! becomes free. The waiter holds the unit from then on, even before the waiter's task is polled. A waiter that is
+//! dropped before this poll releases the unit.
 
 use crate::describe;
 use crate::sim::{Sim, Timer};
@@ -80,7 +80,7 @@ impl Semaphore {
         self.grant();
     }
 
-    /// Serves the line as far as the units last.
+    /// Serves the waiters in line until too few units are left for the first waiter.
     fn grant(&self) {
         let mut line = self.line.borrow_mut();
         while let Some(number) = line.first() {
@@ -99,7 +99,7 @@ impl Semaphore {
         }
     }
 
-    /// Fails all waiters, and all later ones that find too few units.
+    /// Fails all waiters, and all later requests that find too few units.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let mut line = self.line.borrow_mut();
@@ -163,7 +163,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// Takes units, first come, first served. Once it is ready, the caller must release them.
+/// Takes units, first come, first served. Once this future is ready, the caller must release the units.
 #[derive(Debug)]
 pub(crate) struct Take {
     pub(crate) semaphore: Rc<Semaphore>,
@@ -208,7 +208,7 @@ impl Drop for Take {
 }
 
 /// Takes one unit, uses it for a known time and releases it. Returns the instant at which the use began. If dropped, it
-/// gives up its turn, or the unit at once.
+/// leaves the line, or releases its unit at once.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Serve {

@@ -76,7 +76,7 @@ impl Pool {
     /// Returns a pool of `servers`, all free.
     ///
     /// # Panics
-    /// If there are none: every caller would wait for ever.
+    /// If `servers` is zero: every caller would wait for ever.
     pub fn new(sim: &Sim, servers: usize) -> Pool {
         assert!(servers > 0, "a pool has one server at least");
         Pool { semaphore: Semaphore::new(sim, servers as u64), servers: servers as u64 }
@@ -157,8 +157,9 @@ impl Server {
     }
 }
 
-/// A counter of equal items that are taken in any amount, such as bytes of a buffer or slots at a link's far end. Requests are served
-/// first come, first served: a small one does not overtake a large one. A clone is another handle to the same counter.
+/// A counter of equal items that are taken in any amount, such as bytes of a buffer or slots at a link's far end.
+/// Requests are served first come, first served: a small request does not overtake a large request. A clone is another
+/// handle to the same counter.
 #[derive(Clone)]
 pub struct Credits(Rc<Semaphore>);
 
@@ -178,7 +179,7 @@ impl Credits {
         self.0.try_take(amount).then(|| Permit { semaphore: self.0.clone(), amount })
     }
 
-    /// Adds credits, or releases those of a [forgotten](Permit::forget) permit.
+    /// Adds credits, or releases the credits of a [forgotten](Permit::forget) permit.
     pub fn release(&self, amount: u64) {
         self.0.release(amount);
     }

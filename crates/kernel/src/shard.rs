@@ -1,10 +1,10 @@
 //! A shard: some nodes with one clock, one queue and their tasks, in one thread.
 //!
 //! A wake at the current instant is an event of class 1 with the node's next sequence number. Sequence numbers grow,
-//! and only wakes can be added at the current instant. So a plain queue of wakes gives exactly that order. It must be
-//! served when the event queue holds no further event of this node and instant. The node's own count of events may skip
-//! numbers, and all nodes of the shard may share it. Two events are compared by it only if they are of the same node,
-//! and then only its growth counts.
+//! and only wakes can be added at the current instant. So a first-in, first-out queue of wakes gives exactly that order.
+//! The shard serves this queue when the event queue holds no further event of this node and instant. All nodes of the
+//! shard share one counter of sequence numbers. This is enough: only events of the same node are compared by their
+//! sequence numbers, and gaps between the numbers do not matter.
 
 use crate::describe;
 use crate::interrupt::Interrupt;
@@ -35,7 +35,7 @@ pub(crate) struct Stuck {
     pub(crate) since: Time,
 }
 
-/// The receiver of messages. `slot` is the message, in the receiver's own numbering.
+/// The receiver of messages. `slot` is the receiver's own number of a message.
 pub(crate) trait Arrivals {
     fn arrive(&self, slot: u32);
 
@@ -52,8 +52,8 @@ pub(crate) trait Arrivals {
 /// Used instead of a message's slot: the arrival is a unit.
 pub(crate) const UNIT: u32 = u32::MAX;
 
-/// Number of events ahead for which memory is fetched, and number of steps. Each step follows the pointer fetched by
-/// the previous one.
+/// The memory of an event is fetched in `PARTS` steps, with `AHEAD` events between two steps. Each step follows a
+/// pointer that the previous step fetched.
 const AHEAD: usize = 4;
 const PARTS: usize = 6;
 /// With more receivers than this, a world is large: memory is far away, and is fetched for events of the next buckets
@@ -75,7 +75,7 @@ pub(crate) struct Shard {
     node: Cell<NodeId>,
     /// The key of the current or last event. Wakes have no key; for them it is the last key of their node and instant.
     key: Cell<Key>,
-    /// Arrival time of the last known unit. It need not be an event, but is part of the run.
+    /// Arrival time of the last known unit. The run lasts at least until then, even if the arrival is no event.
     last_unit: Cell<Time>,
     running: Cell<bool>,
     closed: Cell<bool>,
@@ -209,8 +209,8 @@ impl Shard {
         self.queue.borrow_mut().push(key, task.to_bits())
     }
 
-    /// Advances time to `time`, which is later than now, for the task that is being polled, if nothing happens before.
-    /// The effect is that of a poll by an event. Returns whether it did.
+    /// Advances virtual time to `time`, which is later than now, if nothing happens before `time`. The effect is the same
+    /// as if an event had polled the current task at `time`. Returns whether the clock was advanced.
     #[inline]
     pub(crate) fn pass(&self, time: Time, node: NodeId) -> bool {
         let task = self.current(node);
@@ -254,7 +254,7 @@ impl Shard {
         }
     }
 
-    /// Polls a task at the current instant, after all that is due already. A task that has ended is not polled.
+    /// Polls a task at the current instant, after everything that is already due. A task that has ended is not polled.
     pub(crate) fn wake(&self, task: TaskRef) {
         let mut tasks = self.tasks.borrow_mut();
         let Some(slot) = tasks.get_mut(task) else { return };
@@ -291,7 +291,7 @@ impl Shard {
         task
     }
 
-    /// Like [`Shard::spawn`], for a first poll at `time`, or now if that is not later.
+    /// Like [`Shard::spawn`], but the first poll is at `time`, or now if `time` is not later than now.
     #[inline]
     pub(crate) fn spawn_at<F: Future<Output = ()> + 'static>(
         &self,
@@ -385,7 +385,7 @@ impl Shard {
         }
     }
 
-    /// Prefetches for a task that an arrival will wake, in the last three steps before that.
+    /// Prefetches for a task that an arrival will wake, in the last three steps before the arrival.
     pub(crate) fn prepare_task(&self, task: TaskRef, steps: usize) {
         let (tasks, near) = (self.tasks.borrow(), self.near.borrow());
         let prepare = |part| tasks.prepare(task, part, Some(&near));
@@ -399,7 +399,7 @@ impl Shard {
         }
     }
 
-    /// Prefetches a value before events of a node.
+    /// From now on, prefetches `value` before events of `node`.
     pub(crate) fn keep_near(&self, node: NodeId, value: Needed) {
         let (mut all, node) = (self.near.borrow_mut(), node.0 as usize);
         if all.len() <= node {

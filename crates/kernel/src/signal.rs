@@ -11,9 +11,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Wakes the tasks that wait for a change of other state. It has no memory: a task that waits after a notification
-/// waits for the next one. So check before waiting, or use [`wait_until`](Signal::wait_until). Clones are the same
-/// signal.
+/// Wakes the tasks that wait for a change of other state. A signal has no memory: a task that begins to wait after a
+/// notification waits for the next notification. So check the state before waiting, or use
+/// [`wait_until`](Signal::wait_until). A clone is another handle to the same signal.
 #[derive(Clone)]
 pub struct Signal(Rc<Shared>);
 
@@ -31,7 +31,7 @@ struct Waiter {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notified {
     No,
-    /// As the only one: an unused notification is passed on.
+    /// This waiter alone is notified. If it does not use the notification, it passes it on to the next waiter.
     Alone,
     WithAll,
 }
@@ -74,8 +74,8 @@ impl Signal {
         Some(waiter.task)
     }
 
-    /// Waits for a notification after the first poll. If it alone was notified, and is dropped without another poll, it
-    /// passes the notification on.
+    /// Waits for a notification after the first poll. A waiter that was notified alone, and is dropped without another
+    /// poll, passes the notification on to the next waiter.
     pub fn wait(&self) -> Wait {
         Wait { signal: self.clone(), place: NO_PLACE }
     }

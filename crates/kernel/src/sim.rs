@@ -70,14 +70,15 @@ impl Sim {
         Pass { delay: self.until(time) }
     }
 
-    /// Advances time to `time` at once, if [`Sim::pass_until`] would. Returns whether it did.
+    /// Advances virtual time to `time` at once, if [`Sim::pass_until`] would. Returns whether the clock is now at `time`
+    /// or later.
     #[inline]
     pub fn try_pass_until(&self, time: Time) -> bool {
         time <= self.now() || self.shard.pass(time, self.node)
     }
 
-    /// Declares an occurrence at `time` that no task waits for, and that is caught up with when a task looks. The run
-    /// does not end before.
+    /// Declares an occurrence at `time` that is no event: no task waits for it, and a task accounts for it later. The run
+    /// does not end before `time`.
     pub fn expect(&self, time: Time) {
         self.shard.expect_unit(time);
     }
@@ -101,9 +102,9 @@ impl Sim {
         self.shard.spawn(self.node, make);
     }
 
-    /// Like [`Sim::spawn_with`], with a first poll at `time`: one event less than a task with a [delay](Sim::until) as
-    /// its first step. If that is not later than now, it is polled as by [`Sim::spawn_with`]. The values in `needs`,
-    /// apart from its own memory, are [prefetched](crate::prefetch()) before.
+    /// Like [`Sim::spawn_with`], but the first poll is at `time`. This takes one event less than a task that begins with a
+    /// [delay](Sim::until). If `time` is not later than now, the task is polled as by [`Sim::spawn_with`]. The task's own
+    /// memory and the values in `needs` are [prefetched](crate::prefetch()) before the first poll.
     #[inline]
     pub fn spawn_at<F: Future<Output = ()> + 'static>(
         &self,
@@ -114,8 +115,8 @@ impl Sim {
         self.shard.spawn_at(self.node, time, needs, make);
     }
 
-    /// Starts a program: a task that the run waits for. If no event is left and it still waits, that is a
-    /// [deadlock](crate::RunError::Deadlock).
+    /// Starts a program: a task that the run waits for. If no event is left and the program still waits, the run ends with
+    /// a [deadlock](crate::RunError::Deadlock).
     pub fn spawn_program<F: Future<Output = ()> + 'static>(&self, name: impl Into<String>, future: F) {
         self.shard.spawn_program(self.node, name.into(), future);
     }
@@ -132,8 +133,8 @@ impl Sim {
         Rng::named(self.shard.seed, self.node, name)
     }
 
-    /// Checks the run's [interrupt](crate::Config::interrupt) after this event, instead of some events later. For a
-    /// task that has taken long in real time, or that knows of an interrupt.
+    /// Checks the run's [interrupt](crate::Config::interrupt) after this event, instead of some events later. Call this in
+    /// a task that has taken long in real time, or that knows of an interrupt.
     pub fn check_interrupt(&self) {
         self.shard.look_soon();
     }
@@ -179,7 +180,7 @@ impl Timer {
         self.task == TaskRef::NONE
     }
 
-    /// Sets the task that polls the future waiting for this timer.
+    /// Sets the task that this timer polls.
     pub(crate) fn follow(&mut self, sim: &Sim, task: TaskRef) {
         if self.task != task {
             self.task = task;
@@ -196,7 +197,7 @@ impl Timer {
     }
 }
 
-/// Waits until an instant; see [`Sim::delay`] and [`Sim::until`]. If dropped, it leaves nothing behind.
+/// Waits until an instant; see [`Sim::delay`] and [`Sim::until`]. If dropped, it cancels its event.
 #[derive(Debug)]
 #[must_use = "time passes only where a delay is awaited"]
 pub struct Delay {
@@ -237,7 +238,7 @@ impl Drop for Delay {
     }
 }
 
-/// Waits until an instant; see [`Sim::pass_until`]. If dropped, it leaves nothing behind.
+/// Waits until an instant; see [`Sim::pass_until`]. If dropped, it cancels its event.
 #[derive(Debug)]
 #[must_use = "time passes only where it is awaited"]
 pub struct Pass {

@@ -3,8 +3,8 @@
 use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
-/// A queue sorted by value, for values that arrive nearly in order. Up to `N` of them are in place, so that a part with
-/// many such queues has them beside the rest of its state. More values are in separate memory.
+/// A queue sorted by value, for values that arrive nearly in order. Up to `N` values are stored in the queue itself,
+/// beside the rest of its owner's state. If there are more, all values are in separate memory.
 #[derive(Debug)]
 pub struct SortedQueue<T, const N: usize> {
     near: [T; N],
@@ -31,7 +31,7 @@ impl<T: Copy + Default + Ord, const N: usize> SortedQueue<T, N> {
         self.len() == 0
     }
 
-    /// The smallest.
+    /// The smallest value, or `None` if the queue is empty.
     pub fn first(&self) -> Option<T> {
         if self.len > 0 { Some(self.near[0]) } else { self.far.front().copied() }
     }
@@ -52,7 +52,7 @@ impl<T: Copy + Default + Ord, const N: usize> SortedQueue<T, N> {
         }
     }
 
-    /// Takes the smallest value as long as `goes` holds, and returns the number taken.
+    /// Removes the smallest value as long as `goes` holds for it. Returns the number of values removed.
     pub fn take_while(&mut self, goes: impl Fn(T) -> bool) -> usize {
         let (len, before) = (usize::from(self.len), self.far.len());
         let taken = self.near[..len].iter().take_while(|first| goes(**first)).count();
@@ -66,7 +66,7 @@ impl<T: Copy + Default + Ord, const N: usize> SortedQueue<T, N> {
         taken + before - self.far.len()
     }
 
-    /// Takes all.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.take_while(|_| true);
     }

@@ -5,7 +5,7 @@ use crate::prefetch::{Near, Needed, prefetch};
 use nicety_types::{NodeId, Time};
 use std::mem;
 
-/// A task: a slot, and one of its successive users.
+/// A task: a slot, and the generation that distinguishes the task from earlier and later tasks in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskRef {
     index: u32,
@@ -27,7 +27,7 @@ impl TaskRef {
 
 /// The place of a task.
 pub(crate) struct Slot {
-    /// `None` while it is polled and after its end.
+    /// `None` while the task is polled and after its end.
     pub(crate) future: Option<TaskFuture>,
     pub(crate) generation: u32,
     pub(crate) node: NodeId,

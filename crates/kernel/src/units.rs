@@ -8,13 +8,12 @@ pub(crate) type Unit = (Time, u64);
 
 /// The units of a wire that were sent and not taken.
 pub(crate) struct Expected {
-    /// In order of arrival. They are sent in nearly that order, and a wire between routers has about this number in
-    /// flight.
+    /// In order of arrival. Units are sent in nearly that order, and a wire between routers has about 8 units in flight.
     units: SortedQueue<Unit, 8>,
-    /// Whether the far end waits for the next one.
+    /// Whether the far end waits for the next unit.
     wanted: bool,
-    /// The time of the first unit arrival in the event queue. While a unit is wanted, it is not later than the first
-    /// unit. Later entries may be obsolete.
+    /// The time of the first unit arrival in the event queue. While a unit is wanted, this time is not later than the
+    /// arrival of the first unit. Later entries in the event queue may be obsolete.
     scheduled: Time,
     /// Whether the receiver is closed.
     closed: bool,
@@ -24,7 +23,7 @@ pub(crate) struct Expected {
 pub(crate) struct ArrivalOutcome {
     /// Whether a unit has arrived for which the far end waits.
     pub(crate) wanted: bool,
-    /// The unit with an arrival to be queued.
+    /// The unit, if any, for which the caller must queue an arrival event.
     pub(crate) again: Option<Unit>,
 }
 
@@ -61,8 +60,8 @@ impl Expected {
         self.units.take_while(has_come) as u64
     }
 
-    /// Starts the far end's wait for the next unit, unless an untaken one has arrived. Returns a unit with an arrival
-    /// to be queued as an event.
+    /// Starts the far end's wait for the next unit, unless a unit has arrived and is not taken. Returns the unit, if any,
+    /// for which the caller must queue an arrival event.
     pub(crate) fn want(&mut self, has_come: impl Fn(Unit) -> bool) -> Option<Unit> {
         let next = self.units.first();
         self.wanted = !next.is_some_and(has_come);

@@ -21,7 +21,7 @@ use std::task::{Context, Poll};
 pub struct Envelope<M> {
     /// The wire.
     pub link: LinkId,
-    /// When it arrives.
+    /// The time of its arrival.
     pub time: Time,
     /// Number of its predecessors on the wire.
     pub count: u64,
@@ -43,7 +43,8 @@ pub struct WireTx<M> {
 }
 
 enum Far<M> {
-    /// Both ends are in one shard. A message needs only the number of the far end and the storage.
+    /// Both ends are in one shard. A message needs only the far end's `number` and the storage `messages`. A unit needs
+    /// the receiver.
     Local { number: u32, messages: Rc<Messages<M>>, receiver: Rc<Receiver<M>> },
     /// The outbox of the near end's shard, and the shard of the far end.
     Remote(Outbox<M>, usize),
@@ -94,8 +95,8 @@ impl<M: Send + 'static> WireTx<M> {
     }
 
     /// Sends a unit that arrives at `arrival`: a message without data, such as a credit, for which only the count
-    /// matters. Its arrival is an event only if the far end waits for it. It has its place in the order of arrivals in
-    /// either case.
+    /// matters. Its arrival is an event only if the far end waits for the unit. In either case the unit has its place in
+    /// the order of arrivals.
     ///
     /// # Panics
     /// As [`WireTx::send`].
@@ -127,7 +128,8 @@ impl<M: Send + 'static> WireTx<M> {
         number
     }
 
-    /// Prefetches the far end, like [`prefetch`](crate::prefetch()). A unit needs it, a message does not.
+    /// Prefetches the far end, like [`prefetch`](crate::prefetch()). Sending a unit reads the far end; sending a message
+    /// does not.
     pub fn prefetch(&self) {
         if let Far::Local { receiver, .. } = &self.way {
             prefetch(&**receiver);
@@ -175,13 +177,13 @@ impl<M: Send + 'static> WireRx<M> {
         WireRx { receiver, from }
     }
 
-    /// Calls `prefetch` for a message that is about to arrive for a task, once it can be read. That is a good moment to
-    /// [`prefetch`](crate::prefetch()) the memory to which it points. This is a hint, like [`Handler::prepare`].
+    /// Calls `prefetch` with a message that is about to arrive for a task, once the message can be read. The function may
+    /// [`prefetch`](crate::prefetch()) the memory to which the message points. This is a hint, like [`Handler::prepare`].
     pub fn prepare(&self, prefetch: fn(&M)) {
         self.receiver.inbox().prepare = Some(prefetch);
     }
 
-    /// Waits for a message and takes it. If dropped while it waits, it takes none.
+    /// Waits for a message and takes it. If dropped while it waits, it takes no message.
     ///
     /// # Panics
     /// If another task is already waiting.
@@ -198,8 +200,8 @@ impl<M: Send + 'static> WireRx<M> {
         Next(self.recv())
     }
 
-    /// Handles each message at its arrival, in one event; a task would need another event. The handler is part of the
-    /// node, and uses `number` for this wire. The returned value takes units.
+    /// Calls `handler` for each message, in the event of the arrival; a task would need another event. The handler is part
+    /// of the node, and gets `number` as the number of this wire. The returned value takes the units of this wire.
     ///
     /// # Panics
     /// If messages have already arrived.
@@ -209,8 +211,8 @@ impl<M: Send + 'static> WireRx<M> {
         Units(self.receiver.clone())
     }
 
-    /// Takes the arrived units, if a task waits by [`WireRx::next`] and has got nothing yet. It would have taken them
-    /// at their arrival.
+    /// Takes the arrived units, if a task waits by [`WireRx::next`] and no message has arrived. That task would have taken
+    /// these units at their arrival. Otherwise returns 0.
     pub fn take_units(&self) -> u64 {
         let inbox = self.receiver.inbox();
         if inbox.waiting == TaskRef::NONE || !inbox.arrived.is_empty() {
@@ -220,8 +222,8 @@ impl<M: Send + 'static> WireRx<M> {
         }
     }
 
-    /// Makes the next unit poll the task that waits by [`WireRx::next`], once. It does not if a unit has already
-    /// arrived, which the task will find.
+    /// Makes the arrival of the next unit poll the task that waits by [`WireRx::next`], once. Has no effect if a unit has
+    /// already arrived: the task will find it.
     pub fn wait_for_units(&self) {
         self.receiver.wait_for_units();
     }
@@ -332,12 +334,12 @@ impl<M: Send + 'static> Future for Next<'_, M> {
 pub struct Units<M: 'static>(Rc<Receiver<M>>);
 
 impl<M: 'static> Units<M> {
-    /// Takes the units that arrived before the current event, in order of arrival.
+    /// Takes the units that come before the current event in the order of arrivals.
     pub fn take(&self) -> u64 {
         self.0.take_units()
     }
 
-    /// Prefetches them, like [`prefetch`](crate::prefetch()).
+    /// Prefetches the units, like [`prefetch`](crate::prefetch()).
     pub fn prefetch(&self) {
         prefetch(&*self.0);
     }
@@ -347,7 +349,7 @@ impl<M: 'static> Units<M> {
         self.0.units.borrow().len()
     }
 
-    /// Makes the next arrival notify the handler, once. It does not if an untaken unit has already arrived.
+    /// Makes the arrival of the next unit notify the handler, once. Has no effect if an untaken unit has already arrived.
     pub fn wait(&self) {
         self.0.wait_for_units();
     }

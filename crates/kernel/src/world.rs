@@ -27,7 +27,7 @@ pub struct Config {
     pub seed: u64,
     /// The number of shards over which the nodes are spread. Zero means one. Results do not depend on it.
     pub shards: usize,
-    /// If it is set, the run ends with [`RunError::Interrupted`].
+    /// If this interrupt is set, the run ends with [`RunError::Interrupted`].
     pub interrupt: Option<Interrupt>,
     /// Events later than this end the run with [`RunError::TimeLimit`], as do events at the end of time.
     pub max_time: Option<Time>,
@@ -44,7 +44,7 @@ pub struct Summary {
     pub events: u64,
 }
 
-/// The shards that a world runs, and its agreement with the runners of others.
+/// The shards that a world runs: all, or one shard and the connection to the parts that run the other shards.
 enum ShardSet<M> {
     All,
     One(Box<dyn Parts<Envelope<M>>>),
@@ -187,15 +187,15 @@ impl<M: Send + 'static> World<M> {
         (tx, WireRx::new(receiver, from))
     }
 
-    /// Runs until no event is left. It may be called again, after more has been started or after an interrupt. A part
-    /// runs with the others, and ends when they do. A deadlock names its own programs only.
+    /// Runs until no event is left. It may be called again after more tasks have been started or after an interrupt. A part
+    /// runs together with the other parts, and all parts end at once. The deadlock of a part names only its own programs.
     ///
     /// # Errors
     /// [`RunError::Deadlock`] if no event is left and a program still waits. [`RunError::Interrupted`] and
     /// [`RunError::TimeLimit`] as described in [`Config`]. [`RunError::Left`] for a part if another one was dropped.
     ///
     /// # Panics
-    /// If a task does.
+    /// If a task panics.
     pub fn run(&mut self) -> Result<Summary, RunError> {
         let limit = self.config.max_time.unwrap_or(Time::MAX);
         // Limits are exclusive, and nothing happens at the end of time: only the existence of an event is known.
@@ -232,7 +232,7 @@ impl<M: Send + 'static> World<M> {
         Ok(Summary { end, events: self.own().iter().map(|shard| shard.events()).sum() })
     }
 
-    /// The time of the last event, in this part if it is one.
+    /// The time of the last event. If this world is a part, the time of the last event in this part.
     pub fn now(&self) -> Time {
         self.own().iter().map(|shard| shard.now()).max().unwrap_or(Time::ZERO)
     }
@@ -291,7 +291,7 @@ impl<M: Send + 'static> World<M> {
     }
 }
 
-/// Used instead of a time: nothing happens any more.
+/// The word of a part that has no event left, instead of a time.
 const NEVER: u64 = u64::MAX;
 
 fn outbox<M>(shards: usize) -> Outbox<M> {

@@ -11,7 +11,7 @@ use heap::Heap;
 use nicety_types::{LinkId, NodeId, Time};
 use wheel::Wheel;
 
-/// No event, no list.
+/// An index that stands for no event, such as the end of a list.
 const NONE: u32 = u32::MAX;
 /// The `count` of a slot without a future event.
 const GONE: u64 = u64::MAX;
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    /// Adds an event, which is returned with `data`.
+    /// Adds an event. When the event is taken, it is returned with `data`.
     pub(crate) fn push(&mut self, key: Key, data: u64) -> EventRef {
         let index = either!(self, queue => queue.push(key, data));
         EventRef { index, count: key.count }
@@ -194,7 +194,7 @@ impl Queue {
         either!(self, queue => queue.pop_before(limit))
     }
 
-    /// Takes the next event if it is an event of this node at the time of the last event.
+    /// Takes the next event if it is an event of `node` at `time`, which is the time of the last event.
     pub(crate) fn pop_at(&mut self, time: Time, node: NodeId) -> Option<(Key, u64)> {
         either!(self, queue => match queue.head() {
             Some(key) if key.time() == time && key.node() == node => queue.pop_head(),
@@ -208,7 +208,7 @@ impl Queue {
         either!(self, queue => queue.comes_after(key))
     }
 
-    /// Whether there is an event `places` behind the next one, at a place that is known already.
+    /// Whether the queue already knows an event that is `places` behind the next event.
     pub(crate) fn has_ahead(&self, places: usize) -> bool {
         match self {
             Queue::Wheel(queue) => queue.has_ahead(places),
@@ -216,8 +216,8 @@ impl Queue {
         }
     }
 
-    /// Returns the data of the event `places` behind the next one, if its place is known already, and whether it is an
-    /// arrival. The order may still change, so this is only a hint.
+    /// If the queue already knows the event that is `places` behind the next event, returns whether it is an arrival, and
+    /// its data. The order may still change, so this is only a hint.
     pub(crate) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         match self {
             Queue::Wheel(queue) => queue.ahead(places),
@@ -225,9 +225,9 @@ impl Queue {
         }
     }
 
-    /// Visits events of the next few buckets, each once per step. Passes whether they are arrivals, their data, and the
-    /// number of `steps` left before them. Returns whether these were most of the next events. If all arrive at once,
-    /// there are too many.
+    /// Visits events of the next few buckets, each event once per step. Passes whether the event is an arrival, its data,
+    /// and the number of `steps` left before it happens. Returns whether these visits covered most of the next events.
+    /// They do not if too many events are due at once.
     pub(crate) fn coming(&mut self, steps: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         match self {
             Queue::Wheel(queue) => queue.coming(steps + 1, visit),

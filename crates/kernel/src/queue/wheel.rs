@@ -1,10 +1,10 @@
 //! Timing wheels with sorted buckets.
 //!
-//! Time is divided into buckets of 2^10 ps, and buckets into spans of 2048. The events of the current span and the next
-//! one are in a list per bucket. Those of the following 4095 spans are in a list per span, and all later ones in a
-//! heap. So an event less than 2 us ahead is put into its bucket at once. One less than 8 ms ahead is moved once more.
-//! A bucket is sorted when its time arrives. The lists are linked through the events themselves. So nothing is
-//! allocated, and an event is cancelled in constant time.
+//! Virtual time is divided into buckets of 2^10 ps, and 2048 buckets make a span. Events of the current span and the next
+//! span are in one list per bucket. Later events, up to 4095 spans ahead, are in one list per span. All other events are
+//! in a heap. So an event less than 2 us ahead is put into its bucket at once. An event less than 8 ms ahead is put into
+//! a span, and later moved into its bucket. A bucket is sorted when its time arrives. The lists are linked through the
+//! events themselves. So nothing is allocated, and an event is cancelled in constant time.
 
 use super::bits::{Bits, SIZE};
 use super::{Entry, Events, Key, NONE, Place};
@@ -20,7 +20,7 @@ const SPAN_BITS: u32 = (SIZE / 2).ilog2();
 const MASK: u64 = SIZE as u64 - 1;
 /// Number of events of a near list that are noted beside it.
 const NOTED: usize = 32;
-/// Up to this length, late events are inserted into the current bucket. Beyond it, a heap takes them.
+/// Late events are inserted into the current bucket while it is shorter than this. Otherwise they go into a heap.
 const SHORT: usize = 64;
 
 /// A ring of lists of events.
@@ -100,7 +100,7 @@ pub(crate) struct Wheel {
     bucket: u64,
     /// Sorted, with the next event last.
     current: Vec<Entry>,
-    /// Whether [`Wheel::coming`] has not run since the current bucket became current.
+    /// True from the change to the current bucket until [`Wheel::coming`] runs.
     turned: bool,
     /// Whether the current bucket had more events than are noted.
     crowded: bool,
@@ -109,7 +109,7 @@ pub(crate) struct Wheel {
     /// The first events put into each near list, so that they are found without following links. Empty until the first
     /// request.
     notes: Vec<[u32; NOTED]>,
-    /// Number of notes per list. They are apart, so that writing a note does not read the list's notes.
+    /// Number of notes per list. The numbers are apart from the notes, so that adding a note does not read the others.
     noted: Vec<u8>,
     far: Lists,
     beyond: BinaryHeap<Reverse<Entry>>,
@@ -202,7 +202,7 @@ impl Wheel {
         }
     }
 
-    /// Whether every event is after `key`, as far as this span and the next one tell.
+    /// Whether every event is after `key`. May return false without a search if `key` is after the next span.
     pub(super) fn comes_after(&mut self, key: Key) -> bool {
         if let Some(head) = self.head() {
             return head > key;
@@ -228,21 +228,21 @@ impl Wheel {
         Some((key, self.events.take(index)))
     }
 
-    /// Whether there is an event `places` behind the next one in the current bucket.
+    /// Whether the current bucket has an event that is `places` behind the next event.
     pub(super) fn has_ahead(&self, places: usize) -> bool {
         self.current.len() > places
     }
 
-    /// Returns whether an event in the current bucket is an arrival, and its data.
+    /// Returns whether the event `places` behind the next event in the current bucket is an arrival, and its data.
     pub(super) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         let at = self.current.len().checked_sub(places + 1)?;
         let Entry { key, index } = self.current[at];
         Some((key.is_arrival(), self.events.slots[index as usize].data))
     }
 
-    /// Visits the first events of the next few nonempty buckets, once per current bucket. Passes whether they are
-    /// arrivals, their data, and the number of buckets ahead, from 1. The memory of the events in the last one is
-    /// fetched, and they are visited later. Returns whether all events of the current bucket had been visited.
+    /// Visits the first events of the next nonempty buckets, once per current bucket. Passes whether an event is an
+    /// arrival, its data, and the distance of its bucket in nonempty buckets, from 1. Bucket number `buckets` is not
+    /// visited yet: its events are only prefetched. Returns whether all events of the current bucket had been visited.
     pub(super) fn coming(&mut self, buckets: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         if self.notes.is_empty() {
             self.notes.resize(SIZE, [0; NOTED]);
@@ -286,8 +286,8 @@ impl Wheel {
         }
     }
 
-    /// Advances to the next bucket with events, if it begins before `limit`. No further: messages from other shards may
-    /// still arrive before.
+    /// Advances to the next bucket with events, if the bucket begins before `limit`. Does not advance further, because
+    /// messages from other shards may still arrive before that bucket.
     fn advance(&mut self, limit: Time) -> bool {
         let begins_before = |bucket: u64| bucket << BUCKET_BITS < limit.ps();
         let span = self.bucket >> SPAN_BITS;
@@ -355,7 +355,7 @@ impl Wheel {
         }
     }
 
-    /// Returns the earliest time beyond the wheels of an event that is not cancelled.
+    /// Returns the time of the earliest event in `beyond` that is not cancelled.
     fn beyond_time(&mut self) -> Option<Time> {
         while let Some(&Reverse(Entry { key, index })) = self.beyond.peek() {
             if !self.events.is_dead(index) {
