@@ -24,7 +24,7 @@ pub(crate) enum Raw {
     Flag(bool),
     /// The name of a type that no parameter has: an array or a date.
     Other(&'static str),
-    /// The text of an override. No quotes tell its type.
+    /// The text of an override. It has no quotes that would show its type.
     Loose(String),
 }
 
@@ -236,7 +236,7 @@ impl Document {
     }
 }
 
-/// Returns the kind of a value, and the gap in its provenance as a message and a help text.
+/// Returns the kind of a value. If its provenance is incomplete or wrong, also returns a message and a help text.
 fn provenance(
     kind: Option<&str>,
     source: Option<&str>,

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// The longest time. Nothing on a card takes longer, and sums of times must stay far below 2^64 ps.
+/// The longest time that a spec may give. Nothing on a card takes longer, and sums of times must stay far below 2^64 ps.
 const MAX_TIME: Duration = Duration::from_us(3_600_000_000);
 
 /// Reads the sections of a spec, records the keys and errors, and reports all errors at the end.
@@ -36,7 +36,7 @@ struct State {
     errors: Vec<SpecError>,
 }
 
-/// The place of a change to a spec's value, in order of precedence.
+/// The place of a change to a spec's value, lowest precedence first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// A file that extends the spec.
@@ -45,8 +45,8 @@ pub enum Change {
     Override,
 }
 
-/// A section of a spec. A missing or wrong value reads as a harmless one, and [`Reader::finish`] fails. The stand-in is
-/// a value that fits the others, or else the least one.
+/// A section of a spec. A missing or wrong value reads as a stand-in, and [`Reader::finish`] fails. The stand-in is the
+/// value that the wrong value replaces, or else a harmless value, such as the lowest allowed value.
 #[derive(Clone, Debug)]
 pub struct Section<'r> {
     reader: &'r Reader<'r>,
@@ -75,7 +75,7 @@ impl Spec {
 }
 
 impl<'s> Reader<'s> {
-    /// The section `[path]`; nested ones are dotted, `hpu.cycles`.
+    /// Returns the section `[path]`. The path of a nested section is dotted, such as `hpu.cycles`.
     pub fn section(&self, path: &str) -> Section<'_> {
         let mut state = self.state.borrow_mut();
         let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
@@ -137,7 +137,7 @@ impl<'r> Section<'r> {
     /// Reads an optional time. `default` has the form of a value in a spec.
     ///
     /// # Panics
-    /// As all `_or` functions: when the key does not allow the default.
+    /// If the key does not allow the default. The other `_or` functions panic alike.
     pub fn time_or(&self, key: &str, default: &str, doc: &str) -> Duration {
         self.read(key, doc, Quantity::Time, None, Some(default), time).unwrap_or(Duration::ZERO)
     }
@@ -301,7 +301,7 @@ impl<'r> Section<'r> {
     }
 
     /// Refuses the value of `key` for a reason that only the caller knows, such as a conflict with another value.
-    /// `help` suggests a correction. A value that could not be read has an error already.
+    /// `help` suggests a correction. Does nothing for a missing or unreadable value, which has an error already.
     pub fn refuse(&self, key: &str, message: &str, help: &str) {
         let path = self.full(key);
         let state = self.reader.state.borrow();
@@ -317,8 +317,8 @@ impl<'r> Section<'r> {
         self.reader.state.borrow_mut().errors.push(error);
     }
 
-    /// Refuses contradictory values: the error is at the remedy with the last change, or the last remedy in the list
-    /// among equals. Without remedies the error is at `key`, with `otherwise` as help.
+    /// Refuses contradictory values. The error is at the remedy's key with the [`Change`] of highest precedence. Among
+    /// equals, it is at the last remedy in the list. Without remedies the error is at `key`, with `otherwise` as help.
     pub fn refuse_one(&self, message: &str, remedies: &[Remedy<'_>], key: &str, otherwise: &str) {
         match remedies.iter().max_by_key(|remedy| remedy.section.change(remedy.key)) {
             Some(Remedy { section, key, value }) => {
@@ -328,7 +328,8 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Returns help that gives such a value for `key` in the form of its place: in a file, or as an option.
+    /// Returns a help text with `value` as an example for `key`: as an option if an override set the key, or else as in a
+    /// file.
     pub fn example(&self, key: &str, value: &str) -> String {
         let path = self.full(key);
         match self.reader.spec.values.get(&path).map(|entry| &entry.origin) {
@@ -408,7 +409,7 @@ impl<'r> Section<'r> {
     }
 }
 
-/// The clock in place of a wrong frequency.
+/// The stand-in for a missing or wrong frequency.
 const HARMLESS_CLOCK: Frequency = Frequency::from_hz(1_000_000_000);
 
 fn refusal(message: String) -> UnitError {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The maximum length of a spec. A longer file is something else.
+/// The maximum length of a spec in bytes. A longer file is no spec.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A card's specification, resolved but not yet interpreted.
@@ -30,7 +30,7 @@ pub struct Spec {
     pub(crate) file: String,
     /// The specs from which suggestions take values and bases.
     library: Library,
-    /// The name in the library, unless it is the user's file.
+    /// The spec's name in the library, or `None` for a user's file.
     shipped: Option<&'static str>,
     design: String,
     design_span: Span,
@@ -57,7 +57,7 @@ impl Spec {
     /// values of the spec. The last override of a key counts.
     ///
     /// # Errors
-    /// No such spec, an unreadable file, a syntax error, a base that does not exist or leads back, or no design.
+    /// No such spec, an unreadable file, a syntax error, a base that does not exist, bases in a circle, or no design.
     /// [`Reader::finish`](crate::Reader::finish) reports all errors of single values at once.
     pub fn load(name: &str, overrides: &[(String, String)], library: Library) -> Result<Spec, SpecErrors> {
         let target = if is_path(name) { Some(Target::File(name.into())) } else { shipped(name, library) };

@@ -7,10 +7,10 @@ use crate::suggest::{any_of, nearest};
 use crate::units::Quantity;
 use std::collections::BTreeMap;
 
-/// The most unknown names in a report. More of them are another format, not typing errors.
+/// Maximum number of errors in a report. A file with more unknown names has another format, not typing errors.
 const MOST: usize = 100;
 
-/// Reports keys and sections that no part read. A key that is plainly a misspelt required one is removed from
+/// Reports keys and sections that no part read. A required key that is plainly misspelt in the spec is removed from
 /// `missing`, so that one typing error gives one error.
 pub(crate) fn report(
     spec: &Spec,

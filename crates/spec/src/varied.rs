@@ -15,8 +15,8 @@ pub enum Variation {
 }
 
 impl Parameter {
-    /// Returns half or twice the value, in the form of `--set`. Returns none if the value is no number or zero, or if
-    /// its half would be zero or the value itself.
+    /// Returns half or twice the value, in the form of `--set`. Returns `None` if the value is no number or zero, or if
+    /// its half would be zero.
     ///
     /// The card may not allow the value; [`crate::Reader`] then refuses it.
     pub fn varied(&self, to: Variation) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Errors of quantities. A spelling with two readings is explained with both.
+//! Errors of quantities. The error of a unit with two readings states both readings.
 
 use super::table::{self, Dimension, Unit};
 use super::{Quantity, print_gap};
@@ -37,7 +37,7 @@ pub(super) fn too_large(text: &str) -> UnitError {
 /// Words for units, and their spellings.
 const WORDS: [(&str, &str); 4] = [("byte", "B"), ("bytes", "B"), ("packets/s", "pps"), ("p/s", "pps")];
 
-/// Begins a message about another quantity, or none.
+/// Begins the message about a text that is another quantity or no quantity.
 pub(super) fn expected(quantity: Quantity) -> String {
     match quantity {
         Quantity::Count => "expected a whole number such as 64 or 10k".to_owned(),
@@ -73,8 +73,8 @@ pub(super) fn no_such_unit(quantity: Quantity, text: &str, number: &str, unit: &
     wrong(message, meant.map(|meant| format!("{number} {meant}")))
 }
 
-/// Returns the units of the same letters in any case, without those of equal meaning. A decimal size in the wrong case
-/// may be binary too.
+/// Returns the units with the same letters in any case, one unit for each meaning. A decimal size or count in the wrong
+/// case may also mean the binary unit.
 fn readings(quantity: Quantity, unit: &str) -> Vec<(String, Unit)> {
     let lower = unit.to_lowercase();
     let mut found: Vec<(String, Unit)> = Vec::new();

@@ -145,9 +145,9 @@ pub fn parse_rate(text: &str) -> Result<PerSecond, UnitError> {
     }
 }
 
-/// Returns a text in its base unit if it is a quantity: 100 ns, 100ns and 0.1 us are all `100000 ps`. Other text stays.
+/// Returns a quantity in its base unit: 100 ns, 100ns and 0.1 us are all `100000 ps`. Returns other text unchanged.
 ///
-/// Bytes have no unit here: a size key takes 8k and 8 kB as the same value.
+/// A size is returned without its unit, since a size key takes 8k and 8 kB as the same value.
 pub fn in_base_unit(text: &str) -> String {
     // A bandwidth is a gap, so that only packets remain for a rate.
     const BASES: [(Quantity, &str); 5] = [

@@ -62,7 +62,7 @@ impl Quantity {
         }
     }
 
-    /// Whether it is in quotes in TOML.
+    /// Whether a value of this quantity is in quotes in TOML.
     pub const fn is_quoted(self) -> bool {
         !matches!(self, Quantity::Count | Quantity::Ratio | Quantity::Flag)
     }

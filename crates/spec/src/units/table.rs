@@ -38,7 +38,7 @@ struct Base {
     name: &'static str,
     scale: u64,
     dimension: Dimension,
-    /// Allowed prefixes: the first of the table.
+    /// Number of allowed prefixes. They are the first entries of [`PREFIXES`].
     prefixes: usize,
 }
 
