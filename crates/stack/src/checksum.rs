@@ -1,4 +1,4 @@
-//! Checksums of IP, TCP, UDP and ICMP. The receiver verifies them, the sender fills them in: the host or its card.
+//! Checksums of IP, TCP, UDP and ICMP. The sender writes them and the receiver verifies them, in the host or its card.
 
 use crate::frame::{ICMP, ICMPV6, IpPacket, Malformed, Parsed, TCP, TcpHeader, UDP};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ fn folded(mut sum: u64) -> u16 {
     u16::to_be(sum as u16)
 }
 
-/// Returns the sum of the pseudo-header, with the length of the payload. ICMP over IPv4 has none.
+/// Returns the sum of the pseudo-header, with the length of the payload. ICMP over IPv4 has no pseudo-header.
 fn pseudo(ip: &IpPacket) -> u64 {
     let ends = match (ip.source, ip.destination) {
         _ if ip.protocol == ICMP => return 0,
@@ -43,7 +43,7 @@ fn field(protocol: u8) -> Option<usize> {
     }
 }
 
-/// Whether the checksums of the IP header and of its TCP, UDP or ICMP are right. A datagram over IPv4 may have none.
+/// Whether the checksums of the IP header and of TCP, UDP or ICMP are right. UDP over IPv4 may have no checksum.
 pub fn verify(frame: &[u8], ip: &IpPacket) -> bool {
     let header = &frame[ip.packet.start..ip.payload.start];
     if ip.source.is_ipv4() && folded(sum(header)) != 0xffff {

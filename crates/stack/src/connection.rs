@@ -14,7 +14,7 @@ pub(crate) struct Connection {
     /// The next hop on the link for packets to the peer.
     pub hop: IpAddr,
     pub tcb: Tcb,
-    /// Its state at the last check.
+    /// The state at the last call of `Stack::settle`.
     pub last: State,
     /// Whether a program holds it, and the error for the program's calls.
     pub held: bool,
@@ -61,13 +61,13 @@ impl Connection {
         self.tcb.deadline().into_iter().chain(self.fin_at).min()
     }
 
-    /// Whether no program has it or will get it.
+    /// Whether no program holds the connection, and no listener will hand it to a program.
     pub fn is_orphan(&self) -> bool {
         !self.held && self.listener.is_none()
     }
 
-    /// Whether a SYN begins a new connection while this one is in TIME-WAIT. It must be beyond all sequence numbers
-    /// that this one has used (RFC 9293, 3.10.7.4).
+    /// Whether a segment is a SYN that begins a new connection while this connection is in TIME-WAIT. Its sequence
+    /// number must be beyond all numbers that the peer used in this connection (RFC 9293, 3.10.7.4).
     pub fn is_renewed_by(&self, tcp: &TcpHeader) -> bool {
         let begins = tcp.flags & (SYN | ACK | RST | FIN) == SYN;
         begins && self.tcb.state() == State::TimeWait && self.tcb.is_beyond(tcp.seq)

@@ -10,21 +10,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const ARP_KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const SOLICIT: u8 = 135;
 const ADVERTISE: u8 = 136;
-/// A solicited advertisement that overrides known addresses.
+/// The flags of a solicited advertisement that overrides known addresses.
 const SOLICITED: u8 = 0x60;
 
 /// A request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message<A> {
     pub is_question: bool,
-    /// The sender, if it is named. In neighbour discovery it is the packet's source.
+    /// The sender's IP address. In neighbour discovery, the source address of the packet.
     pub from: A,
     pub mac: Option<[u8; 6]>,
     /// The requested address, or the address of the reply.
     pub target: A,
 }
 
-/// Returns a MAC address at an offset of a packet that was found to be long enough.
+/// Returns the MAC address at an offset of a packet. The caller has checked that the packet is long enough.
 fn mac_at(bytes: &[u8], at: usize) -> [u8; 6] {
     std::array::from_fn(|n| bytes[at + n])
 }
@@ -69,7 +69,7 @@ pub(crate) fn read_ndp(from: Ipv6Addr, body: &[u8]) -> Option<Message<Ipv6Addr>>
     options.is_empty().then_some(message)
 }
 
-/// Whether this ICMPv6 type is one of the two of neighbour discovery.
+/// Whether this ICMPv6 type is a neighbour solicitation or a neighbour advertisement.
 pub(crate) fn is_ndp(kind: u8) -> bool {
     kind == SOLICIT || kind == ADVERTISE
 }

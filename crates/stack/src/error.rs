@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The reason why a call on a socket failed. It has changed nothing.
+/// The reason why a call on a socket failed. A failed call has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
     /// Another socket uses the port (`EADDRINUSE`).

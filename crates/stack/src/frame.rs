@@ -39,7 +39,7 @@ pub struct Parsed {
     pub macs: ([u8; 6], [u8; 6]),
     /// The identifier in the 802.1Q tag, if there is one. 0 means a priority only.
     pub vlan: Option<u16>,
-    /// The type of what follows the tag.
+    /// The EtherType, after the tag if there is one.
     pub ethertype: u16,
     /// Offset of the Ethernet payload.
     pub l3: usize,
@@ -50,7 +50,7 @@ pub struct Parsed {
 /// An IP packet in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpPacket {
-    /// Who sent it.
+    /// The source address.
     pub source: IpAddr,
     /// The destination address.
     pub destination: IpAddr,
@@ -102,7 +102,7 @@ impl Parsed {
     /// Reads the headers up to IP.
     ///
     /// # Errors
-    /// [`Malformed`] for bytes that are no such frame.
+    /// [`Malformed`] for a frame that is too short for its headers, or a header with impossible values.
     pub fn read(frame: &[u8]) -> Result<Parsed, Malformed> {
         if frame.len() < ETHERNET {
             return Err(Malformed::Truncated);
@@ -173,7 +173,7 @@ impl TcpHeader {
     /// Reads a segment's header.
     ///
     /// # Errors
-    /// [`Malformed`] for bytes that are no such header.
+    /// [`Malformed`] for a segment that is too short for its header, or a header with impossible values.
     pub fn read(segment: &[u8]) -> Result<TcpHeader, Malformed> {
         if segment.len() < 20 {
             return Err(Malformed::Truncated);

@@ -38,7 +38,8 @@ impl Link {
         frame[at..at + 2].copy_from_slice(&ethertype.to_be_bytes());
     }
 
-    /// Whether a frame is of this host's network: tagged with its number, or untagged. Number 0 is no network.
+    /// Whether a frame is of this host's 802.1Q network: tagged with its number, or untagged if the host has no network.
+    /// A tag with number 0 counts as untagged.
     pub fn same_network(&self, parsed: &Parsed) -> bool {
         parsed.vlan.filter(|&v| v != 0) == self.vlan
     }

@@ -21,7 +21,7 @@ struct Resolution {
 /// The result of a neighbour lookup.
 pub(crate) enum Lookup {
     Known([u8; 6]),
-    /// A request is outstanding and the source waits. `ask` requires that it be sent now.
+    /// A request is outstanding and the source waits. If `ask` is set, the caller must send the request now.
     Waiting {
         ask: bool,
     },
@@ -32,7 +32,7 @@ pub(crate) struct Neighbours {
     known: BTreeMap<IpAddr, [u8; 6]>,
     order: VecDeque<IpAddr>,
     open: BTreeMap<IpAddr, Resolution>,
-    /// Counts changes, so that an earlier lookup stays valid while there are none.
+    /// Counts changes of known addresses. An earlier lookup stays valid while this count stays the same.
     pub version: u64,
 }
 
@@ -87,7 +87,7 @@ impl Neighbours {
         self.open.values().map(|question| question.again).min()
     }
 
-    /// Returns requests to repeat, and the sources that waited for a reply in vain.
+    /// Returns the addresses to request again, and the sources of requests that had no reply to the last try.
     pub fn on_timer(&mut self, now: Time) -> (Vec<IpAddr>, Vec<Source>) {
         let (mut again, mut lost) = (Vec::new(), Vec::new());
         self.open.retain(|&address, question| {

@@ -61,9 +61,10 @@ fn set_length(frame: &mut [u8], ip: &IpPacket) {
     frame[field..field + 2].copy_from_slice(&(length as u16).to_be_bytes());
 }
 
-/// Appends `next` to `frame` if it is the same flow's next segment, like a card with LRO. Both are verified, with no
-/// flags but ACK and PSH. Their headers agree except for sequence number, checksums, PSH and window. The result has at
-/// most `most` bytes of an IP packet. Its checksums are not written: the stack is informed that they are good.
+/// Appends `next` to `frame` if `next` is the next segment of the same flow, like a card with LRO. The caller has
+/// verified both checksums. Both segments have the flag ACK, and no other flag but PSH. Their headers agree except for
+/// sequence number, checksums, PSH and window. The IP packet of the result has at most `most` bytes. Its checksums are
+/// not written, so pass it to the stack with [`ChecksumStatus::Good`](crate::ChecksumStatus::Good).
 pub fn coalesce(frame: &mut Vec<u8>, next: &[u8], most: usize) -> bool {
     join(frame, next, most.min(65535)).is_some()
 }

@@ -26,7 +26,7 @@ impl Default for Toeplitz {
 }
 
 impl Toeplitz {
-    /// Returns the hash with a key of 40 bytes.
+    /// Returns the hash function with a key of 40 bytes.
     pub fn new(key: &[u8; 40]) -> Toeplitz {
         let mut tables = Box::new([[0; 256]; 36]);
         for (byte, table) in tables.iter_mut().enumerate() {
@@ -56,7 +56,8 @@ impl Toeplitz {
         hash ^ self.bytes(at, &from.to_be_bytes()) ^ self.bytes(at + 2, &to.to_be_bytes())
     }
 
-    /// Returns the hash of a packet: with ports for TCP and UDP, over the addresses alone for others and for fragments.
+    /// Returns the hash of a packet: over addresses and ports for TCP and UDP. For other protocols and for fragments, over
+    /// the addresses alone.
     pub fn packet(&self, frame: &[u8], ip: &IpPacket) -> u32 {
         let has_ports = !ip.fragment && matches!(ip.protocol, TCP | UDP) && ip.payload.len() >= 4;
         let at = ip.payload.start;

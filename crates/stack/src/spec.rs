@@ -28,10 +28,10 @@ pub struct Network<A> {
 /// The congestion control of a connection: growth and reduction of its congestion window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// Grows by a segment per round trip, and is halved at a loss (RFC 5681).
+    /// The window grows by a segment per round trip, and is halved at a loss (RFC 5681).
     #[default]
     Reno,
-    /// Grows with the cube of the time since the last loss, and is reduced by three tenths at a loss (RFC 9438).
+    /// The window grows with the cube of the time since the last loss, and is reduced by three tenths at a loss (RFC 9438).
     Cubic,
 }
 
@@ -44,21 +44,23 @@ pub struct StackSpec {
     pub ipv4: Option<Network<Ipv4Addr>>,
     /// IPv6, if the host has an IPv6 address.
     pub ipv6: Option<Network<Ipv6Addr>>,
-    /// The host's 802.1Q network: all of its frames are tagged, others are dropped.
+    /// The number of the host's 802.1Q network. The host tags all frames with it, and drops frames of other networks.
     pub vlan: Option<u16>,
     /// The maximum size of an IP packet in a frame, in bytes.
     pub mtu: usize,
-    /// The retransmission timeout before the first round-trip measurement (RFC 6298), at least `min_rto`.
+    /// The retransmission timeout before the first round-trip measurement (RFC 6298). A value below `min_rto` counts as
+    /// `min_rto`.
     pub initial_rto: Duration,
     /// The minimum retransmission timeout.
     pub min_rto: Duration,
-    /// The maximum retransmission timeout, up to which it doubles, at least `min_rto`.
+    /// The maximum retransmission timeout: repeated timeouts double it up to this value. A value below `min_rto` counts
+    /// as `min_rto`.
     pub max_rto: Duration,
     /// Maximum delay of the acknowledgement of a single segment. `None` means immediate acknowledgements.
     pub delayed_ack: Option<Duration>,
     /// Maximum number of segments for which an acknowledgement waits. A connection begins with two, and waits for one
-    /// more after each acknowledgement. If the time of `delayed_ack` ends first, it returns to two, and its maximum
-    /// decreases by one (as in Solaris).
+    /// more after each acknowledgement. If the time of `delayed_ack` ends first, the number returns to two, and the
+    /// maximum decreases by one (as in Solaris).
     pub ack_segments: u8,
     /// Timeout of an unresponsive peer while a connection has data in flight.
     pub timeout: Duration,
@@ -78,7 +80,7 @@ pub struct StackSpec {
     /// Whether a lost tail is probed after two round-trip times, before the retransmission timeout (RFC 8985, 7). It
     /// requires `sack`.
     pub loss_probe: bool,
-    /// RFC 7323's time stamps: 12 bytes of each segment.
+    /// Whether RFC 7323's time stamps are offered and used. They take 12 bytes of each segment.
     pub timestamps: bool,
     /// Bytes of a connection's send buffer, unless its options set another size.
     pub send_buffer: usize,
@@ -131,8 +133,10 @@ impl Default for StackSpec {
 }
 
 impl StackSpec {
+    /// Checks the spec.
+    ///
     /// # Errors
-    /// Checks the spec. The error has the invalid value and the correction.
+    /// The invalid value and the correction.
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: String| Err(SpecError(what));
         if self.mac[0] & 1 != 0 || self.mac == [0; 6] {
@@ -193,8 +197,10 @@ impl StackSpec {
     }
 }
 
-/// # Errors
 /// Checks the size of a buffer.
+///
+/// # Errors
+/// The allowed sizes.
 pub(crate) fn check_buffer(bytes: usize) -> Result<(), &'static str> {
     if (1..=MOST_BUFFER).contains(&bytes) { Ok(()) } else { Err("a buffer has 1 byte to 1 GiB") }
 }

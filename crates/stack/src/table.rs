@@ -34,7 +34,7 @@ impl<T> Table<T> {
         self.len() >= self.most
     }
 
-    /// Returns `None` if the table is full.
+    /// Adds a value and returns its key, or `None` if the table is full.
     pub fn insert(&mut self, value: T) -> Option<Key> {
         if self.is_full() {
             return None;

@@ -59,7 +59,7 @@ impl Stack {
         self.reply(frame, ip, protocol, mac);
     }
 
-    /// Sends a frame back that lacks only its header and checksums. A group gets no reply.
+    /// Writes the Ethernet header and the checksums of a reply, and queues it. A group address gets no reply.
     fn reply(&mut self, mut frame: Vec<u8>, ip: &IpPacket, protocol: u8, mac: [u8; 6]) {
         if mac[0] & 1 != 0 {
             return;

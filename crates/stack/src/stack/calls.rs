@@ -18,8 +18,8 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::AddressInUse`] if the port is taken, by a listener or towards this peer; [`Error::AddressNotAvailable`]
-    /// if none is left. [`Error::NetworkUnreachable`] without a way to the peer; [`Error::NoBufferSpace`] at the limit
-    /// of connections or memory; [`Error::Invalid`] for an invalid address.
+    /// if no ephemeral port is left. [`Error::NetworkUnreachable`] without a route to the peer;
+    /// [`Error::NoBufferSpace`] at the limit of connections or memory; [`Error::Invalid`] for an invalid address.
     pub fn connect(
         &mut self,
         now: Time,
@@ -54,7 +54,7 @@ impl Stack {
     /// Returns an ephemeral port without a listener, a connection or another TCP use.
     ///
     /// # Errors
-    /// [`Error::AddressNotAvailable`] if none is left.
+    /// [`Error::AddressNotAvailable`] if no such port is left.
     pub fn free_port(&mut self, taken: impl Fn(u16) -> bool) -> Result<u16, Error> {
         let in_use = |stack: &Stack, port| {
             stack.ports.contains_key(&port) || stack.flows.keys().any(|flow| flow.0 == port)
@@ -74,10 +74,12 @@ impl Stack {
         Err(Error::AddressNotAvailable)
     }
 
-    /// Listens for connections at a port. At most `backlog` of them, and at least one, may wait to be accepted.
+    /// Listens for connections at a port. At most `backlog` connections may be in the handshake or wait to be accepted.
+    /// A `backlog` of 0 counts as 1.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`]; [`Error::Invalid`] for port 0 or invalid buffer sizes.
+    /// [`Error::AddressInUse`] if a listener or a connection has the port; [`Error::Invalid`] for port 0 or a buffer of
+    /// 0 bytes; [`Error::NoBufferSpace`] at the limit of listeners.
     pub fn listen(&mut self, port: u16, backlog: usize, options: &Options) -> Result<ListenerId, Error> {
         if port == 0 || [options.send_buffer, options.receive_buffer].contains(&Some(0)) {
             return Err(Error::Invalid);
@@ -96,7 +98,7 @@ impl Stack {
     /// Takes the oldest established connection.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is none, [`Error::BadHandle`].
+    /// [`Error::WouldBlock`] if no connection waits, [`Error::BadHandle`].
     pub fn accept(&mut self, listener: ListenerId) -> Result<ConnectionId, Error> {
         let entry = self.listeners.get_mut(listener.0).ok_or(Error::BadHandle)?;
         let id = entry.queue.pop_front().ok_or(Error::WouldBlock)?;
@@ -153,7 +155,7 @@ impl Stack {
         if sent == 0 && !bytes.is_empty() { Err(Error::WouldBlock) } else { Ok(sent) }
     }
 
-    /// Takes received bytes, and returns their number: 0 after the peer's last.
+    /// Takes received bytes, and returns their number: 0 if the peer has closed and all of its bytes were taken.
     ///
     /// # Errors
     /// As in [`Stack::send`]. Bytes received before a reset can be read.
@@ -269,7 +271,7 @@ impl Stack {
     }
 }
 
-/// Returns an end without IPv6's scope and flow, which no packet contains.
+/// Returns an end without IPv6's scope and flow information. An IPv4-mapped address becomes an IPv4 address.
 pub(super) fn plain(end: SocketAddr) -> SocketAddr {
     match end.ip() {
         IpAddr::V6(a) => SocketAddr::new(a.to_ipv4_mapped().map_or(a.into(), IpAddr::from), end.port()),

@@ -22,7 +22,7 @@ pub(crate) struct DatagramSocket {
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     queued: usize,
     most_queued: usize,
-    /// Outgoing packets, each with the next hop and room for the frame's header, and their bytes with headers.
+    /// Outgoing packets, each with its next hop and with room for the Ethernet header. `leaving` is the sum of their bytes.
     outgoing: VecDeque<(IpAddr, Vec<u8>)>,
     leaving: usize,
     most_leaving: usize,
@@ -33,7 +33,7 @@ impl Stack {
     /// Binds a datagram socket, to an ephemeral port if none is named.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`] if none is left, [`Error::Invalid`] for port 0.
+    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`] if no ephemeral port is left, [`Error::Invalid`] for port 0.
     pub fn bind(&mut self, port: Option<u16>) -> Result<DatagramId, Error> {
         let port = match port {
             Some(0) => return Err(Error::Invalid),
@@ -73,7 +73,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::MessageTooLong`] beyond [`Stack::longest_datagram`], [`Error::WouldBlock`] if the send buffer is full,
-    /// [`Error::NetworkUnreachable`], [`Error::Invalid`] if the address is no host's, [`Error::BadHandle`].
+    /// [`Error::NetworkUnreachable`], [`Error::Invalid`] for port 0 or an address of no single host, [`Error::BadHandle`].
     pub fn send_to(&mut self, id: DatagramId, bytes: &[u8], to: SocketAddr) -> Result<(), Error> {
         let to = plain(to);
         if to.port() == 0 {
@@ -111,7 +111,7 @@ impl Stack {
     /// Takes a datagram, truncated to the buffer. Returns the number of bytes and the sender.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is none, [`Error::BadHandle`].
+    /// [`Error::WouldBlock`] if no datagram waits, [`Error::BadHandle`].
     pub fn recv_from(&mut self, id: DatagramId, bytes: &mut [u8]) -> Result<(usize, SocketAddr), Error> {
         let socket = self.datagrams.get_mut(id.0).ok_or(Error::BadHandle)?;
         let (from, datagram) = socket.queue.pop_front().ok_or(Error::WouldBlock)?;

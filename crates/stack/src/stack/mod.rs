@@ -125,8 +125,8 @@ impl Stack {
         self.events.pop_front()
     }
 
-    /// Returns the next source with frames to send. It is not returned again before [`Stack::transmit`] has returned
-    /// that it has no more.
+    /// Returns the next source with frames to send. The source is not returned again before [`Stack::transmit`] has
+    /// returned `None` for it.
     pub fn next_ready(&mut self) -> Option<Source> {
         self.ready.pop_front()
     }
@@ -169,8 +169,8 @@ impl Stack {
         hop.ok_or(Error::NetworkUnreachable)
     }
 
-    /// Returns the link address of a neighbour. If it is unknown, the source waits and becomes ready again when it is
-    /// known.
+    /// Returns the link address of a neighbour. If the address is unknown, returns `None`; the source waits, and becomes
+    /// ready again when the address is known.
     fn resolve(&mut self, now: Time, hop: IpAddr, source: Source) -> Option<[u8; 6]> {
         match self.neighbours.look_up(now, hop, source) {
             Lookup::Known(mac) => Some(mac),
@@ -202,7 +202,7 @@ impl Stack {
         }
     }
 
-    /// Makes sources ready with a neighbour that is now known or cannot be found.
+    /// Makes the sources ready that waited for a neighbour. The neighbour is now known or cannot be found.
     fn resolved(&mut self, waiting: Vec<Source>) {
         for source in waiting {
             match source {
@@ -217,7 +217,8 @@ impl Stack {
         }
     }
 
-    /// Returns the sizes of a new connection, if there is room. A connection in TIME-WAIT makes room.
+    /// Returns the parameters of a new connection, if there is room. If the table of connections is full, removes the
+    /// oldest connection in TIME-WAIT that no program holds.
     fn setup(&mut self, options: &Options, remote: IpAddr) -> Result<Setup, Error> {
         let spec = &self.spec;
         let send = options.send_buffer.unwrap_or(spec.send_buffer);
@@ -273,8 +274,8 @@ impl Stack {
         (hash as u32).wrapping_add((now.ps() / 4_000_000) as u32)
     }
 
-    /// Returns the initial sequence number of a SYN's answer. It is random, so that for a repeated SYN after the
-    /// connection's end, no late acknowledgement of that connection establishes another.
+    /// Returns the initial sequence number of a SYN's answer. It is random. So if a SYN arrives again after its
+    /// connection has ended, a late acknowledgement of the old connection does not establish the new connection.
     fn answering_number(&mut self) -> u32 {
         self.answered += 1;
         mixed(mixed(self.spec.seed ^ 2) ^ self.answered) as u32
@@ -300,7 +301,7 @@ impl Stack {
         self.detach((connection.local.port(), connection.remote), id);
     }
 
-    /// Frees the ends of a finished connection for others.
+    /// Frees the ends of a finished connection, so that a new connection can have them.
     fn detach(&mut self, flow: (u16, SocketAddr), id: ConnectionId) {
         if self.flows.get(&flow) == Some(&id) {
             self.flows.remove(&flow);
@@ -308,7 +309,7 @@ impl Stack {
     }
 
     /// Handles the changes of a connection: notifies its program and its listener, and updates the timers and the ready
-    /// queue. `why` is the error if it is over.
+    /// queue. `why` is the error of a connection that has failed.
     fn settle(&mut self, now: Time, id: ConnectionId, why: Option<Error>) {
         if self.late.len() > 2 * self.connections.len() {
             self.late.retain(|late| self.connections.get(late.0).is_some());
@@ -384,7 +385,7 @@ fn make_ready(ready: &mut VecDeque<Source>, id: ConnectionId, connection: &mut C
     }
 }
 
-/// Mixes a number so that every bit of the result depends on every bit of it (SplitMix64).
+/// Mixes a number so that every bit of the result depends on every bit of the number (SplitMix64).
 fn mixed(seed: u64) -> u64 {
     let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -34,7 +34,7 @@ pub enum Source {
     Datagram(DatagramId),
 }
 
-/// A change of a socket for which its program may wait. [`Arrival`] has readable bytes and room to write.
+/// A change of a socket for which its program may wait. [`Arrival`] reports new readable bytes and new room to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection to [accept](crate::Stack::accept).
@@ -54,9 +54,9 @@ pub enum Event {
 /// The card's knowledge of a received frame's checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumStatus {
-    /// Nothing: the stack verifies them.
+    /// The card has not verified the checksums: the stack verifies them.
     Unknown,
-    /// They are right.
+    /// The card has verified that the checksums are right.
     Good,
 }
 
@@ -65,7 +65,7 @@ pub enum ChecksumStatus {
 pub enum Drop {
     /// No frame, or headers that contradict each other.
     Malformed,
-    /// For another station, another host, or a group that this one is not in.
+    /// For another station, another host, or a group that this host is not in.
     NotForUs,
     /// Of another 802.1Q network.
     Vlan,
@@ -88,7 +88,7 @@ pub enum Drop {
 pub struct Arrival {
     /// The socket of the frame. A connection that ended by this frame may not exist any more.
     pub source: Source,
-    /// The frame's payload, for TCP and UDP.
+    /// Bytes of TCP's or UDP's payload in the frame.
     pub payload: usize,
     /// Additional bytes that a program can read.
     pub readable: usize,
@@ -126,11 +126,11 @@ pub struct Counters {
     pub recoveries: u64,
     /// Retransmission timeouts of established connections.
     pub timeouts: u64,
-    /// Repeated segments, and those with bytes that had already arrived.
+    /// Repeated segments: all of their bytes had already arrived.
     pub duplicates: u64,
     /// Segments that arrived before an earlier one.
     pub out_of_order: u64,
-    /// Replies of the stack itself that found no room.
+    /// Frames of the stack itself that were dropped, because their queue was full.
     pub control_dropped: u64,
 }
 

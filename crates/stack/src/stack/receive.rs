@@ -25,8 +25,8 @@ impl Arrival {
 }
 
 impl Stack {
-    /// Handles a frame from the card, without its frame check sequence. `checksum` is the card's knowledge of its
-    /// checksums.
+    /// Handles a frame from the card, without its frame check sequence. `checksum` says whether the card has verified the
+    /// frame's checksums.
     ///
     /// Any bytes are valid input: an unusable frame is dropped and counted.
     pub fn receive(&mut self, now: Time, frame: &[u8], checksum: ChecksumStatus) -> Arrival {

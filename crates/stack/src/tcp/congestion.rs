@@ -4,7 +4,7 @@
 use crate::spec::CongestionControl;
 use nicety_types::{Duration, Time};
 
-/// The maximum window: that of window scaling.
+/// The maximum window that window scaling can express.
 const MOST: usize = 1 << 30;
 
 /// The congestion window, in bytes.
@@ -42,7 +42,7 @@ impl Congestion {
 
     /// Counts `bytes` acknowledged outside fast recovery, while the window was in use.
     ///
-    /// Slow start counts all of them, as in Linux (RFC 3465 without its limit): one acknowledgement may cover many
+    /// Slow start counts all of these bytes, as in Linux (RFC 3465 without its limit): one acknowledgement may cover many
     /// segments if cards coalesce them.
     pub fn acknowledged(&mut self, now: Time, bytes: usize, rtt: Option<Duration>) {
         if self.is_slow_start() {
@@ -76,7 +76,7 @@ impl Congestion {
         (self.window, self.acknowledged) = (self.threshold, 0);
     }
 
-    /// Handles a retransmission timeout. `again`: it is a repeated timeout of the same bytes.
+    /// Handles a retransmission timeout. `again` says that the same bytes have timed out before.
     pub fn timed_out(&mut self, flight: usize, again: bool) {
         if !again {
             self.lost(flight);
@@ -85,7 +85,7 @@ impl Congestion {
         self.cubic.epoch = None;
     }
 
-    /// Nothing was sent for at least a timeout: the window is out of date (RFC 5681, 4.1).
+    /// Reduces a window that is out of date: nothing was sent for at least a retransmission timeout (RFC 5681, 4.1).
     pub fn idle(&mut self, initial: usize) {
         self.window = self.window.min(initial * self.segment);
         self.cubic.epoch = None;
@@ -147,7 +147,7 @@ impl Cubic {
     }
 }
 
-/// Newton's method: its steps are the same on every machine, unlike a library's.
+/// Returns the cube root by Newton's method. Its steps are the same on every machine, unlike a library function's.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

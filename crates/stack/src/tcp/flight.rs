@@ -19,11 +19,11 @@ pub(crate) enum Mark {
 pub(crate) struct Record {
     pub start: i64,
     pub end: i64,
-    /// The time of their last transmission.
+    /// The time of the last transmission of the bytes.
     pub sent: Time,
-    /// Bytes of each frame but the last.
+    /// Bytes in each frame except the last frame.
     size: usize,
-    /// Whether they were retransmitted.
+    /// Whether the bytes were retransmitted.
     pub again: bool,
     pub mark: Mark,
 }
@@ -42,12 +42,13 @@ impl Record {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub bytes: usize,
-    /// The send time of the first of those that were sent once: of those in order, and of those beyond holes.
+    /// The earliest send time of bytes that were sent once. `in_order` is for bytes that the peer acknowledged in order,
+    /// and `early` for bytes beyond holes.
     pub in_order: Option<Time>,
     pub early: Option<Time>,
-    /// Whether some in order were retransmitted: others may have waited for them.
+    /// Whether bytes acknowledged in order were retransmitted: other bytes may have waited for them.
     pub resent: bool,
-    /// The send time of the last of them, its end, and whether it was retransmitted.
+    /// The send time and the end of the delivered record that was sent last, and whether it was retransmitted.
     pub last: Option<(Time, i64, bool)>,
     /// The lowest end of a record sent once.
     pub lowest: Option<i64>,
@@ -160,7 +161,7 @@ impl Flight {
         }
     }
 
-    /// Splits a record so that one begins at a position, and returns its index.
+    /// Splits a record so that a record begins at `position`. Returns the index of that record.
     fn cut(&mut self, position: i64) -> usize {
         let index = self.records.partition_point(|record| record.end <= position);
         match self.records.get(index).copied() {
@@ -183,8 +184,8 @@ impl Flight {
         self.count(&Record { mark, ..record });
     }
 
-    /// Records that the peer has these bytes beyond a hole. A part of a frame does not count, which bounds the number
-    /// of records by the frames sent.
+    /// Records that the peer has these bytes beyond a hole. Parts of frames are ignored, so that there are at most as
+    /// many records as frames sent.
     pub fn sack(&mut self, start: i64, end: i64, delivered: &mut Delivered) {
         let mut at = start;
         loop {
@@ -253,7 +254,7 @@ impl Flight {
         is_sent
     }
 
-    /// The last segment.
+    /// Returns the start and the end of the last segment.
     pub fn last(&self, size: usize) -> Option<(i64, i64)> {
         let last = self.records.back()?;
         let before = (last.length() - 1) / size * size;

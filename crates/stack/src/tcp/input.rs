@@ -10,8 +10,8 @@ use nicety_types::{Duration, Time};
 const CHALLENGES: Duration = Duration::from_us(500_000);
 /// Maximum number of pending acknowledgements of out-of-order segments. Further ones carry no new information.
 const MOST_OWED: u8 = 64;
-/// Number of segments after an out-of-order one that are acknowledged at once. A sender with a reduced window may have
-/// no second one in flight (Linux's `TCP_MAX_QUICKACKS`).
+/// Number of segments that are acknowledged at once after an out-of-order segment. A sender with a reduced window may
+/// have no second segment in flight (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK: u8 = 16;
 
 /// The changes made by a segment.
@@ -20,13 +20,13 @@ pub(crate) struct Taken {
     /// Additional bytes that can be read, and written.
     pub readable: usize,
     pub acknowledged: usize,
-    /// It is a repetition, is beyond missing bytes, or does not fit into the receive buffer.
+    /// Whether the segment is a repetition, is beyond missing bytes, or does not fit into the receive buffer.
     pub duplicate: bool,
     pub out_of_order: bool,
     pub beyond: bool,
     /// The reply must be a reset, as if there were no connection.
     pub refused: bool,
-    /// It has reset the connection.
+    /// The segment has reset the connection.
     pub reset: bool,
 }
 
@@ -154,7 +154,7 @@ impl Tcb {
         }
     }
 
-    /// Whether a part of a segment is in the window, or it has no payload and is at the edge.
+    /// Whether a part of a segment is in the window. A segment without payload may also be at the window's end.
     fn is_in_window(&self, start: i64, flags: u8, payload: &[u8]) -> bool {
         let (next, edge) = (self.receiver.next(), self.receiver.edge());
         let controls = i64::from(flags & SYN != 0) + i64::from(flags & FIN != 0);
@@ -196,20 +196,21 @@ impl Tcb {
         }
     }
 
-    /// Returns the number of received bytes beyond which they are acknowledged at once.
+    /// Returns the number of unacknowledged bytes above which they are acknowledged at once.
     fn waits_for(&self) -> i64 {
         i64::from(LEAST_ACK_SEGMENTS + self.acks.more - 1) * self.segment as i64
     }
 
-    /// Whether a short segment ends a burst, where more than it waits to be acknowledged and many segments may.
+    /// Whether a short segment ends a burst: earlier bytes wait for an acknowledgement too. This applies only if the
+    /// spec lets an acknowledgement wait for more than the minimum number of segments.
     fn is_tail(&self, payload: &[u8], waiting: i64) -> bool {
         self.setup.ack_segments > LEAST_ACK_SEGMENTS
             && payload.len() < self.segment
             && waiting > payload.len() as i64
     }
 
-    /// Handles a late acknowledgement. If it covered more than one segment, the peer sends fewer segments before it
-    /// needs one.
+    /// Handles the end of the acknowledgement delay. If more than one segment waits, the peer stopped before it had sent
+    /// the expected number of segments. From now on, an acknowledgement waits for fewer segments.
     pub(super) fn was_late(&mut self) {
         self.acks.now = true;
         if self.receiver.next() - self.acks.sent > self.segment as i64 {

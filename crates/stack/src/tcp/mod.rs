@@ -48,7 +48,7 @@ pub(crate) struct Setup {
     pub send: usize,
     pub receive: usize,
     pub nodelay: bool,
-    /// The payload that fits into a frame without options, and the default of a peer that names none.
+    /// The payload that fits into a frame without options, and the default for a peer that names no segment size.
     pub segment: usize,
     pub default_segment: usize,
     /// Bytes of options that fit into a frame.
@@ -73,13 +73,13 @@ pub(crate) struct Setup {
 /// Acknowledgements to send.
 #[derive(Clone, Copy, Debug, Default)]
 struct Acks {
-    /// At once, with any outgoing segment.
+    /// Whether to acknowledge at once, with any outgoing segment.
     now: bool,
     /// Number of separate acknowledgements due, one per out-of-order segment.
     owed: u8,
     /// The due time of a delayed acknowledgement.
     at: Option<Time>,
-    /// Number of segments, beyond the minimum, for which an acknowledgement waits, and the decrease of its maximum.
+    /// Number of segments, beyond the minimum, for which an acknowledgement waits. `fewer` reduces the maximum of `more`.
     more: u8,
     fewer: u8,
     /// Number of segments that are acknowledged at once, since some were lost.
@@ -260,7 +260,7 @@ impl Tcb {
         if may { self.ring.capacity() - self.queued() } else { 0 }
     }
 
-    /// Whether a sequence number of the peer is beyond all that it has used.
+    /// Whether a sequence number is beyond all numbers that the peer has used.
     pub fn is_beyond(&self, number: u32) -> bool {
         let next = self.receiver.next();
         self.receiver.numbering.position(number, next) >= next
@@ -270,7 +270,7 @@ impl Tcb {
         self.nodelay = nodelay;
     }
 
-    /// Takes the bytes that fit.
+    /// Appends the bytes that fit into the send buffer. Returns their number.
     pub fn send(&mut self, now: Time, bytes: &[u8]) -> usize {
         let length = bytes.len().min(self.writable());
         if length > 0 {
@@ -284,7 +284,7 @@ impl Tcb {
         length
     }
 
-    /// Returns received bytes in order.
+    /// Takes received bytes in order. Returns their number.
     pub fn recv(&mut self, now: Time, bytes: &mut [u8]) -> usize {
         let length = self.receiver.read(bytes);
         if length > 0 && self.state.is_synchronized() && !self.has_finished() {
@@ -327,7 +327,7 @@ impl Tcb {
         self.ring.clear();
     }
 
-    /// Frees the buffers if no program holds the connection, and its bytes were delivered.
+    /// Frees the buffers. No program holds the connection any more, and its bytes were delivered.
     pub fn release(&mut self) {
         self.ring.clear();
         self.receiver.clear();

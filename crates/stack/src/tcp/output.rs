@@ -1,4 +1,4 @@
-//! Selects the next segment. The same rule tells whether there is output, and sends it.
+//! Selects the next segment. One rule, `Tcb::action`, decides whether there is output and which segment is sent.
 
 #[cfg(test)]
 mod tests;
@@ -31,9 +31,9 @@ pub(crate) struct Sending {
     /// The payload's position in the stream, and its bytes.
     pub start: i64,
     pub payload: usize,
-    /// The frame payload, if a card segments it.
+    /// The payload of each frame, if a card segments the packet.
     pub segment: usize,
-    /// Was sent before.
+    /// Whether the segment was sent before.
     pub again: bool,
 }
 
@@ -96,7 +96,7 @@ impl Tcb {
         answers.then_some(Action::Ack)
     }
 
-    /// Unsent bytes, and the part of them that fits into the peer's window.
+    /// Returns the number of unsent bytes, and the number of bytes that the peer's window still allows.
     fn unsent(&self) -> (usize, usize) {
         let room = (self.una + self.window - self.next).max(0);
         ((self.end - self.next).max(0) as usize, room as usize)
@@ -114,8 +114,8 @@ impl Tcb {
         Some(Action::Again { start, end, is_tail: true })
     }
 
-    /// Returns the number of new bytes that are sent now, and whether the FIN is. Only full segments are sent, unless a
-    /// smaller one is worth it (RFC 9293, 3.8.6.2.1, with Nagle's algorithm).
+    /// Returns the number of new bytes to send now, and whether the FIN is sent with them. Only full segments are sent,
+    /// unless the rules of RFC 9293, 3.8.6.2.1, with Nagle's algorithm, allow a smaller segment.
     fn new_data(&self) -> Option<(usize, bool)> {
         if self.next > self.end {
             return None;

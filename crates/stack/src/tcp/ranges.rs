@@ -11,7 +11,7 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// Adds a range, merged with those that it touches.
+    /// Adds a range, and merges it with the ranges that it touches.
     pub fn insert(&mut self, mut start: i64, mut end: i64) {
         if let Some((&first, &last)) = self.0.range(..=start).next_back()
             && last >= start
@@ -34,7 +34,8 @@ impl Ranges {
         (position < end).then_some((start, end))
     }
 
-    /// Removes the ranges that begin at or before a position, and returns the end of the last one.
+    /// Removes the ranges that begin at or before `position`. Returns the end of the last range, or `position` if it is
+    /// later.
     pub fn absorb(&mut self, mut position: i64) -> i64 {
         while let Some(entry) = self.0.first_entry().filter(|entry| *entry.key() <= position) {
             position = position.max(entry.remove());

@@ -5,7 +5,7 @@ use super::ranges::Ranges;
 use super::ring::Ring;
 use super::seq::Numbering;
 
-/// Number of ranges that acknowledgements report first: those that changed last.
+/// Number of ranges that acknowledgements report: the ranges that changed last.
 const RECENT: usize = 4;
 
 #[derive(Debug)]
@@ -34,11 +34,11 @@ pub(crate) struct Received {
     pub readable: usize,
     /// Whether the end and everything before it have arrived.
     pub finished: bool,
-    /// Whether all of it had arrived before.
+    /// Whether the whole segment had arrived before.
     pub duplicate: bool,
-    /// Whether it does not fit into the buffer.
+    /// Whether the segment does not fit into the buffer.
     pub beyond: bool,
-    /// Whether it is beyond missing bytes, or fills a hole: the peer must be notified at once (RFC 5681, 4.2).
+    /// Whether the segment is beyond missing bytes, or fills a hole: the peer must be notified at once (RFC 5681, 4.2).
     pub out_of_order: bool,
 }
 
@@ -163,9 +163,9 @@ impl Receiver {
         self.edge().min(self.next + (0xffff << self.scale))
     }
 
-    /// Returns the window field of a segment sent now. Its end never moves back, except by the part that a scaled
-    /// window cannot express; such bytes are accepted. It advances only by a segment or half of the buffer (RFC 9293,
-    /// 3.8.6.2.2).
+    /// Returns the window field of a segment sent now. The end of the window never moves back, except by the bytes that
+    /// a scaled window cannot express; such bytes are still accepted. The end advances by at least a segment or half of
+    /// the buffer (RFC 9293, 3.8.6.2.2).
     pub fn announce(&mut self, segment: usize) -> u16 {
         let reach = self.reach();
         let least = (self.ring.capacity() / 2).min(segment).max(1) as i64;
@@ -204,7 +204,7 @@ impl Receiver {
         length
     }
 
-    /// Frees the memory if no program will read.
+    /// Frees the memory. No program will read any more.
     pub fn clear(&mut self) {
         self.read = self.next - i64::from(self.is_finished());
         self.ring.clear();

@@ -28,8 +28,8 @@ enum Phase {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
     phase: Phase,
-    /// The end of the bytes sent when the last recovery began. At its acknowledgement the recovery ends, and another
-    /// can begin.
+    /// The end of the bytes sent when the last recovery began. When this position is acknowledged, the recovery ends, and
+    /// another recovery can begin.
     high: i64,
     /// The next lost segment is sent regardless of the congestion window.
     pub force: bool,
@@ -40,14 +40,14 @@ pub(crate) struct Recovery {
     /// The highest delivered position, and whether anything arrived late.
     farthest: i64,
     reorders: bool,
-    /// The end of the sent bytes at the probe for a lost tail, and whether the probe was a retransmission.
+    /// The end of the sent bytes at the time of the probe for a lost tail, and whether the probe was a retransmission.
     tail: Option<(i64, bool)>,
     /// The unacknowledged position at the last timeout.
     timed_out: Option<i64>,
 }
 
 impl Tcb {
-    /// Processes a valid acknowledgement. Returns the additional room for bytes.
+    /// Processes a valid acknowledgement. Returns the number of bytes that it frees in the send buffer.
     pub(super) fn take_ack(
         &mut self,
         now: Time,
@@ -244,8 +244,8 @@ impl Tcb {
         self.counts.recoveries += 1;
     }
 
-    /// Evaluates a probe for a lost tail (RFC 8985, 7.4). Returns whether it has filled a hole that nothing else has
-    /// shown.
+    /// Evaluates a probe for a lost tail (RFC 8985, 7.4). Returns whether the probe has repaired a loss that nothing else
+    /// has shown.
     fn answer_tail(&mut self, ack: i64, is_duplicate: bool, outstanding: usize) -> bool {
         let Some((end, again)) = self.recovery.tail.filter(|&(end, _)| ack >= end) else { return false };
         let repaired = again && ack > end;

@@ -1,7 +1,7 @@
 //! A buffer in which each position of the stream has its place, modulo the buffer's length: early bytes are stored at
 //! their final places.
 
-/// Allocates memory at the first write.
+/// A ring buffer that allocates its memory at the first write.
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: Box<[u8]>,

@@ -58,15 +58,15 @@ impl Rtt {
         self.backoff += 1;
     }
 
-    /// If the SYN was retransmitted, data begin with a timeout three times the first (RFC 6298, 5.7).
+    /// Sets the timeout after a retransmitted SYN: data begin with three times the initial timeout (RFC 6298, 5.7).
     pub fn after_lost_syn(&mut self, first: Duration) {
         if self.smooth.is_none() {
             (self.timeout, self.backoff) = ((first * 3).clamp(self.least, self.most), 0);
         }
     }
 
-    /// Returns the delay of a probe for a lost tail after the last segment or acknowledgement (RFC 8985, 7.2). One
-    /// segment alone may wait for a delayed acknowledgement.
+    /// Returns the delay of a probe for a lost tail after the last segment or acknowledgement (RFC 8985, 7.2). If only
+    /// one segment is in flight, `alone` is the time for which its acknowledgement may be delayed.
     pub fn probe(&self, first: Duration, alone: Option<Duration>) -> Duration {
         let wait = self.smooth.map_or(first, |(smooth, _)| smooth * 2);
         // The minimum of a timer is a microsecond.

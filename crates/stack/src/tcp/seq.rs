@@ -6,7 +6,7 @@
 /// The numbers of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbering {
-    /// The SYN's.
+    /// The sequence number of the SYN.
     first: u32,
 }
 

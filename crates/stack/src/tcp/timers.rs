@@ -15,14 +15,15 @@ pub(super) struct Timers {
     /// For segments that may only be late.
     pub reorder: Option<Time>,
     pub time_wait: Option<Time>,
-    /// The time of the last sign of the peer, or of the start of the wait for it. Set while something is awaited.
+    /// The time of the peer's last segment, or of the start of the wait for the peer, whichever is later. `None` while no
+    /// answer is outstanding.
     heard: Option<Time>,
 }
 
 /// The result of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expired {
-    /// Nothing that ends the connection involuntarily.
+    /// The peer was not silent for too long.
     Fine,
     /// The peer was silent for too long.
     TimedOut,
@@ -42,7 +43,7 @@ impl Tcb {
         if self.state.is_handshake() { self.setup.connect_timeout } else { self.setup.timeout }
     }
 
-    /// The peer lives.
+    /// Records a sign of life from the peer.
     pub(super) fn heard(&mut self, now: Time) {
         self.timers.heard = self.timers.heard.map(|_| now);
     }
