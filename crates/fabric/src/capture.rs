@@ -1,7 +1,7 @@
 //! Captured packets of links, for a file.
 //!
 //! In a [captured](crate::Network::capture) network, each direction of a link between two nodes has a [`Tap`] where
-//! packets enter it. The taps of a node share a budget of memory, so the captured packets do not depend on shards.
+//! packets enter the link. The taps of a node share a budget of memory, so the captured packets do not depend on shards.
 //! Packets after the first that exceeds the budget are only counted.
 
 use crate::faults::{LostPacket, Place};
@@ -18,12 +18,12 @@ const LONGEST: u64 = 1 << 18;
 /// The disposition of a packet on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disposition {
-    /// Whether it does not arrive.
+    /// Whether the packet does not arrive.
     pub lost: bool,
     /// The cause of a drop, for a packet that a node has dropped.
     pub dropped: Option<Cause>,
-    /// Whether bits were flipped. The captured bytes are the damaged ones, but on a link that checks packets the sent
-    /// ones.
+    /// Whether bits were flipped. The captured bytes are the damaged bytes. On a link that checks packets, they are the
+    /// bytes as sent.
     pub damaged: bool,
     /// Whether it is a resent or duplicated packet.
     pub again: bool,
@@ -55,7 +55,7 @@ pub struct Captured<'c> {
     pub payload: &'c [u8],
     /// Length of the whole payload in bytes.
     pub length: u64,
-    /// The contents of a pause frame; none for a packet. The header is then the frame of IEEE 802.1Qbb.
+    /// The contents of a pause frame, or `None` for a packet. The header of a pause is the frame of IEEE 802.1Qbb.
     pub pause: Option<Pause>,
 }
 
@@ -66,7 +66,7 @@ pub struct CapturedLink {
     pub from: Place,
     /// The node at its end.
     pub to: Place,
-    /// Whether these are packets dropped by the node `from`, not those of a link.
+    /// Whether these are the packets dropped by the node `from`, and not the packets of a link.
     pub dropped: bool,
     /// The port of the card at one end of the link, or the port that dropped the packets. Set only if the capture
     /// distinguishes [the ports of a card](crate::Network::capture).
@@ -95,11 +95,11 @@ pub(crate) struct CardPorts {
     hosts: u32,
 }
 
-/// A tap for dropped packets: those from or to one node, or all others.
+/// A tap for dropped packets: packets from or to this node, or with `None` all remaining packets.
 pub(crate) type DropTap = (Option<NodeId>, Rc<Tap>);
 
 impl CardPorts {
-    /// Returns the ports of this host's card, or none, in a network of these hosts.
+    /// Returns the ports of the card at host `card`, in a network of `hosts`. Without `card`, there are no ports.
     pub(crate) fn of(card: Option<NodeId>, hosts: impl ExactSizeIterator<Item = NodeId>) -> CardPorts {
         let count = hosts.len() as u32;
         let others = match card {
@@ -128,8 +128,8 @@ impl CardPorts {
         tap
     }
 
-    /// Returns the taps for the drops of a node. The card, and the switch inside it, have one per port and one for the
-    /// rest.
+    /// Returns the taps for the drops of a node. The card, and the switch inside it, have a tap for each port and a tap
+    /// for the remaining packets. Other nodes have one tap.
     pub(crate) fn drops(&self, node: NodeId, left: &Rc<Cell<u64>>) -> Vec<DropTap> {
         let tap = || Tap::of_drops(Place::of(node, self.hosts), left.clone());
         let is_inside = self.is_at(node) || node.0 >= self.hosts;
@@ -159,7 +159,7 @@ impl CapturedLink {
         self.rows.len()
     }
 
-    /// Packets that it has carried, including those left out.
+    /// Number of packets that the link has carried, including packets left out.
     pub fn packets(&self) -> u64 {
         self.len() as u64 + self.left_out
     }

@@ -39,7 +39,7 @@ impl TopologyError {
         self
     }
 
-    /// The correction for a command line with or without an option for the number of nodes.
+    /// The reason, and the corrections as options of a command line. `has_nodes` says whether `--nodes` is an option.
     pub fn of_options(&self, has_nodes: bool) -> String {
         self.text(|instead| match instead {
             Correction::Nodes(nodes) => has_nodes.then(|| format!("--nodes {nodes}")),

@@ -7,12 +7,12 @@
 //! ports down, so a tree of L levels holds 2 h^L hosts.
 //!
 //! Hosts take the places in order. Switches that no packet can reach are not built: switches without hosts below, and
-//! levels above one with a single subtree for all hosts. Every built switch has all its uplinks. Between two levels
+//! levels above a level with a single subtree for all hosts. Every built switch has all its uplinks. Between two levels
 //! there are therefore at least as many links as hosts below: full bisection bandwidth for any number of hosts.
 //!
-//! A packet goes up until its destination is below, then down, and never up again. A packet going up waits for buffers
-//! further up or on the path down, and one going down for buffers further down. Every path ends at a card. No cycle of
-//! waiting can form, so a fat tree cannot deadlock, however small its buffers.
+//! A packet goes up until its destination is below, then down, and never up again. A packet on its way up waits for
+//! buffers further up or on the path down. A packet on its way down waits for buffers further down. Every path ends at a
+//! card. No cycle of waiting can form, so a fat tree cannot deadlock, however small its buffers.
 
 use crate::ethernet::Plan;
 use crate::link::{beside, card, planned_link};
@@ -58,11 +58,11 @@ impl UpRouting {
     }
 }
 
-/// A fat tree, without hosts yet. By default it has the ports of the card's specification of switches, as many levels
-/// as the hosts need, and [`UpRouting::DModK`].
+/// A fat tree, without hosts yet. By default its switches have [`SwitchSpec::ports`] ports, and it has as many levels as
+/// the hosts need, and [`UpRouting::DModK`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FatTree {
-    /// Ports of each switch, and levels; none by default.
+    /// Ports of each switch, and levels; `None` by default.
     size: Option<(u16, Option<u8>)>,
     up: UpRouting,
 }
@@ -317,7 +317,7 @@ impl Shape {
         2 * self.half
     }
 
-    /// Number of hosts below a subtree of this level; at the top, the maximum for the tree.
+    /// Number of hosts below a subtree of this level. `u64::MAX` at the top, where one subtree has all hosts.
     fn below(self, level: u32) -> u64 {
         if level == self.top { u64::MAX } else { self.half.saturating_pow(level + 1) }
     }
@@ -350,7 +350,7 @@ struct SwitchRouting {
     /// The first rank below, and the number of places there.
     first: u64,
     below: u64,
-    /// Number of ranks behind each downlink; also the value of the rank's digit that this level routes by.
+    /// Number of ranks behind each downlink. It is also the place value of the rank's digit by which this level routes.
     stride: u64,
     half: u64,
     /// Number of downlinks.

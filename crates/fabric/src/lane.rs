@@ -19,11 +19,12 @@ pub(crate) struct Lane {
 
 /// A packet that has been routed.
 pub(crate) struct Waiting {
-    /// Its time is accounted for until its first byte leaves an idle switch. Its channel is that of the output.
+    /// The packet. Its trace accounts for the time until its first byte would leave an idle switch. Its channel is the
+    /// channel of the output.
     pub(crate) packet: Transit,
     /// Its input port, and its channel there.
     pub(crate) from: (u32, u8),
-    /// Its times of leaving an idle switch.
+    /// The times at which its first and its last byte would leave an idle switch.
     pub(crate) span: Span,
 }
 
@@ -66,7 +67,7 @@ impl Lane {
         memory.push(&mut self.queue, waiting);
     }
 
-    /// Takes the next packet for which there is a credit. Without one, the arrival of a credit becomes an event.
+    /// Takes the next packet if there is a credit for it. Without a credit, the arrival of the next credit becomes an event.
     pub(crate) fn next(&mut self, memory: &mut Memory) -> Option<Waiting> {
         if self.credits == 0 && !self.queue.is_empty() {
             self.freed.wait();
@@ -100,7 +101,7 @@ impl Queue {
 
 /// Queued packets, in memory shared by all queues of a switch: few queues have packets at a time.
 pub(crate) struct Memory {
-    /// Each with its successor in its queue, or in the free list.
+    /// Each slot has a packet and the next slot in the packet's queue, or only the next slot in the free list.
     slots: Vec<(Option<Waiting>, u32)>,
     free: u32,
 }
@@ -143,10 +144,10 @@ impl Memory {
 pub(crate) struct InputBuffer {
     size: u32,
     used: u32,
-    /// Departure times of packets with a known time of sending; other packets have no entry. They are in order, as
-    /// packets get their times in nearly that order.
+    /// Departure times of packets with a known departure, in ascending order; other packets have no entry. Departure times
+    /// become known in nearly this order.
     leaving: SortedQueue<Time, 8>,
-    /// Received packets. The first buffer includes those of the control channel.
+    /// Received packets. The first buffer includes packets of the control channel.
     pub(crate) packets: u64,
     /// Their bytes on the wire, headers included.
     pub(crate) bytes: u64,
@@ -186,7 +187,7 @@ impl InputBuffer {
         self.used == 0
     }
 
-    /// Prefetches the entries of the next and the last departure, if they are not close to this.
+    /// Prefetches the entries of the next and the last departure, if they are in separate memory.
     pub(crate) fn prepare(&self) {
         self.leaving.prefetch();
     }

@@ -17,8 +17,8 @@ pub struct Barrier {
 }
 
 impl Launcher {
-    /// Adds a launcher for `hosts` to the world, in the shard of the first. `latency` is the time of one way to or from
-    /// it.
+    /// Adds a launcher for `hosts` to the world, in the shard of the first host. `latency` is the one-way latency between
+    /// a host and the launcher.
     pub fn install(world: &mut World<Symbol>, hosts: &[NodeId], latency: Duration) -> Vec<Barrier> {
         let node = match hosts {
             [first, ..] => world.add_node_beside(*first),

@@ -3,7 +3,7 @@
 //! - [`Packet`] is the only thing that passes between nodes, by value. Its header and payload are real bytes, and the
 //!   receiver reads nothing else. Its [`Label`] is for the network and for records.
 //! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer
-//!   at the other end. [`pair`] is both at once.
+//!   at the other end. [`pair`] joins two nodes and returns both ports.
 //! - [`LinkProtocol`] is for links with bit errors: a checksum of each packet, and resending.
 //! - [`Switch`] has link ends as ports, and forwards packets by its [`Routing`].
 //! - [`FlowControl`] prevents buffer overflow: credits, as above; pauses (IEEE 802.1Qbb); or none, and switches drop

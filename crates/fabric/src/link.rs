@@ -38,7 +38,7 @@ pub(crate) struct Line {
     /// For the credits of the other virtual channels.
     further: Box<[WireTx<Symbol>]>,
     delivery: Delivery,
-    /// Whether it is inside a node, where faults do not apply.
+    /// Whether the link is inside a node, where faults do not apply.
     inner: bool,
     /// The tap and the faults, if it has any.
     watch: Option<Box<Watch>>,
@@ -68,13 +68,13 @@ impl Watch {
 pub(crate) struct Use {
     /// Bytes on the wire.
     pub(crate) bytes: u64,
-    /// Their time on the wire when they lie complete in a buffer.
+    /// The time on the wire of these bytes, if they lie complete in a buffer.
     pub(crate) occupied: Duration,
 }
 
 /// The result of sending a packet.
 pub(crate) struct Sent {
-    /// A copy, if it is duplicated. [`Line::repeat`] sends it.
+    /// A copy, if a fault duplicates the packet. [`Line::repeat`] sends the copy.
     pub(crate) again: Option<Box<Transit>>,
     /// The further use of the serialiser by the link's protocol.
     pub(crate) held: Option<Held>,
@@ -117,12 +117,12 @@ impl Line {
         self.wire.to()
     }
 
-    /// Its two ends in a network of `hosts` hosts, with `from` as the near one; none if it is inside a node.
+    /// Its two ends in a network of `hosts` hosts, with `from` as the near end, or `None` if it is inside a node.
     pub(crate) fn direction(&self, from: NodeId, hosts: u32) -> Option<(Place, Place)> {
         (!self.inner).then(|| (Place::of(from, hosts), Place::of(self.wire.to(), hosts)))
     }
 
-    /// Injects the faults that `faults` has for it.
+    /// Injects the faults that `faults` has for this direction.
     pub(crate) fn inject(&mut self, faults: &Faults, from: NodeId, hosts: u32) -> Option<Rc<Injector>> {
         let (from, to) = self.direction(from, hosts)?;
         let bit_errors = self.resending.as_ref().is_some_and(|resending| resending.has_bit_errors());
@@ -182,7 +182,7 @@ impl Line {
         Sent { again: intact.filter(|_| again), held: None }
     }
 
-    /// The same on a link that resends damaged or lost packets.
+    /// As [`Line::send`], on a link that resends damaged or lost packets.
     #[cold]
     fn send_checked(&self, resending: &Resending, mut packet: Transit, mut span: Span, wire: Use) -> Sent {
         let latency = self.wire.min_latency();

@@ -62,7 +62,7 @@ pub struct NetworkStatistics {
     pub hosts: Vec<PortStatistics>,
     /// The switches, or the hosts' routers; empty if hosts are joined directly.
     pub switches: Vec<SwitchStatistics>,
-    /// The ports of a network without credits: those of hosts by rank, then of switches in their order.
+    /// The ports of a network without credits: the hosts' ports by rank, then the switches' ports in their order.
     pub queues: Vec<QueueStatistics>,
     /// The faults of each direction of a link that can have any.
     pub faults: Vec<FaultStatistics>,

@@ -47,7 +47,7 @@ impl HeaderBytes {
         })
     }
 
-    /// Its first words.
+    /// Returns the first `N` words of the header, in little-endian order.
     ///
     /// # Panics
     /// When it is shorter.
@@ -67,7 +67,7 @@ impl HeaderBytes {
         whole
     }
 
-    /// Removes the last `len` bytes: the part of a layer that has read it.
+    /// Removes the last `len` bytes. A layer calls this when it has read its own part of the header.
     ///
     /// # Panics
     /// When the header has fewer bytes.
@@ -128,8 +128,9 @@ pub enum Channel {
     /// The virtual channel of this number. On every link the packet takes a slot of that channel's buffer, with a
     /// credit for it. It never waits for a slot of another channel.
     Data(u8),
-    /// Needs no slot, so it never waits for data that waits for it: an acknowledgement, consumed where it arrives. It
-    /// takes its turn on every link like other packets.
+    /// The control channel, for packets that the receiver consumes at once, such as acknowledgements. A control packet
+    /// needs no slot, so it never waits for data that in turn waits for it. It takes its turn on every link like other
+    /// packets.
     Control,
 }
 

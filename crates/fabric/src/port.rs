@@ -18,9 +18,9 @@ use std::rc::Rc;
 pub struct Turn {
     flight: Flight,
     channel: Channel,
-    /// None on the control channel.
+    /// `None` on the control channel, and in a network without credits.
     credit: Option<Permit>,
-    /// When the credit was granted.
+    /// The time at which the credit was granted.
     granted: Time,
     /// The time that the ready packet waited.
     waited: Duration,
@@ -45,7 +45,7 @@ pub struct Port {
     /// Capacity in packets of the buffer at this end.
     buffer: u32,
     transmit: Rc<Transmit>,
-    /// Of the first virtual channel.
+    /// Credits of the first virtual channel.
     credits: Credits,
     /// The other virtual channels.
     further: Vec<Further>,
@@ -63,7 +63,7 @@ pub struct Port {
 enum Incomings {
     /// Packets and credits.
     Wire(WireRx<Symbol>),
-    /// Of a network without credits.
+    /// Packets and pauses of a network without credits.
     Station(Rc<Station>),
 }
 
@@ -140,7 +140,7 @@ impl Port {
         }
     }
 
-    /// Records packets and the link's use, if such rows are recorded.
+    /// Records packets and the link's use, if the recorder keeps such rows.
     pub fn record(&mut self, recorder: &Recorder) {
         self.transmit.link.borrow_mut().record(recorder, Resource::LINK);
         self.recorder = recorder.clone();
@@ -157,7 +157,7 @@ impl Port {
         self.buffer
     }
 
-    /// When the link's serialiser is free again.
+    /// The time at which the link's serialiser is free again.
     pub fn free(&self) -> Time {
         self.transmit.free()
     }
@@ -204,12 +204,12 @@ impl Port {
     }
 
     /// Waits until a packet of this `flight` may start: for a credit for the buffer at the other end, its first byte,
-    /// and the serialiser. One sender at a time. [`Port::launch`] follows at the same instant.
+    /// and the serialiser. Only one sender may wait at a time. It calls [`Port::launch`] at the instant of its turn.
     pub async fn turn(&self, flight: Flight) -> Turn {
         self.turn_on(0, flight).await
     }
 
-    /// As [`Port::turn`], for a packet of this virtual channel. One sender on each at a time.
+    /// As [`Port::turn`], for a packet of this virtual channel. Only one sender may wait on each channel at a time.
     ///
     /// # Panics
     /// When the link has no such channel.
@@ -233,12 +233,12 @@ impl Port {
         Turn { flight, channel, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
     }
 
-    /// Returns the turn of a packet of the first virtual channel right behind the last launched one, perhaps in the
-    /// future. With it a sender without competitors need not wait for each of its packets. The turn equals that of
-    /// [`Port::turn`], called at the start of that packet.
+    /// Returns the turn of a packet of the first virtual channel directly behind the last launched packet. The turn may
+    /// be in the future, so a sender without competitors need not wait for each of its packets. The turn equals the
+    /// result of [`Port::turn`], called at the start of the last launched packet.
     ///
-    /// Returns none without a credit, or if a packet's disposition is not known in advance. That is so if packets may be lost,
-    /// damaged, resent or watched, and without credits. Call [`Port::turn`] at [`Port::begun`] then.
+    /// Returns `None` without a credit, or if a packet's disposition is not known in advance. It is unknown if packets may
+    /// be lost, damaged, resent or watched, and in a network without credits. Call [`Port::turn`] at [`Port::begun`] then.
     pub fn turn_behind(&self, flight: &Flight) -> Option<Turn> {
         if matches!(self.incoming, Incomings::Station(_)) || !self.transmit.outgoing.borrow().is_plain() {
             return None;
@@ -266,7 +266,7 @@ impl Port {
         }
     }
 
-    /// Takes a free credit. Returned credits are counted only if no other is left.
+    /// Takes a free credit. Returned credits are counted only if no counted credit is left.
     fn try_credit(&self, channel: u8) -> Option<Permit> {
         let (credits, incoming) = self.credits(channel);
         credits.try_acquire(1).or_else(|| {
@@ -287,8 +287,8 @@ impl Port {
         Turn { flight, channel, credit, granted: asked, waited: self.sim.now().since(ready) }
     }
 
-    /// The same in a network without credits, where all channels are alike. The future is boxed, so that senders with
-    /// credits stay small.
+    /// As [`Port::turn`] in a network without credits, where all channels are alike. The callers box this future, so that
+    /// the futures of senders with credits stay small.
     async fn station_turn(&self, station: &Station, channel: Channel, flight: Flight) -> Turn {
         let ready = self.sim.now().max(flight.head);
         station.turn(flight.head).await;
@@ -378,7 +378,7 @@ impl Port {
         self.sim.node()
     }
 
-    /// The two ends of the transmit path; none if it is inside the node.
+    /// The two ends of the transmit path, or `None` if the path is inside the node.
     pub(crate) fn direction(&self, hosts: u32) -> Option<(Place, Place)> {
         self.transmit.outgoing.borrow().direction(self.sim.node(), hosts)
     }

@@ -1,10 +1,10 @@
 //! The protocol of a link: word stuffing, a checksum of each packet, and resending (go-back-N).
 //!
-//! The far end checks each packet, and answers a damaged one with a NAK. The sender then resends from that packet on. A
-//! lost packet is not acknowledged, and the sender resends after a timeout. The far end takes packets in the order of
-//! their numbers. It discards packets sent after the faulty one, and they are sent again. For the packets behind, the
-//! faulty one has therefore held the wire from its first transmission to the end of the last. The model computes this
-//! in one step. A duplicate is recognised by its number and discarded, and a late packet delays those behind it.
+//! The far end checks each packet, and answers a damaged packet with a NAK. The sender then resends from that packet on.
+//! A lost packet is not acknowledged, and the sender resends after a timeout. The far end takes packets in the order of
+//! their numbers. It discards packets sent after the faulty packet, and the sender sends them again. So the faulty packet
+//! holds the wire from the start of its first transmission to the end of its last. The model computes this in one step.
+//! A duplicate is recognised by its number and discarded, and a late packet delays the packets behind it.
 
 use crate::capture::{Disposition, Tap};
 use crate::faults::{Cause, Injector};
@@ -52,7 +52,7 @@ impl Framing {
 /// The sending end of a link with resending.
 pub(crate) struct Resending {
     resend: Resend,
-    /// The latency of one way. A NAK takes the same back.
+    /// The one-way latency. A NAK takes the same time back.
     latency: Duration,
     bit_errors: RefCell<BitErrors>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Resending {
 /// The draws of bit errors.
 struct BitErrors {
     rng: Rng,
-    /// The last length, and its probability.
+    /// The length in bytes of the last packet, and the probability of a bit error in that length.
     known: (u64, u64),
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Course {
     pub(crate) free: Time,
     /// Number of resends.
     pub(crate) resent: u32,
-    /// Delay beyond the last byte's flight; none if the packet is lost.
+    /// Delay beyond the last byte's flight, or `None` if the packet is lost.
     pub(crate) late: Option<Duration>,
 }
 

@@ -132,7 +132,7 @@ impl fmt::Display for Ring {
 
 /// The routing of one switch.
 struct SwitchRouting {
-    /// By node: its switch, and its port there; none for nodes that receive no packets.
+    /// By node: its switch, and its port there; `None` for nodes that receive no packets.
     places: Rc<[Option<(usize, usize)>]>,
     here: usize,
     count: usize,

@@ -26,12 +26,12 @@ pub struct LinkProtocol {
     pub stuffing: u64,
     /// Bytes of packets between control words, at least one.
     pub stuffing_every: u64,
-    /// Checksum and resending; none on a link that accepts damaged packets.
+    /// Checksum and resending; `None` on a link that accepts damaged packets.
     pub resend: Option<Resend>,
 }
 
 impl LinkProtocol {
-    /// No protocol.
+    /// Neither stuffing nor resending.
     pub const NONE: LinkProtocol = LinkProtocol { stuffing: 0, stuffing_every: 1, resend: None };
 
     /// Whether bit errors can occur on the link.
@@ -45,7 +45,7 @@ impl LinkProtocol {
 pub struct Resend {
     /// Number of resends before a packet counts as lost.
     pub retries: u32,
-    /// Time from a packet's last byte to its resend without an answer.
+    /// Time from a packet's last byte to its resend, if no answer arrives.
     pub timeout: Duration,
     /// The bit error rate.
     pub bit_errors: BitErrorRate,
@@ -95,7 +95,7 @@ impl BitErrorRate {
 /// The specification of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchSpec {
-    /// From the arrival of a packet's head at an input to the routed head at an output.
+    /// Time from the arrival of a packet's head at an input to the routed head at an output.
     pub latency: Duration,
     /// Number of ports.
     pub ports: u32,
@@ -106,13 +106,13 @@ pub struct SwitchSpec {
 /// The specification of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterSpec {
-    /// From the arrival of a packet's head at an input to the routed head at an output.
+    /// Time from the arrival of a packet's head at an input to the routed head at an output.
     pub latency: Duration,
     /// Capacity in packets of the input buffer of each port, for each virtual channel.
     pub buffer: u32,
-    /// Capacity for packets of its own card. An output serves packets in the order of arrival. The card and the transit
-    /// traffic thus share a link in proportion to their packets in the router. With equal shares, a card takes half of
-    /// the link, the next one half of the rest, and the network congests.
+    /// Capacity in packets of the input buffer for the router's own card. An output serves packets in the order of
+    /// arrival. The card and the transit traffic thus share a link in proportion to their packets in the router. With
+    /// equal shares, each card on the path takes half of what remains of the link, and the network congests.
     pub entry: u32,
     /// Time per byte between card and router, if it is not that of the card's link.
     pub gap: Option<Gap>,
@@ -152,11 +152,11 @@ impl LinkSpec {
 /// The specifications of a network's parts.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkSpec {
-    /// Every link, except the links of hosts in [`Topology::build_for`](crate::Topology::build_for). Its buffer is that of a card; a switch uses
-    /// its own instead.
+    /// Every link, except the links of hosts in [`Topology::build_for`](crate::Topology::build_for). Its `buffer` is the
+    /// buffer of a card; a switch has [`SwitchSpec::buffer`] instead.
     pub link: LinkSpec,
     /// Every switch.
     pub switch: SwitchSpec,
-    /// The router of every host on a torus; like a switch if none.
+    /// The router of every host on a torus. If `None`, it has the parameters of `switch`.
     pub router: Option<RouterSpec>,
 }

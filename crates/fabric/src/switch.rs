@@ -2,8 +2,8 @@
 //!
 //! - A packet's head is routed `latency` after its arrival, and its bytes follow as they arrive. An idle switch thus
 //!   delays a packet by its latency and nothing else.
-//! - An output sends one packet at a time, in the order in which heads arrived. Of heads that arrive at the same
-//!   instant, that of the link with the smaller number is first, as everywhere.
+//! - An output sends one packet at a time, in the order in which heads arrived. If heads arrive at the same instant, the
+//!   head on the link with the smaller number is first, as everywhere.
 //! - The packets of an input for different outputs wait in different queues (virtual output queues), so there is no
 //!   head-of-line blocking between outputs. But they share the input's buffer. When packets for one busy output fill
 //!   it, the input takes no other packet either (back-pressure).
@@ -15,8 +15,8 @@
 //! credit.
 //!
 //! A queue has no overtaking, so a packet with a credit has fixed times. The switch puts it on the wire at once, with
-//! the instants of its start and end. A packet costs one event, and a credit costs one only if a packet waits for it.
-//! Otherwise credits are collected only when the known ones are used up.
+//! the instants of its start and end. A packet costs one event. A credit costs an event only if a packet waits for the
+//! credit. Other credits are collected when all known credits are used up.
 
 use crate::capture::Tap;
 use crate::ethernet;
@@ -75,7 +75,7 @@ struct Inside {
 struct Ports {
     /// By port.
     outputs: Vec<Output>,
-    /// The virtual channels of outputs, by port and channel; none for a link with fewer channels than others.
+    /// The virtual channels of outputs, by port and channel; `None` for channels that a port's link lacks.
     lanes: Vec<Option<Lane>>,
     /// The virtual channels of inputs.
     buffers: Vec<InputBuffer>,
@@ -92,7 +92,7 @@ pub(crate) struct Output {
     pub(crate) gap: Gap,
     /// Framing of sent and of received packets.
     pub(crate) framing: [Framing; 2],
-    /// The current and the last sender.
+    /// The use of the link, and its last message.
     pub(crate) occupancy: Occupancy<Trace>,
     sent_packets: u64,
     sent_bytes: u64,
@@ -114,7 +114,7 @@ impl Switch {
     /// Starts a switch with these link ends as ports, in this order.
     ///
     /// # Panics
-    /// When there are no ends or more than the specified ports, or they are of different nodes.
+    /// When there are no ends, more ends than [`SwitchSpec::ports`], or ends of different nodes.
     pub fn install(spec: &SwitchSpec, ends: Vec<LinkEnd>, routing: Box<dyn Routing>) -> Switch {
         assert!(
             ends.len() <= spec.ports as usize,
@@ -152,12 +152,12 @@ impl Switch {
         Switch { index, names, ..self }
     }
 
-    /// The node it is.
+    /// The switch's node.
     pub fn node(&self) -> NodeId {
         self.inside.sim().node()
     }
 
-    /// Records the use of its outputs, if such rows are recorded.
+    /// Records the use of its outputs, if the recorder keeps such rows.
     pub fn record(&self, recorder: &Recorder) {
         let resource = if self.names.is_empty() { Resource::SWITCH_PORT } else { Resource::ROUTER_PORT };
         for (number, output) in (0..).zip(self.inside.outputs().iter_mut()) {
@@ -441,7 +441,7 @@ impl Output {
         (output, incoming)
     }
 
-    /// The same for a link without credits: the output and the wire for packets.
+    /// As `Output::with` for a link without credits: the output and the wire for packets.
     pub(crate) fn of(end: LinkEnd) -> (Output, WireRx<Symbol>) {
         let (output, incoming) = Output::with(end);
         (output, incoming.packets)

@@ -13,12 +13,12 @@ pub enum Symbol {
     Head {
         /// The packet, with its time accounted for until its first byte has arrived.
         packet: Transit,
-        /// When its last byte arrives.
+        /// The time at which its last byte arrives.
         tail: Time,
-        /// The stage of the time from first to last byte.
+        /// The stage to which the time from first to last byte belongs.
         slowest: Stage,
     },
-    /// A lost packet of this virtual channel. It takes no slot.
+    /// A packet of this virtual channel was lost. In a network with credits, the receiver returns the packet's credit.
     Lost(u8),
     /// A pause frame, whole.
     Pause(Pause),

@@ -40,7 +40,7 @@ impl Topology {
     /// The names of all topologies.
     pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "torus", "ring", "alone"];
 
-    /// Whether packets from one host to another arrive in the order of sending, unless a fault delays one.
+    /// Whether packets from one host to another arrive in the order of sending, unless a fault delays a packet.
     pub fn keeps_order(self) -> bool {
         match self {
             Topology::FatTree(tree) => tree.keeps_order(),
@@ -205,9 +205,9 @@ impl Topology {
         flow.plan((count, payload), hosts.chain(between_switches), &spec.switch, links_of_switch)
     }
 
-    /// Returns the shard of each host, by rank. Shards are blocks of neighbouring ranks, so that few links lead from
-    /// one to another. If there are enough for all shards, blocks are whole leaves of a fat tree, slabs of a torus, or
-    /// ring switches with their hosts.
+    /// Returns the shard of each host, by rank. Shards are blocks of neighbouring ranks, so that few links lead from one
+    /// shard to another. A block consists of whole groups if there are at least as many groups as shards. Groups are the
+    /// leaves of a fat tree, the slabs of a torus, or ring switches with their hosts.
     ///
     /// # Errors
     /// As [`Topology::check`].
@@ -227,7 +227,7 @@ impl Topology {
         (0..hosts).map(spread).collect()
     }
 
-    /// The most links of a switch; none without switches.
+    /// The most links of a switch, or `None` without switches.
     fn switch_links(self, hosts: usize, spec: &SwitchSpec) -> Result<Option<u64>, TopologyError> {
         Ok(match self {
             Topology::Alone | Topology::Pair | Topology::Torus(_) => None,
@@ -290,7 +290,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Injects faults into the network. `ports` are those of its hosts, by rank.
+    /// Injects faults into the network. `ports` are the ports of its hosts, by rank.
     ///
     /// # Errors
     /// When a named link or node does not exist.
@@ -305,8 +305,8 @@ impl Network {
         Ok(())
     }
 
-    /// Captures the packets of links from now on in `memory` bytes, an equal share for each node. `ports` are those of
-    /// the hosts, by rank. Links inside a node are left out.
+    /// Captures the packets of links from now on in `memory` bytes, an equal share for each node. `ports` are the ports
+    /// of the hosts, by rank. Links inside a node are left out.
     ///
     /// If a card is named, the switch of a star counts as part of it. The links to the other hosts are then its ports,
     /// numbered by rank. The link between card and switch is left out, and drops of both are assigned to ports.
@@ -339,7 +339,8 @@ impl Network {
         }
     }
 
-    /// Takes the packets captured so far: the directions of links that carried any, those of hosts first.
+    /// Takes the packets captured so far: first of the directions of links that carried packets, the hosts' links first.
+    /// Then of the nodes that dropped packets.
     pub fn captured(&self) -> Vec<CapturedLink> {
         self.taps.iter().map(|tap| tap.take()).filter(|link| !link.is_empty()).collect()
     }
@@ -372,8 +373,8 @@ impl Network {
         self.losses(Losses::causes)
     }
 
-    /// Sets the test for packets with data that is never sent again. By default they are all packets but
-    /// [control](crate::Channel::Control) packets. Call it after [`Network::inject`].
+    /// Sets the test for packets with data that is never sent again. By default, all packets except
+    /// [control](crate::Channel::Control) packets pass the test. Call this after [`Network::inject`].
     pub fn set_data(&self, is_data: impl Fn(&Packet) -> bool + 'static) {
         let is_data: IsData = Rc::new(is_data);
         self.faults.iter().for_each(|link| link.set_data(is_data.clone()));
@@ -382,8 +383,8 @@ impl Network {
         switches.for_each(|switch| switch.set_data(is_data.clone()));
     }
 
-    /// Lost or damaged packets with data that is never sent again, by place and cause, in the order of the first of
-    /// each.
+    /// Lost or damaged packets with data that is never sent again, by place and cause, in the order of the first loss of
+    /// each entry.
     pub fn lost_data(&self) -> Vec<LostData> {
         let mut lost = self.losses(Losses::data);
         lost.sort_by_key(|LostData { first, .. }| (first.time, first.from, first.to));
@@ -395,19 +396,20 @@ impl Network {
         self.losses(|losses| vec![losses.dropped_from(source)]).into_iter().sum()
     }
 
-    /// The counters of the ports of a network without credits: those of hosts by rank, then of switches in their order.
+    /// The counters of the ports of a network without credits: the hosts' ports by rank, then the switches' ports in
+    /// their order.
     pub fn queues(&self) -> Vec<QueueStatistics> {
         let of_switches =
             self.switches.iter().filter_map(Switch::ethernet).flat_map(ethernet::Inside::queues);
         self.stations.iter().map(|station| station.queue()).chain(of_switches).collect()
     }
 
-    /// Returns a cycle of ports that wait for each other, each paused for good, if there is one.
+    /// Returns a cycle of ports that wait for each other, each paused without a known end, if there is such a cycle.
     pub fn paused_ring(&self) -> Option<PausedRing> {
         ring(&self.waits().collect::<Vec<_>>())
     }
 
-    /// Whether a port with packets to send is paused for good.
+    /// Whether a port with packets to send is paused without a known end.
     pub fn has_paused(&self) -> bool {
         self.waits().next().is_some()
     }

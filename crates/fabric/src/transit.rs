@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Span {
     pub(crate) head: Time,
     pub(crate) tail: Time,
-    /// The stage of the time between the two.
+    /// The stage to which the time from `head` to `tail` belongs.
     pub(crate) slowest: Stage,
 }
 
@@ -61,7 +61,7 @@ impl Transit {
         Transit { packet: PacketBox::new(self.packet.share()), trace: self.trace.clone(), ..*self }
     }
 
-    /// The packet. Its path is that of the sender.
+    /// The packet. Its path is still the path at the sender.
     pub(crate) fn inside(&mut self) -> &mut Packet {
         &mut self.packet
     }

@@ -21,7 +21,7 @@ pub(crate) struct Transmit {
 }
 
 impl Transmit {
-    /// When the link's serialiser is free again.
+    /// The time at which the link's serialiser is free again.
     pub(crate) fn free(&self) -> Time {
         self.link.borrow().free()
     }

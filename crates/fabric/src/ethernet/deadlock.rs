@@ -1,18 +1,18 @@
-//! Pause deadlocks: ports that wait for each other in a cycle, each paused by the node where its packets wait for the
-//! next.
+//! Pause deadlocks: paused ports that wait for each other in a cycle. The node at the far end of each port's link has
+//! paused the port, and the port's packets wait there for the next port.
 
 use crate::faults::Place;
 use std::fmt;
 
-/// A paused port, and the senders of the packets that wait for it and that its node has paused.
+/// A paused port with packets to send, and the neighbours that sent these packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     /// The node of the port.
     pub(crate) at: Place,
     pub(crate) port: u32,
-    /// The node at the far end, which paused it.
+    /// The node at the far end, which paused the port.
     pub(crate) peer: Place,
-    /// The nodes that sent the packets waiting for this port.
+    /// The neighbours from which the packets that wait for this port arrived.
     pub(crate) from: Vec<Place>,
 }
 

@@ -1,17 +1,18 @@
 //! The memory of a switch without credits: admission of packets, and the decision to pause senders.
 //!
 //! Without pauses a packet occupies the memory of its output. Each output has its own memory, or a share of a common
-//! one: a multiple of the free memory. A single busy output then gets much, and always leaves some for others.
+//! memory. The share is limited to a multiple of the free memory. So a single busy output gets much of the common
+//! memory, and always leaves some for other outputs.
 //!
-//! With pauses a packet occupies the memory of its input, as that is where it can be stopped. Each input has its own
-//! memory, or a share of a common one, and headroom for packets that arrive despite the pause.
+//! With pauses a packet occupies the memory of its input, because a pause stops the sender to an input. Each input has
+//! its own memory, or a share of a common memory, and headroom for packets that arrive despite the pause.
 
 use super::{Pausing, Per, Plan};
 
 /// The reason to refuse a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The output's queue is full, or the shared memory.
+    /// The output's queue or the shared memory is full.
     Full,
     /// The input's headroom is used up.
     NoHeadroom,
@@ -23,9 +24,9 @@ pub(super) struct Memory {
     /// Bytes that all ports share.
     shared: u64,
     used: u64,
-    /// By output: bytes waiting for it.
+    /// By output: bytes that wait for the output.
     outputs: Vec<Use>,
-    /// By input: bytes received by it.
+    /// By input: bytes that arrived by the input.
     inputs: Vec<Use>,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Memory {
 struct Use {
     bytes: u64,
     peak: u64,
-    /// Bytes in the headroom, with shared memory.
+    /// With shared memory: bytes in the headroom.
     beyond: u64,
 }
 
@@ -117,12 +118,13 @@ impl Memory {
         }
     }
 
-    /// Whether it is empty.
+    /// Whether the memory is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.inputs.iter().all(|input| input.bytes == 0)
     }
 
-    /// The peak occupancy of a port in bytes: received by the port with pauses, else waiting for it.
+    /// The peak occupancy of a port in bytes. With pauses, it counts bytes that arrived by the port. Without pauses, it
+    /// counts bytes that wait for the port.
     pub(super) fn peak(&self, port: usize) -> u64 {
         let of = if self.plan.pause.is_some() { &self.inputs } else { &self.outputs };
         of[port].peak

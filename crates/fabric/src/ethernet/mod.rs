@@ -7,7 +7,7 @@
 //! - `station.rs`: a card's end of its link.
 //! - `deadlock.rs`: ports that wait for each other in a cycle.
 //!
-//! Each packet is at least one Ethernet frame: it occupies the wire and buffers for 84 bytes or more.
+//! Each packet counts as at least the shortest Ethernet frame: it takes 84 bytes or more of the wire and of buffers.
 
 mod deadlock;
 mod memory;
@@ -28,7 +28,7 @@ use crate::{LinkSpec, LostPacket, Packet, SwitchSpec, TopologyError};
 use nicety_types::{Duration, NodeId};
 use std::fmt;
 
-/// The minimum size of a packet on the wire, in bytes, and that of a pause frame. It is the shortest frame of IEEE
+/// The minimum size of a packet on the wire, and the size of a pause frame, in bytes. It is the shortest frame of IEEE
 /// 802.3 (64), preamble and start delimiter (8) and the gap between packets (12).
 pub const LEAST: u64 = 84;
 
@@ -110,14 +110,14 @@ impl Alpha {
 /// The thresholds and the length of pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseSpec {
-    /// Occupancy of an input in bytes at which its sender is paused; all but the headroom by default. Only with memory
-    /// per port.
+    /// Occupancy of an input in bytes at which its sender is paused. The default is the input's memory without the
+    /// headroom. Only for memory per port.
     pub xoff: Option<u64>,
     /// Occupancy in bytes at which the sender resumes; by default `xoff` minus two of the longest packets.
     pub xon: Option<u64>,
-    /// Memory for bytes that arrive after the pause was sent; the most that can arrive by default.
+    /// Memory for bytes that arrive after the pause was sent. The default is the most bytes that can arrive.
     pub headroom: Option<u64>,
-    /// The length of a pause in quanta of 512 bit times. It is repeated after half of that until it ends.
+    /// The length of a pause in quanta of 512 bit times. The pause is repeated after half of its length until it ends.
     pub quanta: u16,
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct Pausing {
 
 impl FlowControl {
     /// Returns the plan for a network with these links, and switches of up to `ports` links. It has `hosts` hosts, and
-    /// its packets carry at most `payload` bytes. Returns none with credits.
+    /// its packets carry at most `payload` bytes. Returns `None` with credits.
     ///
     /// # Errors
     /// When memory or thresholds are impossible, with a correction.
@@ -202,9 +202,9 @@ impl FlowControl {
     }
 }
 
-/// Returns the most bytes that arrive by a link after the head of the packet that triggers a pause. They arrive until
-/// the pause frame, which may wait for one packet in the other direction, reaches the sender. A packet may just have
-/// begun then.
+/// Returns the most bytes that can arrive by a link after the head of the packet that triggers a pause. Before the pause
+/// frame crosses the link, it may wait for one packet in its own direction. The sender may have begun a packet just
+/// before the pause frame arrives.
 fn after_pause(link: &LinkSpec, largest: u64, slowest: Duration) -> u64 {
     let time = link.latency * 2 + slowest + link.gap.cover(LEAST);
     link.gap.bytes_in(time).saturating_add(largest)
@@ -280,11 +280,11 @@ pub struct QueueStatistics {
     pub peer: Place,
     /// The reason for which this port drops packets.
     pub reason: Drops,
-    /// Dropped packets: before this port where its queue is full, else after they arrived by it.
+    /// Dropped packets. For [`Drops::Queue`], they were to leave by this port; otherwise they arrived by this port.
     pub dropped_packets: u64,
     /// Their bytes on the wire.
     pub dropped_bytes: u64,
-    /// Peak occupancy in bytes of the queue before the port; with pauses, of the packets that arrived by it.
+    /// Peak occupancy in bytes of the queue before the port. With pauses, of the packets that arrived by the port.
     pub peak_bytes: u64,
     /// Pause frames sent by this port, including those that end a pause.
     pub pauses_sent: u64,
@@ -297,7 +297,7 @@ pub struct QueueStatistics {
 /// The reason for which a port drops packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drops {
-    /// The queue before it is full, or has its share of a shared memory.
+    /// The queue before the port is full, or has used up its share of a shared memory.
     Queue,
     /// The headroom for arriving packets is used up.
     Headroom,
@@ -334,7 +334,7 @@ struct Counts {
 #[derive(Default)]
 pub(crate) struct Dropped {
     losses: Losses,
-    /// Taps of a capture. The first match takes a packet.
+    /// Taps of a capture. The first tap that matches a packet captures it.
     taps: Vec<DropTap>,
 }
 

@@ -1,8 +1,8 @@
 //! Both ends of a pause: the receiver that requests it and the sender that stops.
 //!
 //! A pause lasts for a number of quanta, unless a frame ends it sooner. It is repeated after half of its length until
-//! it ends. After many repeats without progress, the last frame holds until it is ended, and is not repeated. A
-//! deadlocked run therefore ends, and the deadlock is detected.
+//! it ends. After many repeats without progress, a last frame is sent that pauses until a frame resumes, and it is not
+//! repeated. So a deadlocked run has no further events, and the deadlock is detected.
 
 use crate::faults::Place;
 use nicety_types::{Duration, Gap, Time};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes per quantum: 512 bits.
 const QUANTUM: u64 = 64;
-/// Repeats of a pause without progress.
+/// Maximum number of repeats of a pause without progress.
 const REPEATS: u32 = 16;
 
 /// The contents of a pause frame.
@@ -74,7 +74,7 @@ impl Paused {
         };
     }
 
-    /// The end of the pause; the end of time if that is unknown.
+    /// The end of the pause, or [`Time::MAX`] if the end is unknown.
     pub(super) fn until(&self) -> Time {
         self.until
     }
@@ -124,7 +124,8 @@ impl Pauser {
         Pause::For(self.quanta)
     }
 
-    /// Records a packet that has arrived or left. Returns the frame to send if the far end does not know of the pause.
+    /// Records a packet that has arrived (`comes`) or left. A packet that arrives after the last frame of a pause shows
+    /// that the far end missed this frame. The pause then begins again, with the returned frame.
     pub(super) fn moves(&mut self, comes: bool, now: Time) -> Option<Pause> {
         self.moved = true;
         (comes && self.on && self.next.is_none()).then(|| self.begin(now))

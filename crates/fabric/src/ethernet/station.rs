@@ -1,8 +1,9 @@
 //! A card's end of a link without credits.
 //!
-//! An arriving packet takes a slot of the card's packet buffer. With pauses, packets wait for a slot in a queue. The
-//! sender is paused when the backlog reaches the size of the longest packet, until the queue is empty. Without pauses,
-//! and where the queue is full, the packet is dropped. Control packets need no slot and do not wait.
+//! An arriving packet takes a slot of the card's packet buffer. With pauses, a packet that finds no free slot waits in a
+//! queue. The sender is paused when the backlog reaches the size of the longest packet, until the queue is empty. A
+//! packet that finds the queue full is dropped, as is a packet that finds no free slot without pauses. Control packets
+//! need no slot and do not wait.
 
 use super::pause::{Paused, Pauser};
 use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
@@ -89,7 +90,7 @@ impl Station {
         station
     }
 
-    /// Waits until the link is free, at `head` at the earliest, and not paused.
+    /// Waits until `head`, and until the link is free and not paused.
     pub(crate) async fn turn(&self, head: Time) {
         let _waiting = Waiting::new(&self.senders);
         loop {
@@ -238,8 +239,8 @@ impl Station {
         self.state.borrow_mut().dropped.taps = taps;
     }
 
-    /// Returns the port if it is paused for good with packets to send. Received packets wait for it if the far end is
-    /// paused.
+    /// Returns the port if it is paused without a known end and has packets to send. If the card has paused the far end,
+    /// received packets wait for this port.
     pub(crate) fn waits(&self) -> Option<Wait> {
         let state = self.state.borrow();
         let waits = state.stopped.until() == Time::MAX && self.senders.get() > 0;

@@ -1,8 +1,8 @@
 //! A switch without credits: a queue before each output, in memory that can fill.
 //!
 //! A packet's head is routed and forwarded as in a switch with credits, if its output is free and not paused. The
-//! packet occupies memory from the arrival of its head until its last byte has left. One that finds no room is dropped
-//! as a whole.
+//! packet occupies memory from the arrival of its head until its last byte has left. A packet that finds no room is
+//! dropped as a whole.
 
 use super::memory::{Memory, Refusal};
 use super::pause::{Pause, Paused, Pauser};

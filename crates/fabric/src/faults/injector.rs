@@ -28,7 +28,7 @@ pub(crate) struct Injector {
     down: Vec<Outage>,
     /// In ascending order.
     drop: Vec<u64>,
-    /// Whether it exists only for the link's own bit errors.
+    /// Whether the injector exists only for the link's own bit errors.
     idle: bool,
     state: RefCell<State>,
 }
@@ -46,7 +46,7 @@ struct State {
 
 /// A fault of some packets: with a constant probability, or in bursts.
 struct FaultProcess {
-    /// The probability in the good state or, without bursts, always, in units of 2^-53.
+    /// The probability of the fault in the good state, in units of 2^-53. Without bursts, it is the same in both states.
     begin: u64,
     /// The probability that a burst continues.
     go_on: u64,
@@ -54,7 +54,7 @@ struct FaultProcess {
 }
 
 impl FaultProcess {
-    /// A fault with this rate and, if not zero, this mean length of bursts.
+    /// A fault with this rate. `burst` is the mean length of a burst in packets; zero for independent faults.
     fn new(rate: f64, burst: f64) -> FaultProcess {
         let chance = |probability: f64| (probability * (1u64 << 53) as f64) as u64;
         if burst == 0.0 || rate >= 1.0 {
@@ -77,7 +77,7 @@ impl FaultProcess {
 }
 
 impl Injector {
-    /// Returns the injector of a direction of a link; none without faults and bit errors.
+    /// Returns the injector of a direction of a link, or `None` if the direction has neither faults nor bit errors.
     pub(crate) fn new(
         faults: &Faults,
         link: LinkId,
@@ -153,7 +153,7 @@ impl Injector {
         verdict
     }
 
-    /// Records a damaged or lost transmission on such a link, and whether the packet is sent again.
+    /// Records a damaged or lost transmission on a link that checks and resends, and whether the packet is sent again.
     pub(crate) fn failed_transmission(&self, cause: Cause, again: bool) {
         let statistics = &mut self.state.borrow_mut().statistics;
         match cause {
@@ -187,7 +187,7 @@ impl Injector {
         (Verdict { lost, damaged: corrupted, delay, again }, damage)
     }
 
-    /// Whether it has nothing to report: no fault was configured, and no bit was hit.
+    /// Whether the injector has nothing to report: no fault was configured, and no bit was damaged.
     pub(crate) fn is_silent(&self) -> bool {
         self.idle && self.state.borrow().statistics.corrupted == 0
     }

@@ -1,4 +1,4 @@
-//! A log of lost packets: the number for each cause, the first and the last ones.
+//! A log of lost packets: their number for each cause, and the first and the last lost packets.
 
 use super::{Cause, LostPacket, Place};
 use crate::Packet;
@@ -6,8 +6,8 @@ use nicety_types::{NodeId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// The most packets lost by chance or for lack of room in a log, and the most lost by a failure. Others are only
-/// counted.
+/// Maximum number of packets in each of a log's two lists. One list has packets lost by chance or for lack of room, the
+/// other has packets lost by a failure. Further packets are only counted.
 const LOST_KEPT: usize = 100;
 /// The most recent lost or damaged packets in a log.
 const RECENT_KEPT: usize = 1000;
@@ -18,9 +18,9 @@ pub(crate) type IsData = Rc<dyn Fn(&Packet) -> bool>;
 /// Lost or damaged packets with data that is never sent again, between two nodes and for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostData {
-    /// The first of them.
+    /// The first of these packets.
     pub first: LostPacket,
-    /// Their number.
+    /// The number of these packets.
     pub packets: u64,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Losses {
     dropped: BTreeMap<NodeId, u64>,
     /// By cause.
     data: Vec<LostData>,
-    /// The test for such data. Without it, any packet that takes buffer space counts.
+    /// The test for data that is never sent again. Without a test, any packet that takes buffer space counts.
     is_data: Option<IsData>,
 }
 

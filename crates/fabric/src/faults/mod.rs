@@ -1,6 +1,6 @@
 //! Faults on links, by chance or by script.
 //!
-//! [`Faults`] describes them. Each direction of a link with faults has an [`Injector`], which decides for each packet
+//! [`Faults`] describes the faults. Each direction of a link with faults has an [`Injector`], which decides for each packet
 //! whether it is lost, damaged, duplicated or delayed. An injector draws from its own stream, seeded by
 //! [`Faults::seed`] and the direction. It draws equally often for every packet, so the faults of a link depend neither
 //! on other links nor on shards. A direction without faults has no injector.
@@ -59,7 +59,7 @@ pub struct Rates {
     pub duplication: f64,
     /// The packet is delayed, and others may overtake it.
     pub reordering: f64,
-    /// The longest delay. Delays up to it are uniform, in picoseconds.
+    /// The longest delay. The delays of packets are uniform from 1 ps to this value.
     pub delay: Duration,
     /// Mean length of bursts of lost or damaged packets (Gilbert's model: a link is good or bad, and changes by
     /// chance). Zero for independent decisions.
@@ -67,7 +67,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Whether all are zero.
+    /// Whether all probabilities are zero.
     pub fn are_zero(&self) -> bool {
         [self.loss, self.corruption, self.duplication, self.reordering].iter().all(|&rate| rate == 0.0)
     }
@@ -78,7 +78,7 @@ impl Rates {
 pub struct Outage {
     /// The beginning.
     pub from: Time,
-    /// The end, exclusive; none for a permanent outage.
+    /// The end, exclusive; `None` for a permanent outage.
     pub until: Option<Time>,
 }
 
@@ -102,17 +102,17 @@ impl fmt::Display for Outage {
 pub struct LinkFaults {
     /// The node at its start.
     pub from: Place,
-    /// The node at its end. The entry applies to all links between the two.
+    /// The node at its end. The entry applies to all links from the first node to the second.
     pub to: Place,
     /// Replaces [`Faults::rates`].
     pub rates: Rates,
-    /// The times during which it is down.
+    /// The times during which the direction is down.
     pub down: Vec<Outage>,
     /// Packets to lose, counted from 1 in this direction alone.
     pub drop: Vec<u64>,
 }
 
-/// The failure of a node: from then on it sends and receives nothing.
+/// The failure of a node: from this time on, the node sends and receives nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeFailure {
     /// The node.
@@ -124,7 +124,8 @@ pub struct NodeFailure {
 /// All faults of a network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// The seed of every draw. It is not the run's seed, so the faults can change while everything else stays.
+    /// The seed of all random numbers for faults. It is separate from the run's seed. So the faults can change while
+    /// everything else stays the same.
     pub seed: u64,
     /// The rates of every direction of a link without its own entry.
     pub rates: Rates,
@@ -147,8 +148,8 @@ impl fmt::Display for FaultsError {
 impl std::error::Error for FaultsError {}
 
 impl Faults {
-    /// Checks that every named link and node exists. `directions` are those of all links between `hosts` hosts and
-    /// their switches.
+    /// Checks that every named link and node exists. `directions` are the directions of all links between `hosts` hosts
+    /// and their switches.
     pub(crate) fn check(&self, directions: &[(Place, Place)], hosts: u32) -> Result<(), FaultsError> {
         let is_host = |place: &Place| matches!(place, Place::Host(rank) if *rank < hosts);
         for LinkFaults { from, to, .. } in &self.links {
@@ -211,7 +212,7 @@ impl Faults {
 pub enum Cause {
     /// Chance.
     Chance,
-    /// The faults name this packet of the link.
+    /// [`LinkFaults::drop`] names this packet.
     Dropped,
     /// The link was down.
     LinkDown(Outage),

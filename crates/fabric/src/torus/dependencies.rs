@@ -16,7 +16,7 @@ pub struct TorusChannel {
     pub from: u32,
     /// 0, 1 or 2 for x, y or z.
     pub dimension: usize,
-    /// Whether it is towards larger coordinates.
+    /// Whether the link is towards larger coordinates.
     pub plus: bool,
     /// The virtual channel.
     pub channel: u8,
@@ -135,8 +135,9 @@ impl TorusShape {
         found
     }
 
-    /// Destinations reached from `here` in this direction alone, with their distances. They are those where the rule
-    /// changes: the nearest two, both ends of the wrap-around link with their neighbours, and the furthest.
+    /// Returns destinations reached from `here` in this direction alone, with their distances. Only destinations where the
+    /// routing rule changes are returned: the nearest two, both ends of the wrap-around link with their neighbours, and
+    /// the furthest.
     fn destinations(&self, here: Coordinates, dimension: usize, plus: bool) -> Vec<(Coordinates, u32)> {
         let (size, at) = (self.sizes()[dimension], here[dimension]);
         let behind_wrap = if plus { size - at } else { at + 1 };

@@ -58,8 +58,8 @@ impl RouterSpec {
         }
     }
 
-    /// The latency of a packet with `bytes` bytes of payload over `links` links of each axis and the routers at their ends,
-    /// without other traffic. All links have the rate of `link`.
+    /// The latency of a packet with `bytes` bytes of payload over `links` links of each axis and the routers at their
+    /// ends, without other traffic. All links have the rate of `link`.
     pub fn alone(&self, link: &LinkSpec, links: [u32; DIMENSIONS], bytes: u64) -> Duration {
         let inside = self.latency + INNER_LATENCY + INNER_LATENCY;
         let axes = self.axes.iter().zip(links);
@@ -72,12 +72,12 @@ impl RouterSpec {
         self.axes.iter().all(|axis| link.on(axis).gap == link.gap)
     }
 
-    /// Throughput limits by its buffers, for packets with `bytes` bytes of payload. The first is that of a card's
-    /// sending, the second that of a link with all its virtual channels. Both are fractions of the link's bandwidth,
-    /// and may be above 1.
+    /// Returns the throughput limits that the router's buffers set, for packets with `bytes` bytes of payload. The first
+    /// is the limit of a card that sends. The second is the limit of a link with all its virtual channels. Both are
+    /// fractions of the link's bandwidth, and may be above 1.
     ///
-    /// All links have the rate of `link`. A slot is taken from a packet's start until its credit is back. This is the time there and back on the link, the
-    /// router's latency, and the time of the packet's bytes on the way out.
+    /// All links have the rate of `link`. A slot is taken from a packet's start until its credit is back. This time is the
+    /// latency of the link in both directions, the router's latency, and the packet's serialisation time.
     pub fn passes(&self, link: &LinkSpec, bytes: u64) -> [f64; 2] {
         let bytes = link.serialisation(bytes);
         let share = |places: u32, latency: Duration| {
@@ -104,8 +104,8 @@ impl Default for Torus {
 }
 
 impl Torus {
-    /// A torus with these sizes of one to three dimensions. A dimension of size 1 has no links. One of size 2 has two
-    /// links to the same neighbour.
+    /// A torus with these sizes of one to three dimensions. A dimension of size 1 has no links. In a dimension of size 2,
+    /// each host has two links to the same neighbour.
     ///
     /// # Errors
     /// When there is no such torus.
@@ -127,7 +127,7 @@ impl Torus {
         Ok(Torus { sizes: Some((all, sizes.len() as u8)), ..Torus::default() })
     }
 
-    /// Number of hosts, if its sizes are written.
+    /// Number of hosts, or `None` if the torus was given no sizes.
     pub fn hosts(self) -> Option<u32> {
         self.sizes.map(|(sizes, _)| sizes.iter().product())
     }

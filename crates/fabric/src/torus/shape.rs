@@ -1,15 +1,16 @@
 //! The places of hosts in a torus, and the routing rule.
 //!
 //! Dimension order: a packet goes round the x ring to its destination's x, then along y, then along z. Round each ring
-//! it takes the shorter way. Both ways are equally long half round a ring of even size. The parity of coordinates then
-//! decides: that of the source in this dimension, and of both ends in the others. Every second source in a ring thus
-//! goes either way. If half the ring is an odd number of links, this is not enough for equal loads, and the
-//! destinations' other coordinates balance them. The rule depends on source and destination alone, so packets of a pair
-//! take one way and stay in order.
+//! it takes the shorter way. Both ways are equally long half round a ring of even size. The parity of a sum of
+//! coordinates then decides: the source's coordinate in this dimension, and the coordinates of both ends in the other
+//! dimensions. So half of the sources in a ring go each way. If half the ring is an odd number of links, this is not
+//! enough for equal loads, and the destinations' other coordinates balance the loads. The rule depends on source and
+//! destination alone, so packets of a pair take one way and stay in order.
 //!
 //! The dateline is the wrap-around link between the last host and the first. A packet is on virtual channel 0 before
 //! this link, and on channel 1 after it. A packet that never takes the link is on channel 1 from the start. Channel 0
-//! of the first link of a ring and channel 1 of the wrap-around link are thus never used. Neither channel is a cycle.
+//! of the first link of a ring and channel 1 of the wrap-around link are thus never used. So neither channel forms a
+//! cycle round the ring.
 
 use std::fmt;
 
@@ -56,7 +57,7 @@ impl TorusShape {
         TorusShape { sizes, dateline }
     }
 
-    /// Places alone, without a network and its routes.
+    /// Returns a shape for the places of hosts alone, without a network and its routes.
     pub fn places(sizes: [u32; 3]) -> TorusShape {
         TorusShape::new(sizes, false)
     }
@@ -142,7 +143,7 @@ impl TorusShape {
         directions
     }
 
-    /// Returns the next hop of a packet with these directions; none if it has arrived.
+    /// Returns the next hop of a packet with these directions, or `None` if the packet has arrived.
     pub(super) fn step(&self, here: Coordinates, to: Coordinates, directions: u8) -> Option<Way> {
         let dimension = (0..DIMENSIONS).find(|&d| here[d] != to[d])?;
         let plus = directions >> dimension & 1 == 1;
