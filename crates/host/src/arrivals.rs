@@ -89,8 +89,8 @@ impl Arrivals {
     }
 
     /// Waits for the packet that begins at `offset`, a multiple of the packet size, behind the bus. Returns as soon as
-    /// the arrival of its last byte is known. Where tags or credits delay its later requests, a packet is not forwarded
-    /// before all of it is in flight.
+    /// the arrival of its last byte is known. So if tags or credits delay the later requests of a packet, the packet is
+    /// not forwarded before all of its bytes are in flight.
     pub(crate) async fn packet(&self, offset: u64) -> Flight {
         let asked = self.sim.now();
         self.changed.wait_until(|| self.state.borrow().packets.packet(offset).is_some()).await;

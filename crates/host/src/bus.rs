@@ -62,7 +62,7 @@ pub struct Bus(Kind);
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each node")]
 enum Kind {
-    /// Both directions at once.
+    /// Two directions that may be busy at the same time.
     Plain {
         sim: Sim,
         to_card: RefCell<Stream>,
@@ -113,7 +113,7 @@ impl Bus {
         })
     }
 
-    /// Records every use of both directions, where such rows are kept.
+    /// Records every use of both directions, if the recorder keeps such rows.
     pub fn record(&self, recorder: &Recorder) {
         match &self.0 {
             Kind::Plain { to_card, to_host, .. } => {
@@ -185,7 +185,7 @@ impl Bus {
     }
 
     /// Like [`Bus::write`], but returns when the last byte has been handed over. Other users of a shared bus take turns
-    /// with it.
+    /// with this write.
     pub async fn deposit(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         let sim = match &self.0 {
             Kind::Plain { sim, .. } => sim,
@@ -198,7 +198,7 @@ impl Bus {
     }
 
     /// The card posts an event or a counter behind earlier writes. Returns the path up to the instant at which the host
-    /// can see it. On a plain bus it takes the latency and no bandwidth.
+    /// can see it. On a plain bus, the post takes the latency and no bandwidth.
     pub fn post(&self, notice: Notice, mut path: Path) -> Path {
         match &self.0 {
             Kind::Plain { to_host, .. } => {

@@ -5,11 +5,11 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 
-/// From this length on, bytes are pages of the operating system, and not of the allocator. The allocator reuses freed
-/// memory, and would write every byte of a large allocation again, even of rings that a run never touches.
+/// From this length on, the memory is pages from the operating system, and not from the allocator. The allocator reuses
+/// freed memory, and would write every byte of a large allocation again, even of rings that a run never touches.
 const MAPPED: usize = 64 << 10;
 
-/// Bytes of host memory that never move or shrink. An owner may read them while no simulation runs. Every access
+/// Bytes of host memory that never move or shrink. An owner may read the bytes while no simulation runs. Every access
 /// copies, so no reference points into memory that another party writes.
 pub struct HostBytes {
     start: NonNull<u8>,
@@ -25,7 +25,7 @@ unsafe impl Send for HostBytes {}
 unsafe impl Sync for HostBytes {}
 
 impl HostBytes {
-    /// Returns `len` zero bytes; none if there is no memory for them.
+    /// Returns `len` zero bytes, or `None` if there is no memory for them.
     pub(crate) fn new(len: usize) -> Option<HostBytes> {
         if len == 0 {
             return Some(HostBytes { start: NonNull::dangling(), len, pages: None });
@@ -63,7 +63,7 @@ impl HostBytes {
     /// Copies bytes out.
     ///
     /// # Panics
-    /// If the range is outside.
+    /// If the range is not within the bytes.
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         assert!(offset.checked_add(to.len()).is_some_and(|end| end <= self.len), "read outside host memory");
         // SAFETY: the range was just checked; `to` is a Rust slice of its own, so the two do not overlap.
@@ -73,7 +73,7 @@ impl HostBytes {
     /// Copies bytes in.
     ///
     /// # Panics
-    /// If the range is outside.
+    /// If the range is not within the bytes.
     pub fn write(&self, offset: usize, from: &[u8]) {
         assert!(
             offset.checked_add(from.len()).is_some_and(|end| end <= self.len),

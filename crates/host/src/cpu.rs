@@ -12,7 +12,7 @@ use std::ops::Range;
 pub struct HostSpec {
     /// CPU cores.
     pub cores: usize,
-    /// Their clock.
+    /// The clock of the cores.
     pub clock: Frequency,
     /// CPU time to post an operation: o in the LogGP models.
     pub post: Duration,
@@ -22,7 +22,7 @@ pub struct HostSpec {
     pub memory: u64,
     /// The latency of memory for a core that fetches a line.
     pub memory_latency: Duration,
-    /// Memory's bandwidth.
+    /// Time per byte that is moved between cache and memory.
     pub memory_gap: Gap,
     /// Bytes of the cache that all cores share.
     pub cache: u64,
@@ -39,7 +39,7 @@ const COPIED_A_CYCLE: u64 = 16;
 /// A computation that reads and writes memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Its time if everything is in the cache.
+    /// The time of the computation if all data are in the cache.
     pub compute: Duration,
     /// Addresses read, in this order.
     pub reads: Vec<Range<u64>>,
@@ -47,7 +47,7 @@ pub struct Work {
     pub writes: Vec<Range<u64>>,
 }
 
-/// The CPU cores of a host. A program holds a core only while it uses it.
+/// The CPU cores of a host. A program holds a core only while it uses the core.
 pub struct Cpus {
     sim: Sim,
     cores: Pool,
@@ -57,7 +57,7 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// Returns idle cores. Their use is recorded where such rows are kept.
+    /// Returns idle cores. Their use is recorded if the recorder keeps such rows.
     pub fn new(sim: &Sim, spec: HostSpec, recorder: &Recorder) -> Cpus {
         Cpus {
             sim: sim.clone(),
@@ -90,8 +90,8 @@ impl Cpus {
     /// memory bandwidth overlap, and the slowest of them determines the time. A core fetches a limited number of lines
     /// at once.
     ///
-    /// The contents of the cache at the start are used. Cards and other cores neither slow it down nor are slowed down
-    /// by it.
+    /// The time depends on the contents of the cache at the start. Accesses of cards and of other cores do not slow the
+    /// computation down, and the computation does not slow these accesses down.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] if no allocation holds a range. Nothing is done then.
@@ -105,8 +105,8 @@ impl Cpus {
         Ok(())
     }
 
-    /// Accounts for a copy's use of this memory. The other end is in the library and in the cache. Takes the time to go
-    /// through both ends, and a cycle per 16 bytes. The caller moves the bytes.
+    /// Takes the CPU time of a copy. An end without an address is in the library's memory, which is in the cache. The core
+    /// copies 16 bytes per cycle, and cache misses in `memory` take time as in [`Cpus::work`]. The caller moves the bytes.
     ///
     /// # Errors
     /// As [`Cpus::work`].

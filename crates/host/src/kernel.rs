@@ -1,9 +1,9 @@
 //! The operating system's services for communication: system calls, pages locked and translated for a card, interrupts,
 //! and thread wake-ups.
 //!
-//! Cards of different designs need different services. One needs a driver at each message; one with user-level
-//! interfaces needs the kernel only to register memory. The costs of a service belong to the host and exist once. Every
-//! service is work of a CPU: it waits for a free one and holds it. Nothing is preempted.
+//! Cards of different designs need different services. One design needs a driver at each message. A design with
+//! user-level interfaces needs the kernel only to register memory. The costs of a service belong to the host, and all
+//! designs share them. Every service is work of a CPU: it waits for a free CPU and holds this CPU. Nothing is preempted.
 
 use crate::cpu::Cpus;
 use nicety_kernel::{Server, Sim};

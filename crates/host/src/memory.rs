@@ -95,7 +95,7 @@ impl std::error::Error for MemoryError {}
 /// Bytes moved through a host's memory: to and from the card, and in lines of the CPUs' cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes that the card read from memory or a fill of the CPUs' cache, or that were pushed from it to the card.
+    /// Bytes read from memory: by the card, by a push to the card, or by a fill of the CPUs' cache.
     pub read: u64,
     /// Bytes written to memory by the card or from the CPUs' cache.
     pub written: u64,
@@ -119,7 +119,7 @@ pub struct Memory {
     process: OnceCell<Process>,
 }
 
-/// A process with memory that is also the host's.
+/// A process with memory that is part of the host's memory.
 struct Process(Box<dyn ProcessBytes>);
 
 impl fmt::Debug for Process {
@@ -195,8 +195,8 @@ impl Memory {
         self.process.set(Process(Box::new(bytes))).is_ok()
     }
 
-    /// Registers `write`, which makes the due writes of lengths without bytes. It runs whenever an observer looks at
-    /// their effects: traffic and the contents of the CPUs' cache. So such a write need not be made at its time.
+    /// Registers `write`, a function that makes all due writes of phantom bytes. It runs before an observer looks at the
+    /// effects of these writes: traffic and the contents of the CPUs' cache. So such a write needs no event at its time.
     /// Returns false if a function was registered already.
     pub fn when_looked_at(&self, write: impl Fn(&Memory) + 'static) -> bool {
         self.due.set(PendingWrites(Box::new(write))).is_ok()
@@ -342,7 +342,7 @@ impl Memory {
         })
     }
 
-    /// Writes a payload that a CPU has accessed, as [`Memory::peek`] reads one.
+    /// Writes a payload for a CPU. As for [`Memory::peek`], the CPU's access has already counted the traffic.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] if no allocation holds it all.
@@ -352,8 +352,7 @@ impl Memory {
         })
     }
 
-    /// Writes bytes for the card. A phantom payload leaves real memory unchanged, and a real one is lost in phantom
-    /// memory. Only the traffic counts.
+    /// Writes bytes for the card. Phantom memory loses the bytes, and only the traffic counts.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] if no allocation holds them all.
@@ -364,7 +363,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes the first `keep` bytes of a payload.
+    /// Writes the first `keep` bytes of a payload for the card. Phantom bytes leave real memory unchanged, and phantom
+    /// memory loses real bytes. In both cases only the traffic counts.
     ///
     /// # Errors
     /// [`MemoryError::OutOfRange`] if no allocation holds them all. No byte is written then.

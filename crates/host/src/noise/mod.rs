@@ -28,7 +28,7 @@ pub struct NoiseSpec {
     pub period: Duration,
     /// Duration of an interval on its core, shorter than the period.
     pub duration: Duration,
-    /// Their spacing.
+    /// The spacing of the intervals.
     pub regularity: Regularity,
 }
 
@@ -37,7 +37,7 @@ pub struct NoiseSpec {
 pub enum Intervals {
     /// Drawn from a distribution.
     Drawn(NoiseSpec),
-    /// Those of a repeated trace. Each core starts at a random point.
+    /// The intervals of a repeated trace. Each core starts at a random point.
     Recorded(Arc<NoiseTrace>),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Noise(RefCell<Vec<Core>>);
 
 struct Core {
     timeline: Timeline,
-    /// Whether a program runs on it.
+    /// Whether a program runs on the core.
     taken: bool,
 }
 
@@ -121,12 +121,12 @@ pub struct Timeline {
 #[derive(Debug)]
 enum Source {
     Drawn(Rng, NoiseSpec),
-    /// A trace, the number of its next interval, and its point at time zero.
+    /// A trace, the number of its next interval, and the point of the trace at time zero, in picoseconds.
     Recorded(Arc<NoiseTrace>, usize, u64),
 }
 
 impl Timeline {
-    /// Returns noise of a trace that is `offset_ps` old at time zero, less than the trace's length.
+    /// Returns noise of a trace, from `offset_ps` after its beginning on. The offset is less than the trace's length.
     pub fn recorded(trace: Arc<NoiseTrace>, offset_ps: u64) -> Timeline {
         let next = trace.first_behind(offset_ps);
         let mut timeline =

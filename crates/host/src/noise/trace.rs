@@ -72,7 +72,7 @@ impl NoiseTrace {
         }
     }
 
-    /// Length of the trace, to the end of its last interval. There it begins anew.
+    /// Length of the trace, to the end of its last interval. There the trace begins anew.
     pub fn length_ps(&self) -> u64 {
         self.intervals[self.intervals.len() - 1].1
     }

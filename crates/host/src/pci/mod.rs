@@ -4,11 +4,11 @@
 //! One set of wires serves both directions. The initiator of a transfer, the host or the card, is granted the bus for
 //! one transaction. A transaction consists of an address phase, the clocks until data arrive and between them, data
 //! phases of 4 or 8 bytes, and the turnaround. Concurrent initiators take turns: each requests its next transaction
-//! when it has finished one, and is served in that order. Arbitration overlaps with the previous transaction, and takes
-//! time where there is none.
+//! when it has finished a transaction, and requests are served in order. Arbitration overlaps with the previous
+//! transaction, and takes time only on an idle bus.
 //!
-//! - The **host** writes through write-combining buffers. Each full buffer is a burst; the rest of the last one takes a
-//!   transaction per data phase. So the rate of programmed I/O depends on the size of the writes.
+//! - The **host** writes through write-combining buffers. Each full buffer is a burst; the rest of the last buffer takes
+//!   a transaction per data phase. So the rate of programmed I/O depends on the size of the writes.
 //! - The **card** reads and writes host memory in bursts that end at multiples of their maximum length. A read is
 //!   answered in its own transaction: nothing is split, and the bus waits.
 //!
@@ -18,9 +18,10 @@
 //! clocks: 128 B / 450 ns = 284.4 MB/s.
 //!
 //! # Not modelled
-//! - The bytes that the host pushes for one message, and those of one [`Bus::write`](crate::Bus::write), are laid out
-//!   at once; others wait for their end. [`Bus::store`](crate::Bus::store), [`Bus::deposit`](crate::Bus::deposit) and
-//!   [`Bus::read`](crate::Bus::read) take turns.
+//! - Turns within a push or a write. The bytes that the host pushes for one message are laid out at once, and so are the
+//!   bytes of one [`Bus::write`](crate::Bus::write). Other transfers wait for the end of these bytes.
+//!   [`Bus::store`](crate::Bus::store), [`Bus::deposit`](crate::Bus::deposit) and [`Bus::read`](crate::Bus::read) take
+//!   turns.
 //! - A byte that is read is available at the end of its burst. A packet is forwarded when its last burst has been
 //!   granted.
 //! - Retries, latency timers, parity, dual address cycles, interrupts, and other devices on the bus.
@@ -89,7 +90,7 @@ impl Shared {
         Shared { sim: sim.clone(), spec, wires: RefCell::new(wires) }
     }
 
-    /// Records every use, where such rows are kept.
+    /// Records every use, if the recorder keeps such rows.
     pub(crate) fn record(&self, recorder: &Recorder) {
         self.wires.borrow_mut().recorder = recorder.keeps(Level::Everything).then(|| recorder.clone());
     }
@@ -100,14 +101,14 @@ impl Shared {
         (wires.to_card, wires.to_host)
     }
 
-    /// Requests an idle bus, without an earlier transaction of its own.
+    /// Requests the bus for the first transaction of a transfer, and accounts for the arbitration.
     fn ask(&self, path: &mut Path, stages: Stages) {
         let granted = path.at() + self.spec.clock.cycles(self.spec.arbitration);
         path.advance(stages.0, granted);
     }
 
-    /// Occupies the bus for `clocks`, from the end of `path` or from the instant at which the bus is free. Advances the
-    /// path to the beginning and returns the end.
+    /// Occupies the bus for `clocks`, from the end of `path` on, or later when the bus is free. Advances the path to the
+    /// beginning and returns the end.
     fn claim(
         &self,
         way: Way,
@@ -249,7 +250,7 @@ impl Shared {
         path
     }
 
-    /// The card reads `bytes` of host memory, one burst at a time. Returns when the first one begins; [`Arrivals`]
+    /// The card reads `bytes` of host memory, one burst at a time. Returns when the first burst begins; [`Arrivals`]
     /// reports the bytes.
     pub(crate) async fn read(
         self: &Rc<Shared>,

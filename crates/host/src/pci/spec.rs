@@ -15,13 +15,14 @@ pub struct PciSpec {
     pub clock: Frequency,
     /// Bytes that a data phase moves: 4 or 8.
     pub width: u64,
-    /// Clocks of a transaction without an address or data on the bus.
+    /// Wait clocks of a transaction: neither an address nor data is on the bus.
     pub wait: u64,
     /// Clocks until a device may begin on an idle bus. On a busy bus they overlap with the previous transaction.
     pub arbitration: u64,
-    /// Bytes that the host's write-combining buffers gather into one burst, or one data phase if they gather nothing.
+    /// Bytes that a write-combining buffer of the host gathers into one burst. The bytes of one data phase (`width`) mean
+    /// that the host gathers nothing.
     pub combine: u64,
-    /// Bytes of the card's longest burst, which ends at a multiple of them.
+    /// Maximum bytes of a burst of the card. A burst ends at a multiple of this number.
     pub burst: u64,
     /// Latency of the bridge, in either direction.
     pub latency: Duration,

@@ -37,8 +37,9 @@
 //!   repeated every 30 us, 0.01 %.
 //! - The exact place of a DLLP. DLLPs go between TLPs, and one that becomes ready inside a laid-out burst goes behind
 //!   the burst. It takes the same bandwidth. Its credits arrive as if it had not waited for a TLP.
-//! - Interleaving in a burst. The bytes that the host pushes for one message are one burst, and so are those that the
-//!   card writes at once. Others wait for its end. Reads interleave by request, and so do writes that take turns.
+//! - Interleaving in a burst. The bytes that the host pushes for one message are one burst, and so are the bytes that the
+//!   card writes at once. Other TLPs wait for the end of the burst. Reads interleave by request, and so do writes that
+//!   take turns.
 //! - Partial packets: a packet that is read is forwarded once the host has answered its last request
 //!   (`Transfer::packet`).
 //! - Relaxed ordering, ID-based ordering, more than one virtual channel, locked and I/O requests.
@@ -47,8 +48,8 @@
 //! - Flit mode, see [`Generation`].
 //!
 //! The plain functions here follow the model of pcie-bench, which has the sizes but not the time. Source: Neugebauer et
-//! al., Understanding PCIe performance for end host networking, SIGCOMM 2018. It leaves 57.88 Gb/s for TLPs, since it
-//! divides a DLLP's 8 bytes by symbol times as if they used one lane. Here they use all lanes, as the Base
+//! al., Understanding PCIe performance for end host networking, SIGCOMM 2018. That model leaves 57.88 Gb/s for TLPs,
+//! since it divides a DLLP's 8 bytes by symbol times as if a DLLP used one lane. Here a DLLP uses all lanes, as the Base
 //! Specification says.
 
 mod spec;
@@ -101,7 +102,7 @@ impl Link {
         }
     }
 
-    /// Records bursts in both directions, where such rows are kept.
+    /// Records bursts in both directions, if the recorder keeps such rows.
     pub(crate) fn record(&self, recorder: &Recorder) {
         self.recorder.replace(recorder.keeps(Level::Everything).then(|| recorder.clone()));
     }
@@ -138,7 +139,7 @@ impl Link {
     }
 
     /// The host pushes a command and `bytes` of payload in back-to-back posted writes. Its window on the card is
-    /// aligned, so the cuts are those for a first byte at a multiple of 4 KiB.
+    /// aligned, so the transfer is cut as if its first byte were at a multiple of 4 KiB.
     pub(crate) fn push(
         &self,
         message: MessageId,
@@ -306,7 +307,7 @@ impl Link {
         arrivals
     }
 
-    /// Sends a read request as soon as it has a credit. Posted writes do not wait for it meanwhile.
+    /// Sends a read request as soon as it has a credit. Posted writes do not wait for the request meanwhile.
     async fn request(&self, message: MessageId, from: Time) -> Sent {
         loop {
             let now = self.sim.now();

@@ -26,8 +26,9 @@ pub(super) const COMPLETION_HEADER: u64 = 12;
 /// The TLP digest that carries the end-to-end CRC: one doubleword (Transaction Layer, TLP Digest Rules).
 pub(super) const DIGEST: u64 = 4;
 
-/// Maximum credits that an advertisement without scaling may leave outstanding: half of the 8-bit header and the 12-bit
-/// data counters (Transaction Layer, Flow Control Rules). Scaled ones (16 GT/s on) reach 16 times as far.
+/// Maximum credits that an advertisement without scaling may leave outstanding (Transaction Layer, Flow Control Rules).
+/// They are half of the range of the 8-bit header counter and of the 12-bit data counter. With scaling, from 16 GT/s
+/// on, the maximum is 16 times as high.
 pub const UNSCALED: Credits = Credits { headers: 127, data: 2047 };
 const SCALE: u64 = 16;
 
@@ -43,8 +44,8 @@ const SCALE: u64 = 16;
 ///
 /// The rates are raw, in Gb/s per direction: after the encoding, before packet overhead.
 ///
-/// Generation 6 sends flits of 256 bytes with headers of another format and shared credits. It is another model, not a
-/// higher rate of this one, and is refused.
+/// Generation 6 sends flits of 256 bytes with headers of another format and shared credits. It needs another model, not
+/// only a higher rate, and is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// 2.5 GT/s.
@@ -209,11 +210,11 @@ pub struct PcieSpec {
     pub latency_to_host: Duration,
     /// The part of a crossing, in either direction, after which a TLP is in the receiver's buffer.
     pub port_latency: Duration,
-    /// From a request at the host to its first completion, without the crossings.
+    /// Time from a request at the host to its first completion, without the crossings.
     pub read_latency: Duration,
-    /// From a TLP in the receiver's buffer to its Ack. TLPs that arrive in between share the Ack.
+    /// Time from a TLP in the receiver's buffer to its Ack. TLPs that arrive in between share the Ack.
     pub ack_delay: Duration,
-    /// From room in the receiver's buffer to the UpdateFC that returns the credits.
+    /// Time from room in the receiver's buffer to the UpdateFC that returns the credits.
     pub update_delay: Duration,
     /// Credits for posted writes, at either end.
     pub posted: Credits,

@@ -9,7 +9,7 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     /// Bytes.
     pub(super) len: u64,
-    /// Bytes of the doublewords that hold them, since payload is padded to doublewords. An empty piece has one
+    /// Bytes of the doublewords that hold the piece, since payload is padded to doublewords. An empty piece has one
     /// doubleword with no byte enabled (Transaction Layer, First/Last DW Byte Enables Rules).
     pub(super) padded: u64,
 }

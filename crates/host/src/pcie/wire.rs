@@ -61,7 +61,8 @@ impl FlowControl {
             && (self.limit.data == 0 || used.data + data <= self.limit.data)
     }
 
-    /// Returns the first instant from `from` on at which a TLP with `data` may leave if no other leaves before.
+    /// Returns the first instant from `from` on at which a TLP with `data` data credits may leave. No other TLP leaves
+    /// before.
     fn earliest(&self, from: Time, data: u64) -> Time {
         let (mut used, mut at) = (self.used, from);
         for &(time, back) in &self.returns {
@@ -89,7 +90,7 @@ impl FlowControl {
         self.used.data += data;
     }
 
-    /// Schedules the return of a TLP's credits at `time`, not before those already in flight.
+    /// Schedules the return of a TLP's credits at `time`, which is not before any return already scheduled.
     fn give_back(&mut self, time: Time, data: u64) {
         match self.returns.back_mut() {
             Some((last, back)) if *last == time => {
@@ -146,8 +147,8 @@ impl Direction {
         }
     }
 
-    /// Sends the SKP ordered sets due by `until`, the start of a TLP. Their phase is unknown. A wire that was idle for
-    /// the duration of an ordered set has sent it then, so only streams pay for them.
+    /// Sends the SKP ordered sets due by `until`, the start of a TLP. Their phase is unknown. A wire that was idle for the
+    /// duration of an ordered set counts as having sent the set then. So only streams pay for ordered sets.
     fn send_skips(&mut self, until: Time, (each, interval): (Duration, Duration)) {
         if until >= self.free + each {
             self.skip_due = until + interval;
@@ -174,11 +175,11 @@ impl Direction {
 /// The departure of a TLP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// Its first byte.
+    /// The time at which its first byte leaves.
     pub(super) start: Time,
-    /// Its last byte.
+    /// The time at which its last byte has left.
     pub(super) end: Time,
-    /// The last byte of the previous TLP.
+    /// The time at which the last byte of the previous TLP has left.
     pub(super) before: Time,
 }
 
@@ -230,7 +231,7 @@ impl Wires {
         self.to_host.non_posted.earliest(from, 0)
     }
 
-    /// Sends a TLP from `from` on, behind the earlier ones. `now` is the simulation's clock.
+    /// Sends a TLP at `from` at the earliest, behind earlier TLPs. `now` is the simulation's clock.
     ///
     /// A ready DLLP goes first, and so does a due ordered set. The receiver's Acks and UpdateFCs will occupy the other
     /// direction between its TLPs.

@@ -56,7 +56,7 @@ pub struct GroupAccount {
     pub instructions: u64,
     /// Loads that missed a core's first-level cache.
     pub l1_misses: u64,
-    /// Those of them that also missed the second level.
+    /// First-level misses that also missed the second level.
     pub shared_cache_misses: u64,
     /// Misses of the TLB for data.
     pub tlb_misses: u64,

@@ -30,13 +30,13 @@ impl Data {
         Data { lines, last: Cell::new(None) }
     }
 
-    /// A card has written them to memory: no cache holds them any more.
+    /// Records that a card has written the lines to memory: no cache holds them any more.
     pub fn forget(&self) {
         self.last.set(None);
     }
 }
 
-/// A page of memory, by which pieces of work use an entry of their core's TLB.
+/// A page of memory. A piece of work within the page uses an entry of its core's TLB.
 #[derive(Debug, Default)]
 pub struct Page {
     /// Fill count of each core's TLB after the last use there.
@@ -48,7 +48,7 @@ pub struct Page {
 pub struct Misses {
     /// In the core's first level.
     pub first: u64,
-    /// Those of them that also missed the second level.
+    /// First-level misses that also missed the second level.
     pub second: u64,
 }
 
@@ -110,9 +110,9 @@ impl Code {
 pub(super) struct Caches {
     first: Vec<Level>,
     second: Level,
-    /// One per core, or none if instruction caches are not modelled.
+    /// One per core; empty if instruction caches are not modelled.
     code: Vec<Code>,
-    /// TLBs for data, one per core, or none if translations are not modelled.
+    /// TLBs for data, one per core; empty if translations are not modelled.
     tlbs: Vec<Level>,
     /// TLBs for code, in the same way.
     code_tlbs: Vec<Code>,

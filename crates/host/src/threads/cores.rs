@@ -29,8 +29,8 @@ impl Core {
         Core { issue, demand: Cell::new(0) }
     }
 
-    /// Starts a piece with `issuing` picoseconds of instructions, if alone, and `waiting` picoseconds of waits for
-    /// memory. Returns the duration of the piece among those that run on the core now.
+    /// Starts a piece of work. On an otherwise idle core it would issue instructions for `issuing` picoseconds and wait for
+    /// memory for `waiting` picoseconds. Returns its duration beside the pieces that run on the core now.
     pub(super) fn begin(&self, issuing: u64, waiting: u64) -> (Issuing<'_>, u64) {
         let alone = u128::from(issuing) + u128::from(waiting);
         let share = match alone {

@@ -1,9 +1,9 @@
 //! Kernel and user threads on many hardware threads: the time that messages spend in an operating system.
 //!
 //! A [`Thread`] works in pieces: a number of instructions, on data that may have left the caches. Between pieces it
-//! keeps its CPU, and gives it up when it [sleeps](Thread::sleep). A wake-up of another thread is work as well. On
-//! another CPU it takes a cross-call, and there a context switch. The data that the thread left in its core's caches
-//! must be fetched again.
+//! keeps its CPU, and gives it up when it [sleeps](Thread::sleep). A wake-up of another thread is work as well. To start
+//! a thread on another CPU takes a cross-call to that CPU, and a context switch there. The data that the thread left in
+//! its core's caches must be fetched again.
 //!
 //! | file | contents |
 //! |---|---|

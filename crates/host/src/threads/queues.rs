@@ -32,7 +32,7 @@ pub(super) enum Start {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No code runs on it.
+    /// No code runs on the thread.
     Idle,
     Asleep,
     /// In a queue.
@@ -50,9 +50,9 @@ struct State {
     token: bool,
     /// Its current or last CPU.
     cpu: Option<usize>,
-    /// Its way to start running, until it reads it.
+    /// The way in which it started to run, until the thread takes this value.
     start: Option<Start>,
-    /// It looks for a thread to leave its CPU to, before it sleeps.
+    /// Before it sleeps, it looks for a thread that can take over its CPU.
     leaving: bool,
 }
 
@@ -66,9 +66,9 @@ struct Cpu {
     ready: VecDeque<usize>,
     /// Called by another CPU to look at its queue. The call is taken at the end of a piece.
     poked: bool,
-    /// Without a thread it halts, and takes a call to run one.
+    /// The CPU is halted: another CPU must call it to run a thread on it.
     halted: bool,
-    /// The number of times that it was left idle.
+    /// The number of times that it got a thread or was left idle.
     era: u64,
 }
 
@@ -79,9 +79,9 @@ pub(super) enum Woken {
     Already,
     /// It waits for a CPU.
     Waits,
-    /// It waits for its CPU, and another CPU's thread calls that to look at its queue.
+    /// It waits for its CPU, and the waking thread calls this CPU to look at its queue.
     Pokes,
-    /// It runs on an idle CPU. `called`: this is not the caller's CPU.
+    /// It runs on an idle CPU. `called` says that this CPU was halted and is not the waking thread's, so it is called.
     Runs { called: bool },
 }
 
@@ -138,13 +138,13 @@ impl Queues {
         state.cpu.filter(|_| state.phase == Phase::Running)
     }
 
-    /// Whether it sleeps, or looks for a thread to leave its CPU to.
+    /// Whether it sleeps, or looks for a thread that can take over its CPU before it sleeps.
     pub(super) fn is_asleep(&self, thread: usize) -> bool {
         let state = &self.threads[thread];
         state.phase == Phase::Asleep || state.leaving && !state.token
     }
 
-    /// Whether a running thread, no interrupt, leaves its CPU idle if it sleeps now. It is then leaving.
+    /// Whether a running thread that is no interrupt leaves its CPU idle if it sleeps now. If so, marks it as leaving.
     pub(super) fn leaves_idle(&mut self, thread: usize) -> bool {
         let Some(cpu) = self.cpu(thread) else { return false };
         let own = &self.cpus[cpu];
@@ -209,7 +209,7 @@ impl Queues {
         self.threads[thread].start.take()
     }
 
-    /// Wakes a thread, from CPU `from` if a thread does it.
+    /// Wakes a thread. `from` is the CPU of the waking thread, or `None` if no thread wakes it.
     pub(super) fn wake(&mut self, thread: usize, from: Option<usize>) -> Woken {
         let state = &mut self.threads[thread];
         if state.phase != Phase::Asleep {
@@ -242,7 +242,7 @@ impl Queues {
         }
     }
 
-    /// Adds a thread to a CPU's queue: a bound one behind the last bound one, another at the end.
+    /// Adds a thread to a CPU's queue: a bound thread behind the last bound thread, any other thread at the end.
     fn enqueue(&mut self, thread: usize, cpu: usize) {
         let bound = self.is_bound(thread);
         let before = |&other: &usize| bound && !self.is_bound(other);
@@ -252,8 +252,8 @@ impl Queues {
         self.waiting += 1;
     }
 
-    /// Whether CPU `from` calls this CPU, because a bound thread waits for it while a thread runs there that gives it
-    /// up. A call that has not been noticed is not repeated.
+    /// Whether CPU `from` calls `cpu`: a bound thread waits for `cpu`, and the thread that runs there gives way to it. A
+    /// call that has not been noticed is not repeated.
     fn pokes(&mut self, thread: usize, cpu: usize, from: Option<usize>) -> bool {
         let gives_up = |running: usize| {
             self.threads[running].placement == Placement::Anywhere && !self.threads[running].leaving
@@ -326,8 +326,8 @@ impl Queues {
         next
     }
 
-    /// Where a thread leaves the kernel, gives its CPU to a bound thread that waits for it. Returns that thread, and
-    /// whether the leaving one continues on another CPU, which is called.
+    /// When a thread leaves the kernel, gives its CPU to a bound thread that waits for this CPU. Returns the bound thread,
+    /// and whether the leaving thread continues on another CPU that must be called.
     pub(super) fn leave_kernel(&mut self, thread: usize) -> Option<(usize, bool)> {
         let cpu = self.cpu(thread)?;
         let &first = self.cpus[cpu].ready.front()?;
@@ -392,7 +392,7 @@ impl Queues {
         self.set_idle(cpu, false);
     }
 
-    /// Returns the best idle CPU for a thread: its last one, or one of the idlest core.
+    /// Returns the best idle CPU for a thread: its last CPU, or a CPU of the core with the most idle CPUs.
     fn idle_cpu(&self, thread: usize) -> Option<usize> {
         let state = &self.threads[thread];
         if let Placement::Bound(cpu) = state.placement {
@@ -406,7 +406,7 @@ impl Queues {
         (*idle != 0).then(|| core * self.strands + idle.trailing_zeros() as usize)
     }
 
-    /// Returns the queue for a thread without an idle CPU: that of its last CPU, or the shortest.
+    /// Returns the CPU with the queue for a thread without an idle CPU: its last CPU, or the CPU with the shortest queue.
     fn queue_of(&self, thread: usize) -> usize {
         let state = &self.threads[thread];
         if let Placement::Bound(cpu) = state.placement {

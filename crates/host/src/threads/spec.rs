@@ -48,7 +48,7 @@ pub struct CodeTlbSpec {
 /// A core's first-level instruction cache. Its misses hit the shared second level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeSpec {
-    /// Bytes of it.
+    /// Bytes of the cache.
     pub first: u64,
     /// Bytes of a line.
     pub line: u64,
@@ -61,9 +61,9 @@ pub struct ThreadsSpec {
     pub cores: usize,
     /// Hardware threads per core, each a CPU to the operating system.
     pub strands: usize,
-    /// Instructions that a core issues per cycle, each of another hardware thread.
+    /// Instructions that a core issues per cycle, each from a different hardware thread.
     pub issue: u64,
-    /// Cycles per instruction of a lone hardware thread. In all but one of them, the core's other threads issue.
+    /// Cycles per instruction of a lone hardware thread. In all but one of these cycles, the core's other threads may issue.
     pub cycles_per_instruction: u64,
     /// The clock.
     pub clock: Frequency,
@@ -73,9 +73,9 @@ pub struct ThreadsSpec {
     pub switch: u64,
     /// Lines of its own, stack and thread structure, that a thread touches when it continues.
     pub own_lines: u64,
-    /// Instructions for each other CPU with which a thread that leaves its CPU idle looks for a waiting thread.
+    /// A thread that leaves its CPU idle looks for a waiting thread. These are the instructions for each other CPU.
     pub walk: u64,
-    /// The same for the idle CPU, before it halts.
+    /// An idle CPU looks for a waiting thread before it halts. These are the instructions for each other CPU.
     pub idle_walk: u64,
     /// Instructions that wake a thread.
     pub wake: u64,
@@ -87,7 +87,7 @@ pub struct ThreadsSpec {
     pub cross_call_taken: u64,
     /// Instructions from an interrupt to its handler, and back after it.
     pub interrupt: u64,
-    /// A thread that has run for this time gives its CPU to a waiting one.
+    /// A thread that has run for this time gives its CPU to a waiting thread.
     pub quantum: Duration,
 }
 

@@ -50,12 +50,12 @@ impl<'d> Piece<'d> {
         Piece { group, instructions, touched: &[], pages: &[], streamed: 0, stalled: Duration::ZERO }
     }
 
-    /// On this data.
+    /// Returns the piece with work on this data.
     pub const fn touching(self, touched: &'d [&'d Data]) -> Piece<'d> {
         Piece { touched, ..self }
     }
 
-    /// In these pages of memory, besides data with pages that always are in the TLB.
+    /// Returns the piece with accesses to these pages of memory. Pages that are not named count as always in the TLB.
     pub const fn within(self, pages: &'d [&'d Page]) -> Piece<'d> {
         Piece { pages, ..self }
     }
@@ -75,7 +75,7 @@ impl Threads {
     /// Returns idle CPUs. The operating system uses the first `cpus`.
     ///
     /// # Panics
-    /// If the processor has fewer, or more than 64 per core.
+    /// If the processor has fewer CPUs, or more than 64 CPUs per core.
     pub fn new(sim: &Sim, spec: ThreadsSpec, cpus: usize) -> Threads {
         Threads(Rc::new(Shared {
             sim: sim.clone(),
@@ -224,8 +224,8 @@ impl Thread {
         result
     }
 
-    /// Gives up the CPU until another thread or an interrupt wakes this one. Returns at once if one did so since the
-    /// last sleep, otherwise when the thread runs again. The caller must check its condition again.
+    /// Gives up the CPU until another thread or an interrupt wakes this thread. Returns at once if this thread was woken
+    /// since its last sleep, otherwise when it runs again. The caller must check its condition again.
     pub async fn sleep(&self) {
         let shared = &self.threads.0;
         if shared.spec.walk > 0 && shared.queues.borrow_mut().leaves_idle(self.own.number) {
@@ -375,8 +375,8 @@ struct Missed {
 }
 
 impl Shared {
-    /// Returns the times that a piece issues and waits, in picoseconds, on a core without others, with its misses. The
-    /// core's caches hold its lines afterwards.
+    /// Returns the time for which a piece issues and the time for which it waits, in picoseconds on an otherwise idle core,
+    /// and its misses. The core's caches hold its lines afterwards.
     fn times(&self, core: usize, piece: &Piece<'_>) -> (u64, u64, Missed) {
         let missed = self.misses(core, piece);
         let (caches, lines) = (&self.spec.caches, missed.lines);
@@ -393,7 +393,7 @@ impl Shared {
         (issuing, waiting, missed)
     }
 
-    /// Returns the piece's misses. A piece that streams data is a loop of one or two lines of code.
+    /// Returns the piece's misses. The code of a piece that streams data is a loop of one or two lines, which are cached.
     fn misses(&self, core: usize, piece: &Piece<'_>) -> Missed {
         let mut caches = self.caches.borrow_mut();
         let mut lines = caches.stream(core, piece.streamed);
