@@ -39,7 +39,7 @@ pub enum Error {
         what: &'static str,
         /// The number.
         number: u32,
-        /// The number of them; they are numbered from zero.
+        /// The number of existing threads, contexts, mailboxes or managers; they are numbered from zero.
         count: u32,
     },
     /// The thread or context is still blocked in another call.
@@ -53,7 +53,7 @@ pub enum Error {
     Stale,
     /// Another thread or context already uses this end of the channel.
     Busy {
-        /// The other one's activity there.
+        /// The activity of the other thread or context there.
         doing: &'static str,
     },
     /// No process of the card is registered under this ID.
@@ -147,9 +147,9 @@ impl std::error::Error for Error {}
 pub enum Failure {
     /// The two ends named different sizes; nothing was moved.
     SizeMismatch {
-        /// The sender's, in bytes.
+        /// The sender's size, in bytes.
         sent: u32,
-        /// The receiver's, in bytes.
+        /// The receiver's size, in bytes.
         expected: u32,
     },
     /// One end made a direct and the other an indirect call; nothing was moved.

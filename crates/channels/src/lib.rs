@@ -34,12 +34,12 @@
 //!
 //! # A direct message to the host
 //! A write manager collects the bytes from the writer ([`CardEffect::Collect`]), pushes them into the host's mailbox and raises the
-//! interrupt. They stay there until a thread receives. Then the driver posts the reply, and a manager fetches it and signals the writer.
-//! The thread does not wait for that.
+//! interrupt. The bytes stay there until a thread receives. Then the driver posts the reply, and a manager fetches the reply and signals
+//! the writer. The thread does not wait for the signal.
 //!
 //! # An indirect message
 //! The driver pins the host's pages ([`HostEffect::Pin`]) and posts them in lists of six; a list is a direct message of another kind. When
-//! it has met its reader, a manager
+//! a list has met its reader, a manager
 //!
 //! - asks the reader for address and size ([`CardEffect::Ask`]), for the first list of a message,
 //! - begins one DMA per page ([`CardEffect::Dma`]), and waits for all of them,
@@ -68,7 +68,7 @@
 //! # Rules for a driver
 //! - A mailbox is transferred whole. No doorbell ring is lost, and rings arrive in order.
 //! - [`Card::done`] of a push is called when the bytes are in the host's copy or later, and the interrupt comes after that.
-//! - One interrupt may serve several; a superfluous interrupt is harmless.
+//! - One interrupt may serve several mailboxes; a superfluous interrupt is harmless.
 //!
 //! ```
 //! use nicety_channels::*;
@@ -118,7 +118,7 @@
 //! ```
 //!
 //! # Limits
-//! No selection among sends; no several hosts of one card; no scattered memory on the card.
+//! A selection has no sends. A card has one host. A buffer on the card is one range of addresses.
 
 mod card;
 mod completion;

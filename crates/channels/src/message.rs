@@ -1,6 +1,6 @@
 //! The contents of a mailbox, and its bytes.
 //!
-//! A mailbox is 64 bytes, one cache line, so no reader ever sees a torn one:
+//! A mailbox is 64 bytes, one cache line, so no reader ever sees a partly written mailbox:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -50,7 +50,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The empty payload, of everything but the receipt of a direct message.
+    /// The empty payload. All completions have it, except the receipt of a direct message.
     pub const EMPTY: Payload = Payload { bytes: [0; PAYLOAD_BYTES], length: 0 };
 
     /// Returns a copy of `bytes`, if they fit in a direct message.
@@ -158,7 +158,7 @@ impl PageList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// The message or this list of it has arrived; the subscription or its end took effect.
+    /// The message or the page list has arrived, or the subscription or the close took effect.
     Ok = 0,
     /// The receiver expects another number of bytes.
     SizeMismatch = 1,
@@ -253,7 +253,7 @@ impl Body {
 pub struct Message {
     /// Number of the exchange, counted by its sender, wrapping.
     pub exchange: u16,
-    /// Number of the message, counted by its writer, wrapping. By it the reader skips a mailbox that it has read before.
+    /// Number of the message, counted by its writer, wrapping. By this number, the reader skips a mailbox that it has read before.
     pub stamp: u16,
     /// The body.
     pub body: Body,
@@ -412,12 +412,12 @@ impl Message {
     }
 }
 
-/// The reason why a mailbox was dropped. A call that waits for it continues to wait, until its deadline.
+/// The reason why a mailbox was dropped. A call that waits for this mailbox continues to wait, until the call's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The bytes are not a message.
     Malformed(MessageError),
-    /// The message is not valid in this state; its name.
+    /// The message with this name is not valid in this state.
     Unexpected(&'static str),
 }
 

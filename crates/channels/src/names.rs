@@ -72,7 +72,7 @@ pub struct Buffer {
     pub bytes: u32,
 }
 
-/// The message that a receiver takes, or that a sender has. Both ends of an exchange must name the same.
+/// The message that a receiver takes, or that a sender has. Both ends of an exchange must name the same size and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
     /// A direct message of this many bytes.

@@ -1,4 +1,4 @@
-//! Deadlines, in order. No allocation takes place once there has been room for as many.
+//! Deadlines, in order. The list allocates memory only if it gets longer than ever before.
 
 /// In descending order, so that the next deadline is the last entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

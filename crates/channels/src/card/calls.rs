@@ -1,4 +1,4 @@
-//! The contexts' calls. Each is checked whole before anything changes.
+//! The contexts' calls. Each call is checked completely before it changes any state.
 
 use super::{Call, Card, CardEffect, Context, LaneState};
 use crate::{
@@ -117,7 +117,7 @@ impl Card {
     }
 
     /// Advances the clock to `now` and expires deadlines. A reader ends with [`Failure::Timeout`] at once, and so does a writer if no
-    /// manager has collected its message. Any other writer has to ask the host, and its message may have been received.
+    /// manager has collected its message. For any other writer, the card asks the host to withdraw the message, which may have been received.
     pub fn tick(&mut self, now: u64, effects: &mut Vec<CardEffect>) {
         while let Some(context) = self.timers.expire(now) {
             self.contexts[context.0 as usize].deadline = None;

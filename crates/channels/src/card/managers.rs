@@ -157,7 +157,7 @@ impl Card {
         }
     }
 
-    /// Releases a channel. If it has more work, it goes to the end of the queue.
+    /// Releases a channel. If the channel has more work, it goes to the end of the queue.
     pub(super) fn release(&mut self, manager: ManagerId, effects: &mut Vec<CardEffect>) {
         let channel =
             std::mem::take(&mut self.group_mut(manager.direction).managers[manager.index as usize]).channel;

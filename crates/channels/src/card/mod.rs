@@ -98,7 +98,7 @@ pub enum CardEffect {
         /// The number of bytes.
         bytes: u32,
     },
-    /// Write the host's copy of a mailbox over the bus; then call [`Card::done`] and [`crate::Host::deposit`], when the bytes have arrived.
+    /// Write the host's copy of a mailbox over the bus. When the bytes have arrived, call [`crate::Host::deposit`], then [`Card::done`].
     Push {
         /// The manager.
         manager: ManagerId,
@@ -200,7 +200,7 @@ struct Lane {
     queued: bool,
     /// Served by a manager. At most one serves a lane, so a mailbox is never written twice at once.
     served: bool,
-    /// To the card: the last exchange known. To the host: the last one begun.
+    /// To the card: the last exchange known. To the host: the last exchange begun.
     exchange: u16,
     /// Stamps of the last message written, and of the last message read.
     wrote: u16,
@@ -280,7 +280,7 @@ impl Card {
     }
 
     /// Registers a target: an ID for the far end of a channel, to which a host can subscribe. A process with several channels registers
-    /// several.
+    /// several targets.
     ///
     /// # Errors
     /// [`Error::TargetExists`], [`Error::NoSpace`].
@@ -307,7 +307,7 @@ impl Card {
         self.group(direction).managers.iter().filter(|m| m.stage == Stage::Idle).count()
     }
 
-    /// Returns the mailbox that a manager works on; none if it is idle or does not exist.
+    /// Returns the mailbox that a manager works on, or `None` if the manager is idle or does not exist.
     pub fn serving(&self, manager: ManagerId) -> Option<Mailbox> {
         let &Manager { channel, stage } =
             self.group(manager.direction).managers.get(manager.index as usize)?;
@@ -374,7 +374,7 @@ impl Card {
         effects.push(CardEffect::Signal { context, guard: guard as u16, result });
     }
 
-    /// Takes a context off its targets, except that of guard `keep`.
+    /// Takes a context off its targets, except the target of guard `keep`.
     fn leave(&mut self, context: ContextId, keep: Option<usize>) {
         let state = &self.contexts[context.0 as usize];
         match state.call {

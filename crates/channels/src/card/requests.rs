@@ -218,7 +218,8 @@ impl Card {
         }
     }
 
-    /// Returns whether no write manager serves the channel or needs to: the mailbox may still hold the host's last answer.
+    /// Whether a channel can close: no write manager serves it, and no doorbell has rung. After a ring, the mailbox may hold the host's
+    /// last answer.
     pub(super) fn can_close(&self, channel: u16) -> bool {
         let lane = &self.slots[channel as usize].to_host;
         !lane.served && !lane.rung

@@ -21,16 +21,16 @@ impl Host {
         Ok(())
     }
 
-    /// Serves the card's interrupt for the oldest unread mailbox, and returns that mailbox. For a driver that runs its handler once per
-    /// message.
+    /// Serves the card's interrupt for the oldest unread mailbox, and returns that mailbox. Call this in a driver that runs its handler once
+    /// per message.
     pub fn interrupt_one(&mut self, effects: &mut Vec<HostEffect>) -> Option<Mailbox> {
         let mailbox = (!self.arrived.is_empty()).then(|| self.arrived.remove(0))?;
         self.look(mailbox, effects);
         Some(mailbox)
     }
 
-    /// Serves the card's interrupt: reads every mailbox written since the last one. An interrupt that finds no mailbox is harmless: one
-    /// interrupt may have served the mailboxes of two.
+    /// Serves the card's interrupt: reads every mailbox written since the last interrupt. An interrupt that finds no mailbox is harmless:
+    /// the interrupt before may have served the mailboxes of both.
     pub fn interrupt(&mut self, effects: &mut Vec<HostEffect>) {
         let mut arrived = std::mem::take(&mut self.arrived);
         for mailbox in arrived.drain(..) {
@@ -94,8 +94,9 @@ impl Host {
         if known { Ok(()) } else { unexpected }
     }
 
-    /// Ends a call when its sender has gone on to the next message: the card may have overwritten the mailbox with the last reply. The call
-    /// ends as last requested. Returns whether its phase allows that.
+    /// Handles a sender's next message while the receiver's thread still waits for the last reply of the previous message. The card may have
+    /// overwritten this reply. If the last page list is in flight, the receiver's call succeeds. If the host has given the message up, the
+    /// call fails. Returns false if the sender cannot have gone on yet: the buffer is being pinned, or page lists are left.
     fn conclude(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) -> bool {
         let Some(thread) = self.lane_mut(mailbox).user else { return true };
         match self.threads[thread.0 as usize].call {
@@ -126,7 +127,8 @@ impl Host {
         true
     }
 
-    /// Handles the withdrawal of a sender on the card. If its message was received, the acknowledgement has arrived or is in flight.
+    /// Handles the withdrawal of a sender on the card. If its message was received, nothing is left to do: the acknowledgement has arrived
+    /// or is in flight.
     fn withdrawn(&mut self, mailbox: Mailbox, exchange: u16, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
         if lane.exchange != exchange {

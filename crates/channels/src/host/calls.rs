@@ -1,4 +1,4 @@
-//! The threads' calls. Each is checked whole before anything changes.
+//! The threads' calls. Each call is checked completely before it changes any state.
 
 use super::{Call, Host, HostEffect, Lane, Phase, Slot, SlotState, Thread};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Host {
-    /// Subscribes to a target, and opens the channel. The call ends when the card has answered. If the card refuses, it fails with
+    /// Subscribes to a target, and opens the channel. The call ends when the card has answered. If the card refuses, the call fails with
     /// [`Failure::UnknownTarget`] or [`Failure::TargetTaken`].
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Host {
     /// Reports that the pages of a thread's buffer are pinned; `pages` lists them in order.
     ///
     /// # Errors
-    /// [`Error::Pages`] if they do not have the buffer's size; [`Error::NotBegun`] if the thread waits for no pinning.
+    /// [`Error::Pages`] if the pages do not have the buffer's size; [`Error::NotBegun`] if the thread waits for no pinning.
     pub fn pinned(
         &mut self,
         thread: ThreadId,
@@ -195,8 +195,8 @@ impl Host {
         Ok(())
     }
 
-    /// Reports that the pages of a thread's buffer could not be pinned. The call fails with [`Failure::Pin`], and so does that of the
-    /// sender, if this receiver has met one.
+    /// Reports that the pages of a thread's buffer could not be pinned. The call fails with [`Failure::Pin`]. If the thread is a receiver
+    /// that has met its sender, the sender's call fails alike.
     ///
     /// # Errors
     /// [`Error::NotBegun`] if the thread waits for no pinning.
@@ -212,8 +212,9 @@ impl Host {
         Ok(())
     }
 
-    /// Advances the clock to `now` and expires deadlines. A receiver ends with [`Failure::Timeout`] at once. A sender has to ask the card,
-    /// and its message may have been received.
+    /// Advances the clock to `now` and expires deadlines. A waiting receiver ends with [`Failure::Timeout`] at once. For a waiting sender,
+    /// the host asks the card to withdraw the message, which may have been received. A call with a buffer that is being pinned ends with
+    /// [`Failure::Timeout`] when the buffer is pinned.
     pub fn tick(&mut self, now: u64, effects: &mut Vec<HostEffect>) {
         while let Some(thread) = self.timers.expire(now) {
             self.thread_mut(thread).deadline = None;

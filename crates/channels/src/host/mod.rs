@@ -117,7 +117,7 @@ enum SlotState {
 struct Lane {
     /// The thread that sends or receives here.
     user: Option<ThreadId>,
-    /// To the card: the last exchange begun. To the host: the last one matched or withdrawn.
+    /// To the card: the last exchange begun. To the host: the last exchange matched or withdrawn.
     exchange: u16,
     /// Stamps of the last message written, and of the last one read.
     wrote: u16,
@@ -172,7 +172,7 @@ enum Call {
 /// The phase of a call. `usize` is the index of the receiver's guard, or zero for a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// The buffer is being pinned, and the card has no message of this call yet. `expired`: the deadline has passed since.
+    /// The buffer is being pinned, and the card has no message of this call yet. `expired` says that the deadline has passed.
     Pinning { expired: bool },
     /// The call waits for the other end.
     Waiting,
@@ -278,7 +278,7 @@ impl Host {
         effects.push(HostEffect::Wake { thread, guard: guard as u16, result });
     }
 
-    /// Takes a thread off its lanes, except that of guard `keep`.
+    /// Takes a thread off its lanes, except the lane of guard `keep`.
     fn leave(&mut self, thread: ThreadId, keep: Option<usize>) {
         let state = &self.threads[thread.0 as usize];
         match state.call {

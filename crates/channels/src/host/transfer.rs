@@ -1,4 +1,4 @@
-//! Indirect messages: lists of six pages. The card answers each list, and the host posts a failed list again.
+//! Indirect messages: lists of up to six pages. The card answers each list, and the host posts a failed list again.
 
 use super::{Call, Host, HostEffect, Phase, Transfer};
 use crate::{Body, Completion, Direction, Failure, LIST_PAGES, PageList, Reply, Status, ThreadId};
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// Ends the call if the list in flight is the message's last.
+    /// Ends the call if the list in flight is the message's last list. Returns whether it is.
     pub(super) fn last_list_done(
         &mut self,
         thread: ThreadId,
@@ -100,7 +100,7 @@ impl Host {
         self.end(thread, guard, Err(Failure::Dma { done, outstanding: size - done }), effects);
     }
 
-    /// Moves a thread's call into the transfer, where it has no deadline. Returns its guard.
+    /// Marks a thread's call as in transfer, which has no deadline. Returns the index of the call's guard.
     fn commit(&mut self, thread: ThreadId) -> usize {
         let guard = match self.threads[thread.0 as usize].call {
             Call::Receive(phase) => phase.guard(),
