@@ -17,7 +17,7 @@ fn host(
     assert!(e.host == before && e.h.is_empty());
 }
 
-/// Checks the same of a card's refusal.
+/// Checks the text of a card's refusal, and that it changed no state.
 fn card(e: &mut Ends, call: impl FnOnce(&mut Card, &mut Vec<CardEffect>) -> Result<(), Error>, text: &str) {
     let before = e.card.clone();
     assert_eq!(call(&mut e.card, &mut e.c).unwrap_err().to_string(), text);

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of an exploration.
 struct Found {
-    /// The states with no possible step.
+    /// The states without a possible step.
     ends: Vec<System>,
 }
 
@@ -421,7 +421,8 @@ fn subscribing_closing_and_subscribing_again() {
     assert!(found.results().len() > 3);
 }
 
-/// The last message that a host received is acknowledged before the channel closes, though different managers serve the two.
+/// The last message that a host received is acknowledged before the channel closes, though different managers serve the acknowledgement
+/// and the close.
 #[test]
 fn closing_right_after_a_receive_with_timeouts_in_flight() {
     let programs = vec![vec![

@@ -1,4 +1,4 @@
-//! Forged mailboxes, invalid calls and completions without an action, at any moment. They are refused, dropped or misunderstood, but
+//! Forged mailboxes, invalid calls and completions without an action, at any moment. Each end refuses, drops or misunderstands them, but
 //! nothing panics and every effect can be completed.
 
 use nicety_channels::*;

@@ -76,8 +76,8 @@ fn op(send: bool, on: usize, kind: Kind, bytes: u32, deadline: Deadline) -> Op {
     }
 }
 
-/// Generates programs in which every lane has one thread and one context. They come from exchanges in one order, so that all can take
-/// place. Then a few calls are removed or swapped, so that some cannot, or do not match.
+/// Generates programs in which every lane has one thread and one context. The calls come from exchanges in one order, so that all
+/// exchanges can take place. Then a few calls are removed or swapped, so that some exchanges cannot take place or do not match.
 fn programs(timeouts: bool) -> impl Strategy<Value = Scenario> {
     let exchanges =
         prop::collection::vec((0..6usize, any::<bool>(), size_and_kind(), any::<[u8; 2]>()), 1..40);

@@ -1,6 +1,6 @@
 //! The cost of a packet's passage through a router on tori of 64 to 4096 hosts, and of a simulated millisecond of the
 //! largest torus. Traffic is uniform, in packets of 4 KiB over links of 5 GB/s, at half of the saturation load. Prints
-//! `name  value  unit` lines. A second is CPU time, so other work on the machine does not count.
+//! `name  value  unit` lines. Times are CPU times, so other work on the machine does not count.
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
@@ -67,7 +67,7 @@ async fn listen(port: Rc<Port>) {
 struct Measured {
     seconds: f64,
     packets: u64,
-    /// Router traversals.
+    /// Number of router traversals.
     passed: u64,
 }
 

@@ -28,7 +28,7 @@ fn capture(net: &mut Net, faults: &Faults, memory: u64) {
     capture_of(net, faults, memory, None);
 }
 
-/// The same for a network with its switch inside this host's card.
+/// Captures a network. If `card` names a host, the switch counts as part of this host's card.
 fn capture_of(net: &mut Net, faults: &Faults, memory: u64, card: Option<u32>) {
     let ports = std::mem::take(&mut net.ports);
     let mut ports: Vec<_> = ports.into_iter().map(|port| Rc::into_inner(port).unwrap()).collect();

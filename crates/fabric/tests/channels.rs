@@ -15,7 +15,7 @@ const FLIGHT: u64 = 20_000 + 33_400;
 type ArrivedPacket = (u64, u8, u64);
 
 /// A sender on each channel sends its packets as fast as it can. The receiver frees a slot after the channel's time in
-/// `freed`, in picoseconds from the packet's arrival, or never if that is none.
+/// `freed`, in picoseconds from the packet's arrival, or never if the time is `None`.
 fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Vec<ArrivedPacket> {
     let channels = packets.len() as u8;
     let latency = Duration::from_ps(33_400);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// Serialisation of 4 KiB, and its bytes on the wire.
 const PACKET: u64 = 81_920;
 const BYTES: u64 = 4096;
-/// One flight, and two flights with a switch between, for a packet's head.
+/// The time of a packet's head over one link, and over two links with a switch between.
 const FLIGHT: u64 = 33_400;
 const WAY: u64 = FLIGHT + 50_000 + FLIGHT;
 /// Serialisation of the shortest packet, and of a pause frame.
@@ -299,7 +299,7 @@ fn a_card_with_a_full_buffer_drops_what_comes_or_pauses_its_switch() {
     assert_eq!(card.peak_bytes, 2 * BYTES);
 }
 
-/// A ring of four switches with one host each, which sends to the opposite one.
+/// A ring of four switches with one host each. Each host sends to the host at the opposite switch.
 fn ring(flow: FlowControl, spec: &NetworkSpec) -> (Net, Result<(), RunError>) {
     let mut net = Net::flowing("ring:4", 4, 1, spec, flow);
     for host in 0..4 {

@@ -1,5 +1,5 @@
-//! Random traffic without credits. Each packet arrives once or is counted as dropped at its place. Exactly the packets
-//! without room are dropped, none with pauses, and shards make no difference.
+//! Random traffic without credits. Each packet arrives once or is counted as dropped at its place. Without pauses,
+//! exactly the packets without room are dropped. With pauses, no packet is dropped. Shards make no difference.
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{

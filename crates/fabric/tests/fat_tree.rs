@@ -96,7 +96,7 @@ fn ports_are_numbered_from_the_links_down_to_the_links_up() {
     assert_eq!(indices, [0, 1, 0, 1]);
 }
 
-/// The sends of each host to the host `by` places further, all at once.
+/// Returns sends from each host to the host `by` places further, all at the same instant.
 fn shift(hosts: u32, by: u32) -> Vec<(u32, Send)> {
     let message = |host: u32| {
         (0..4).map(move |k| (host, Send { offset: k * 4096, ..send((host + by) % hosts, 4096, 0) }))

@@ -257,7 +257,7 @@ proptest! {
         prop_assert_eq!((one.came, one.statistics, one.end), (outcome.came, outcome.statistics, outcome.end));
     }
 
-    /// The draws of one link do not depend on another.
+    /// The random faults of a link do not depend on the other links.
     #[test]
     fn a_link_s_faults_depend_on_no_other_link(seed: u64, drop in prop::collection::vec(1u64..30, 0..5)) {
         let rates = Rates { loss: 0.2, ..Rates::default() };

@@ -7,7 +7,7 @@ use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Times at which each of these hosts left each barrier. They reached the first at the times `arrive`.
+/// Returns the times at which each host left each barrier. The hosts reach the first barrier at the times `arrive`.
 fn barriers(arrive: &[u64], shards: usize, busy: bool) -> Vec<(u32, u32, Time)> {
     let mut world = World::new(Config { shards, ..Config::default() });
     let hosts: Vec<NodeId> = arrive.iter().map(|_| world.add_node()).collect();

@@ -168,7 +168,7 @@ fn uniform_traffic_on_odd_tori_loads_links_alike_but_for_one_pair() {
 
 #[test]
 fn ties_are_even_in_transposed_and_shifted_traffic() {
-    // Half of the sources with a destination half a ring away go either way, whatever the pattern.
+    // Half of the sources with a destination half a ring away go each way, whatever the pattern.
     for text in ["torus:4x4", "torus:8x8", "torus:4x4x4"] {
         let shape = shape(text);
         let [size, _, depth] = shape.sizes();

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 struct Traffic {
     sizes: Vec<u32>,
     spec: NetworkSpec,
-    /// By sender: the receiver, number of packets, bytes of the last one, and time.
+    /// By sender: the receiver, number of packets, bytes of the last packet, and time.
     messages: Vec<Vec<(u32, u64, u64, u64)>>,
     services: Vec<u64>,
 }

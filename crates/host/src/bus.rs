@@ -254,7 +254,7 @@ mod tests {
     use nicety_kernel::{Config, World};
     use nicety_types::{Frequency, NodeId, Time};
 
-    /// Returns the time at which a CPU that reads 8 bytes of the card from time zero on has them.
+    /// Returns the time at which a CPU has read 8 bytes of the card, if it begins at time zero.
     fn loaded(spec: BusSpec) -> Time {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(seen, lines(4, 1));
     }
 
-    /// The same cache as a list of lines with the last used one at its end.
+    /// A reference cache: a list of lines with the last used line at its end.
     #[derive(Default)]
     struct Plain(Vec<(u64, bool)>);
 

@@ -223,8 +223,8 @@ fn each_message_of_a_wire_is_received_once() {
     }
 }
 
-/// At 5 ps the first in line is granted something, and at the same instant gives up before its poll. The second must
-/// get it, at 5 ps.
+/// At 5 ps the first waiter in line is granted a resource, and at the same instant gives up before its poll. The second
+/// waiter must get the resource at 5 ps.
 fn given_up_when_granted<F, W>(wait: impl Fn(&Sim) -> (F, W))
 where
     F: FnOnce() + 'static,

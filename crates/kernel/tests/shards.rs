@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A packet that hops about until its life ends.
+/// A packet that hops between random nodes until no hop is left.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     id: u64,
@@ -27,7 +27,7 @@ struct Network {
     wires: Vec<(u32, u32, u64)>,
     packets: u64,
     hops: u32,
-    /// Times are multiples of this. The larger it is, the more events coincide.
+    /// Times are multiples of this value. The larger the value, the more events coincide.
     grain: u64,
     /// Whether a program waits for ever.
     stuck: bool,
@@ -289,7 +289,7 @@ fn a_shard_that_sleeps_long_is_woken_in_time() {
     }
 }
 
-/// Two nodes that send a message to and fro for ever, each in its own part.
+/// Two nodes in two parts send a message to each other and back for ever.
 fn volley(threads: Threads<Envelope<u32>>, interrupt: Option<Interrupt>) -> World<u32> {
     let mut world = World::part(Config { interrupt, ..Config::default() }, Box::new(threads));
     let (a, b) = (world.add_node_in(0), world.add_node_in(1));

@@ -12,7 +12,7 @@ fn ps(ps: u64) -> Time {
     Time::from_ps(ps)
 }
 
-/// A message or unit to send: its time and wire, its arrival after the latency, and whether it is a unit.
+/// A message or unit to send: the send time, the wire, the delay beyond the latency, and whether it is a unit.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: u64,
@@ -21,10 +21,10 @@ struct Sent {
     unit: bool,
 }
 
-/// Arrivals at a node: (time, wire, units of each wire so far), for messages and, with true, for awaited units.
+/// Arrivals at a node, of messages and of awaited units: time, wire, units of each wire so far, and whether it is a unit.
 type Arrivals = Vec<(u64, usize, bool, Vec<u64>)>;
 
-/// A node that counts the units of all its wires at every event, and waits for those of some.
+/// A node that counts the units of all its wires at every event, and waits for the units of some wires.
 struct Counter {
     sim: nicety_kernel::Sim,
     units: RefCell<Vec<Units<bool>>>,
@@ -92,7 +92,7 @@ fn send(tx: &WireTx<bool>, arrival: Time, unit: bool) {
     if unit { tx.send_unit(arrival) } else { tx.send(arrival, waits(arrival.ps())) }
 }
 
-/// Returns the same from a sorted list of all arrivals.
+/// Returns the expected arrivals at the node, from a sorted list of all arrivals.
 fn expected(wires: usize, sent: &[Sent]) -> Arrivals {
     let mut arrivals: Vec<(u64, usize, usize, bool)> = sent
         .iter()

@@ -8,7 +8,7 @@ fn many(n: u32) -> ProptestConfig {
     ProptestConfig { cases: n * ProptestConfig::default().cases / 256, ..Default::default() }
 }
 
-/// All functions of a stack, by itself.
+/// Runs a network for a while, and checks that no stack exceeds its number of connections.
 fn exercise(net: &mut Net) {
     net.pump();
     for _ in 0..20 {

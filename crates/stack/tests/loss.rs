@@ -3,8 +3,8 @@
 use crate::net::*;
 use nicety_stack::*;
 
-/// Returns bytes per second over 8 connections at 10 Gb/s with 200 us round trips, and the sender's counters. The rate
-/// is a share of the square-root law's.
+/// Returns the goodput of 8 connections at 10 Gb/s with 200 us round trips, as a share of the square-root law, and the
+/// sender's counters.
 fn goodput(lost: u32, change: impl Fn(StackSpec) -> StackSpec) -> (f64, Counters) {
     let mut net = Net::of([change(spec(1)), change(spec(2))]);
     net.keep_arrivals = false;

@@ -167,7 +167,7 @@ fn connected(case: &Case, net: &mut Net, options: &Options) -> Vec<(Flow, Flow)>
     flows
 }
 
-/// Gives the ends of streams their connections, as these are made.
+/// Gives each end of a stream its connection as soon as the connection is made.
 fn take_events(net: &mut Net, listener: ListenerId, flows: &mut [(Flow, Flow)]) {
     for (end, event) in std::mem::take(&mut net.events) {
         match event {
@@ -250,8 +250,8 @@ proptest! {
     }
 }
 
-/// Schedules with which an earlier TCP failed: it sent frames without end, or reset connections that were closed in
-/// order. Or a late SYN and a late acknowledgement established a connection after its end.
+/// Schedules with which an earlier version of this TCP failed. It sent frames without end, or reset connections that
+/// were closed in order. Or a late SYN and a late acknowledgement established a connection again after its end.
 #[test]
 fn schedules_that_have_failed_end() {
     let case = Case {

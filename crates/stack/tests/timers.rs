@@ -108,7 +108,7 @@ fn two_losses_in_a_window_take_two_round_trips() {
     while net.ends[1].readable(b) != Ok(14_600) {
         assert!(net.step(start + us(10_000)));
     }
-    // One way, a round trip to the duplicates, and one for the second segment.
+    // The one-way delay, a round trip to the duplicates, and a round trip for the second segment.
     assert!(net.now.since(start) <= us(60), "{}", net.now.since(start));
     assert_eq!(net.ends[0].counters().retransmissions, 2);
 }

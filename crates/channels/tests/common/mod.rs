@@ -13,7 +13,7 @@ pub enum Op {
         bytes: u32,
         deadline: Deadline,
     },
-    /// One guard is a plain receive; several are a selection.
+    /// One guard is a plain receive; several guards are a selection.
     Receive {
         guards: Vec<(usize, Kind, u32)>,
         deadline: Deadline,
@@ -120,10 +120,10 @@ pub struct Process {
 /// The outcomes reported to the two ends of one direction of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Log {
-    /// For each message its sender's call, by the sender's account and by the receiver's.
+    /// The senders' calls of the messages that passed: by the senders' account, and by the receivers' account.
     pub sent: Vec<(u8, u8)>,
     pub received: Vec<(u8, u8)>,
-    /// Exchanges that failed at both ends: by the sender's account, and by the receiver's.
+    /// Exchanges that failed at both ends: by the sender's account, and by the receiver's account.
     pub failed: [u32; 2],
 }
 
@@ -569,7 +569,8 @@ impl System {
     }
 }
 
-/// Returns the pages of a thread's buffer. The first page's bytes end at the end of that page; the others' begin at the start.
+/// Returns the pages of a thread's buffer. The bytes in the first page end at the end of the page. The bytes in every other page begin
+/// at its start.
 fn pages(thread: usize, bytes: u32, page_bytes: u32) -> Vec<Page> {
     (0..bytes.div_ceil(page_bytes))
         .map(|n| {

@@ -136,7 +136,7 @@ mod tests {
     use super::super::Alpha;
     use super::*;
 
-    /// Two ports with 100 bytes of headroom each share 800 more. Each may have as much as is free.
+    /// Two ports have 100 bytes of headroom each, and share 800 further bytes. Each may have as much as is free.
     fn shared(largest: u64) -> Memory {
         let pause = Some(Pausing { xoff: 0, xon: 0, headroom: 100, needed: 0, quanta: 1 });
         let (per, alpha) = (Per::Shared, Alpha::default());

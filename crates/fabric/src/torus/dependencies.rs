@@ -191,7 +191,7 @@ mod tests {
                         shape.dependencies(TorusChannel::of(at)).into_iter().map(move |next| (at, next))
                     })
                     .collect();
-                // The check takes each of two equally long ways as possible, although the rule may never choose one.
+                // The check takes both of two equally long ways as possible, although the rule may never choose one of them.
                 assert!(walked.is_subset(&asked), "{sizes:?}");
                 let ties = sizes.iter().any(|size| size.is_multiple_of(2));
                 assert!(ties || walked == asked, "{sizes:?}");

@@ -98,7 +98,7 @@ impl Net {
         Net::new(world, ports, network)
     }
 
-    /// The same with this flow control, for packets of at most 4 KiB.
+    /// Returns the same network with this flow control, for packets of at most 4 KiB.
     pub fn flowing(topology: &str, hosts: u32, shards: usize, spec: &NetworkSpec, flow: FlowControl) -> Net {
         let mut world = World::new(Config { shards, ..Config::default() });
         let hosts: Vec<_> = (0..hosts).map(|_| (world.add_node(), spec.link)).collect();
@@ -117,7 +117,7 @@ impl Net {
         (self.world.sim(NodeId(host)), self.ports[host as usize].clone())
     }
 
-    /// Makes the host send these, one after another.
+    /// Makes the host send these packets, one after another.
     pub fn sends(&mut self, host: u32, sends: &[Send]) {
         let (sim, port) = self.node(host);
         let sends = sends.to_vec();
@@ -150,8 +150,8 @@ impl Net {
         });
     }
 
-    /// Makes the host check the bytes of arriving packets. It finishes each `service` after the previous one, or after
-    /// its arrival. Other hosts finish at once.
+    /// Makes the host check the bytes of arriving packets. It finishes each packet `service` after the previous packet or
+    /// after the packet's arrival, whichever is later. Other hosts finish packets at once.
     pub fn serves(&mut self, host: u32, service: Duration) {
         self.services[host as usize] = service;
     }

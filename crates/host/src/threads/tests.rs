@@ -38,7 +38,7 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
     quantum: Duration::from_us(10),
 };
 
-/// Nanoseconds of a context switch to a thread with none of its own lines cached.
+/// Nanoseconds of a context switch to a thread if none of the thread's own lines are cached.
 const COLD: u64 = 500 + 2 * 100;
 
 type Log = Rc<RefCell<Vec<(&'static str, u64)>>>;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// Raw Gb/s of generation 3 x8: 8 GT/s x 8 x 128 / 130.
 const RAW: f64 = 8.0 * 8.0 * 128.0 / 130.0;
 
-/// Returns Gb/s of back-to-back writes of one size, and of their direction.
+/// Returns the payload rate of back-to-back writes of one size, in Gb/s.
 fn writes(spec: PcieSpec, bytes: u64, count: u64) -> f64 {
     let end = Rc::new(RefCell::new(Time::ZERO));
     let seen = end.clone();
@@ -142,7 +142,7 @@ fn dllps_for_each_request_cost_reads_two_percent_more() {
     assert!((expected - 56.65).abs() < 0.005);
 }
 
-/// Returns Gb/s of writes in each direction, with equal traffic in the other one.
+/// Returns Gb/s of writes in each direction, with equal traffic in the other direction.
 fn both_ways(bytes: u64, count: u64) -> f64 {
     let end = Rc::new(RefCell::new(Time::ZERO));
     let seen = end.clone();

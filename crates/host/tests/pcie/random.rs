@@ -12,7 +12,7 @@ fn power(range: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = u64> {
     range.prop_map(|exponent| 1 << exponent)
 }
 
-/// Returns no limit or a limit from the minimum upwards, most often a small one.
+/// Returns no limit or a limit from the minimum upwards, most often a small limit.
 fn credits(mps: u64) -> impl Strategy<Value = Credits> {
     let least = mps / 16;
     let headers = prop_oneof![Just(0), 1..4_u64, 1..=127_u64];

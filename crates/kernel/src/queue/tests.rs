@@ -10,15 +10,15 @@ enum Op {
     Push { after: u64, node: u32 },
     /// An arrival on a link.
     Arrive { after: u64, node: u32, link: u32 },
-    /// Takes events before `within` from now, up to a number.
+    /// Takes events that are due before `within` from now, up to a number of events.
     Pop { within: u64, at_most: usize },
     /// Cancels one of the own events, which may have happened.
     Cancel { which: usize },
-    /// Changes the data of one of them.
+    /// Changes the data of one of the own events.
     Retarget { which: usize },
     /// Takes the remaining events of the last event's node and instant.
     PopAt,
-    /// Checks whether everything is after an own event of a node, at `after` from now.
+    /// Checks whether every event is after an own event of a node, at `after` from now.
     Ask { after: u64, node: u32 },
 }
 

@@ -142,7 +142,7 @@ fn a_text_means_its_value_in_base_units() {
     }
 }
 
-/// Each spelling has a value by hand; the table has no others.
+/// Each spelling has a value written by hand, and the table has no other spellings.
 #[test]
 fn every_unit_of_the_table_is_read() {
     let mut names = 0;

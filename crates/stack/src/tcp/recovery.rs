@@ -34,7 +34,7 @@ pub(crate) struct Recovery {
     /// The next lost segment is sent regardless of the congestion window.
     pub force: bool,
     duplicates: usize,
-    /// Of the delivered bytes, those that were sent last: their send time and end, and their round trip.
+    /// The send time and the end of the delivered bytes that were sent last. `rtt` is their round trip.
     newest: Option<(Time, i64)>,
     rtt: Duration,
     /// The highest delivered position, and whether anything arrived late.
@@ -113,7 +113,8 @@ impl Tcb {
         queued - self.queued()
     }
 
-    /// Takes the window of a segment unless it is older than the last. Returns whether it is unchanged.
+    /// Takes the window of a segment, unless the segment is older than the last update. Returns whether the window is
+    /// unchanged.
     fn update_window(&mut self, ack: i64, start: i64, window: u16) -> bool {
         let window = i64::from(window) << self.peer_scale;
         let same = window == self.window;
@@ -155,7 +156,7 @@ impl Tcb {
         self.rtt.smooth().map_or(quarter, |smooth| quarter.min(smooth))
     }
 
-    /// Detects lost bytes: those sent before delivered ones that had time to arrive.
+    /// Detects lost bytes: bytes that were sent before delivered bytes, and that have had time to arrive.
     pub(super) fn detect(&mut self, now: Time) {
         let Some(newest) = self.recovery.newest else { return };
         let wait = self.recovery.rtt + self.reordering();
@@ -238,7 +239,7 @@ impl Tcb {
         }
     }
 
-    /// Records a probe for a lost tail. `again`: the segment is a retransmission.
+    /// Records a probe for a lost tail. `again` says that the segment is a retransmission.
     pub(super) fn probed_tail(&mut self, again: bool) {
         self.recovery.tail = Some((self.next, again));
         self.counts.recoveries += 1;

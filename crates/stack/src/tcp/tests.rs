@@ -47,7 +47,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Flags, first byte's position from the SYN's at 0, bytes of payload.
+    /// The flags, the position of the first byte (the SYN is at 0), and the bytes of payload.
     pub fn brief(&self, first: u32) -> (u8, u32, usize) {
         (self.tcp.flags & !PSH, self.tcp.seq.wrapping_sub(first), self.payload.len())
     }
@@ -323,8 +323,8 @@ fn silence_is_over_after_its_time() {
     }
 }
 
-/// Returns the numbers, from 1, of the segments that are acknowledged at once. Each arrives 10 us after the previous
-/// one, from an instant on.
+/// Returns the numbers, from 1, of the segments that are acknowledged at once. The first segment arrives at a given
+/// instant, and each further segment 10 us after the previous segment.
 fn acknowledged(a: &mut Tcb, b: &mut Tcb, from: u64, sizes: &[usize]) -> Vec<usize> {
     let mut seen = Vec::new();
     for (number, &size) in sizes.iter().enumerate() {

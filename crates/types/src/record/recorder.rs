@@ -351,7 +351,7 @@ mod tests {
             recorder.packet_arrived(message(n), 0, t(n));
             recorder.slice(Resource::BUS_TO_HOST, t(n), t(n), Some(message(n)), "match");
         }
-        // A message past the last row, from another node: its own node counts it.
+        // A message past the last row, from another node: the sending node counts it.
         recorder.message_completed(message(4), &Path::from(t(1)), "ok");
         let records = recorder.take();
         let messages = &records.messages;
