@@ -300,7 +300,7 @@ impl Port {
     /// the link.
     ///
     /// # Panics
-    /// When the packet's channel is not that of the turn.
+    /// When the packet's channel is not the channel of the turn.
     pub fn launch(&self, packet: impl Into<PacketBox>, turn: Turn) -> Path {
         self.launch_parcel(packet.into(), turn)
     }

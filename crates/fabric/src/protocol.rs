@@ -89,7 +89,7 @@ impl Resending {
     }
 
     /// Returns the course of a packet of `bytes` bytes on the wire. Its first transmission takes the wire from `begin`
-    /// to `end`, and each further one takes `again`.
+    /// to `end`, and each further transmission takes `again`.
     pub(crate) fn course(
         &self,
         packet: &mut Transit,

@@ -38,7 +38,7 @@ pub struct RoutingTable {
 }
 
 impl RoutingTable {
-    /// Makes a table from destinations to their ports. A later entry of a destination replaces an earlier one.
+    /// Makes a table from destinations to their ports. A later entry of a destination replaces an earlier entry.
     ///
     /// # Panics
     /// When a port's number is above 65 535.

@@ -114,7 +114,7 @@ pub struct RouterSpec {
     /// arrival. The card and the transit traffic thus share a link in proportion to their packets in the router. With
     /// equal shares, each card on the path takes half of what remains of the link, and the network congests.
     pub entry: u32,
-    /// Time per byte between card and router, if it is not that of the card's link.
+    /// Time per byte between card and router. If `None`, the gap of the card's link.
     pub gap: Option<Gap>,
     /// The medium of the links of each axis.
     pub axes: [Medium; 3],

@@ -85,7 +85,7 @@ impl Topology {
         })
     }
 
-    /// Joins these hosts. Switches become new nodes of the world, after the existing ones; routers are on the hosts'
+    /// Joins these hosts. Switches become new nodes of the world, after the existing nodes; routers are on the hosts'
     /// own nodes.
     ///
     /// # Errors

@@ -124,8 +124,8 @@ impl Kernel {
         Vector(Server::new(&self.sim))
     }
 
-    /// Runs the handler of an interrupt. The handler waits for earlier ones of the same vector and for a CPU. Returns
-    /// at its end; `path` is the path of the interrupt's cause.
+    /// Runs the handler of an interrupt. The handler waits for earlier handlers of the same vector and for a CPU.
+    /// Returns at its end; `path` is the path of the interrupt's cause.
     pub async fn interrupt(&self, vector: &Vector, path: &mut Path) {
         self.count(|counters| counters.interrupts += 1);
         let running = vector.0.acquire().await;

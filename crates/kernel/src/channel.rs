@@ -32,7 +32,7 @@ impl<T> Error for SendError<T> {}
 /// The value that was not sent at once, with the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
-    /// The channel is full, or others wait to send.
+    /// The channel is full, or other tasks wait to send.
     Full(T),
     /// The channel is closed.
     Closed(T),

@@ -35,8 +35,8 @@
 //!   number of shards.
 //! - **Nodes share nothing.** Tasks of different nodes interact through wires only, at least a wire's latency later.
 //!   The use of another node's primitive panics.
-//! - **No allocation in steady state.** Tasks, events, messages on wires and places in line reuse the memory of earlier
-//!   ones.
+//! - **No allocation in steady state.** Tasks, events, messages on wires and places in line reuse the memory of their
+//!   predecessors.
 //! - **Wakers do nothing.** The kernel knows which task is polled, and primitives remember it. A foreign future works
 //!   if it only forwards polls. A foreign future that waits for a call of its waker waits for ever.
 //!

@@ -478,7 +478,7 @@ impl Shard {
         self.memory.borrow_mut().recycle(block);
     }
 
-    /// Drops the programs that have ended, and collects the descriptions of the others.
+    /// Drops the programs that have ended, and collects the descriptions of the other programs.
     pub(crate) fn stuck_programs(&self) -> Vec<Stuck> {
         self.programs.borrow_mut().retain(|program| self.tasks.borrow_mut().get_mut(program.task).is_some());
         let _running = Running::new(self);

@@ -258,7 +258,7 @@ impl Future for Pass {
     }
 }
 
-/// Lets others run first; see [`Sim::yield_now`].
+/// Lets other tasks run first; see [`Sim::yield_now`].
 #[derive(Debug)]
 #[must_use = "others go first only where this is awaited"]
 pub struct YieldNow {

@@ -55,7 +55,7 @@ pub struct World<M: Send + 'static> {
     config: Config,
     shards: Vec<Rc<Shard>>,
     whose: ShardSet<M>,
-    /// The messages of each shard to others.
+    /// The messages of each shard to other shards.
     outboxes: Vec<Outbox<M>>,
     /// The messages in flight to each shard.
     messages: Vec<Rc<Messages<M>>>,
@@ -165,9 +165,9 @@ impl<M: Send + 'static> World<M> {
         Sim::new(self.shards[self.shard_of(node)].clone(), node)
     }
 
-    /// Lays a one-way wire, on which a message takes at least `min_latency`. Wires are numbered in order of creation.
-    /// Of messages that arrive at a node at the same instant, those of the wire with the smaller number are first. A
-    /// node may have a wire to itself.
+    /// Lays a one-way wire, on which a message takes at least `min_latency`. Wires are numbered in order of creation. If
+    /// messages arrive at a node at the same instant, the messages of the wire with the smaller number are first. A node
+    /// may have a wire to itself.
     ///
     /// # Panics
     /// If `min_latency` is zero, or there is no such node.

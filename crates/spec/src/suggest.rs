@@ -1,4 +1,4 @@
-//! 'Did you mean': the known name nearest to a misspelt one.
+//! 'Did you mean': the known name nearest to a misspelt name.
 
 /// Returns the nearest of `known`, unless more than a third of the letters differ.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

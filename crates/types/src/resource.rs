@@ -1,6 +1,6 @@
 //! Resources of a node that are occupied for a time, in recordings and timelines.
 //!
-//! Each part of the host, network or card declares its own kinds. This module declares those that every node has.
+//! Each part of the host, network or card declares its own kinds. This module declares the kinds of every node.
 
 use std::cmp::Ordering;
 use std::fmt;

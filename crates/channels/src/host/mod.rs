@@ -119,7 +119,7 @@ struct Lane {
     user: Option<ThreadId>,
     /// To the card: the last exchange begun. To the host: the last exchange matched or withdrawn.
     exchange: u16,
-    /// Stamps of the last message written, and of the last one read.
+    /// Stamps of the last message written, and of the last message read.
     wrote: u16,
     read: u16,
     /// The host's copy of the mailbox, as the card fetches it.

@@ -11,7 +11,7 @@ impl Transfer {
         *self = Transfer { pages, ..Transfer::default() };
     }
 
-    /// Returns the list in flight, or the next one.
+    /// Returns the list in flight, or the next list.
     fn list(&self) -> PageList {
         PageList::new(self.size, self.done, &self.pages[self.first..self.first + self.count])
             .expect("the pages have the message's bytes, and there are some left")

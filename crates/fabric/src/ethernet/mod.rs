@@ -35,7 +35,7 @@ pub const LEAST: u64 = 84;
 /// The means against buffer overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowControl {
-    /// Credits: a packet is sent only with a credit for a slot in the buffer at the far end, so none is dropped.
+    /// Credits: a packet is sent only with a credit for a slot in the buffer at the far end, so no packet is dropped.
     #[default]
     Credits,
     /// None: a packet that finds no room is dropped.

@@ -57,7 +57,7 @@ pub struct Rates {
     pub corruption: f64,
     /// The packet is duplicated.
     pub duplication: f64,
-    /// The packet is delayed, and others may overtake it.
+    /// The packet is delayed, and other packets may overtake it.
     pub reordering: f64,
     /// The longest delay. The delays of packets are uniform from 1 ps to this value.
     pub delay: Duration,

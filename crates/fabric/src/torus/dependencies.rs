@@ -29,7 +29,7 @@ impl fmt::Display for TorusChannel {
     }
 }
 
-/// Channels in a cycle of dependencies: each depends on the one after it, and the last on the first.
+/// Channels in a cycle of dependencies: each channel depends on the next channel, and the last on the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle(pub Vec<TorusChannel>);
 
@@ -100,7 +100,7 @@ impl TorusShape {
         None
     }
 
-    /// Returns the channels that packets on this one may wait for.
+    /// Returns the channels for which packets on this channel may wait.
     fn dependencies(&self, on: TorusChannel) -> Vec<usize> {
         let TorusChannel { from, dimension, plus, channel } = on;
         let here = self.coordinates(from);

@@ -87,7 +87,7 @@ impl Noise {
     }
 
     /// Pins work to the first free core. Noise does not make a program migrate, so its consecutive work is done on one
-    /// core. Every holder of a core of the pool finds a free one.
+    /// core. Every holder of a core of the pool finds a free core.
     pub(crate) fn pin(&self) -> Pinned<'_> {
         let mut cores = self.0.borrow_mut();
         let core = cores.iter().position(|core| !core.taken).expect("as many cores as the pool has");

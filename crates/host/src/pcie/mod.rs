@@ -35,8 +35,8 @@
 //! - Errors, and so Naks and replays. The replay buffer is never the limit.
 //! - Low-power states; the idle symbols that fill the block before an ordered set, up to 0.27 % more; the UpdateFCs
 //!   repeated every 30 us, 0.01 %.
-//! - The exact place of a DLLP. DLLPs go between TLPs, and one that becomes ready inside a laid-out burst goes behind
-//!   the burst. It takes the same bandwidth. Its credits arrive as if it had not waited for a TLP.
+//! - The exact place of a DLLP. DLLPs go between TLPs. A DLLP that becomes ready inside a laid-out burst goes behind the
+//!   burst. It takes the same bandwidth. Its credits arrive as if it had not waited for a TLP.
 //! - Interleaving in a burst. The bytes that the host pushes for one message are one burst, and so are the bytes that the
 //!   card writes at once. Other TLPs wait for the end of the burst. Reads interleave by request, and so do writes that
 //!   take turns.

@@ -35,7 +35,7 @@ pub(super) fn requests(address: u64, bytes: u64, most: u64) -> impl Iterator<Ite
     cut(address, bytes, move |at| (at / 4 * 4 + most).min((at / BOUNDARY + 1) * BOUNDARY))
 }
 
-/// Cuts one request's answer into completions of at most `most` bytes. Each but the last ends on a multiple of `rcb`
+/// Cuts one request's answer into completions of at most `most` bytes. Each completion but the last ends on a multiple of `rcb`
 /// (Transaction Layer, Completion Rules, Read Completion Boundary).
 pub(super) fn completions(address: u64, bytes: u64, most: u64, rcb: u64) -> impl Iterator<Item = Piece> {
     debug_assert!(rcb <= most, "a piece reaches the next multiple");

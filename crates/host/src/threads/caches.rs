@@ -114,7 +114,7 @@ pub(super) struct Caches {
     code: Vec<Code>,
     /// TLBs for data, one per core; empty if translations are not modelled.
     tlbs: Vec<Level>,
-    /// TLBs for code, in the same way.
+    /// TLBs for code, one per core; empty if translations of code are not modelled.
     code_tlbs: Vec<Code>,
 }
 

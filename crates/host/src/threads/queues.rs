@@ -1,9 +1,9 @@
 //! The assignment of threads to CPUs: a state machine without time.
 //!
 //! A ready thread continues on its last CPU if that is idle, else on an idle CPU of the core with the fewest threads.
-//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. A bound thread
-//! waits for its own CPU only, before all threads that are not bound. An interrupt belongs to a CPU: it starts at the end
-//! of the current thread's piece, and the thread continues afterwards.
+//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes a thread from another CPU's queue. A
+//! bound thread waits for its own CPU only, before all threads that are not bound. An interrupt belongs to a CPU: it
+//! starts at the end of the current thread's piece, and the thread continues afterwards.
 
 use super::spec::ThreadsSpec;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub enum Placement {
     /// On any CPU.
     Anywhere,
-    /// On this one, as a thread of the kernel, before threads that may run anywhere.
+    /// On this CPU, as a thread of the kernel, before threads that may run anywhere.
     Bound(usize),
     /// On this CPU, as an interrupt handler, before all other threads.
     Interrupt(usize),

@@ -1,6 +1,6 @@
 //! Quantities: a decimal number and a unit, read exactly, without floating point.
 //!
-//! This is the one parser of sizes, counts, times and rates, in specs, options and traffic. `docs/reference/units.md` has
+//! This is the only parser of sizes, counts, times and rates, in specs, options and traffic. `docs/reference/units.md` has
 //! its table.
 
 mod error;
@@ -82,7 +82,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 /// Reads a size of an option in bytes, which may lack its unit: "4096", "4 KiB".
 ///
 /// # Errors
-/// As of [`parse_size`].
+/// As for [`parse_size`].
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     match parts(text.trim()) {
         (number, "") if !number.is_empty() => parse_size(&format!("{number} B")),

@@ -50,7 +50,7 @@ impl Stack {
         Arrival::of(Source::Host)
     }
 
-    /// Sends a packet back to the sender of another one.
+    /// Sends a packet back to the sender of the packet `ip`.
     fn answer(&mut self, ip: &IpPacket, protocol: u8, parts: &[&[u8]], mac: [u8; 6]) {
         let mut frame = vec![0; self.link.room()];
         let length = parts.iter().map(|part| part.len()).sum();

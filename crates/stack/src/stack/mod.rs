@@ -27,7 +27,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of the stack's own frames, such as replies. Further ones are dropped.
+/// Maximum number of the stack's own frames, such as replies. Further frames are dropped.
 const MOST_CONTROL: usize = 256;
 /// Maximum bytes of options in a TCP header.
 const MOST_OPTIONS: usize = 40;

@@ -128,7 +128,7 @@ pub struct Counters {
     pub timeouts: u64,
     /// Repeated segments: all of their bytes had already arrived.
     pub duplicates: u64,
-    /// Segments that arrived before an earlier one.
+    /// Segments that arrived before an earlier segment.
     pub out_of_order: u64,
     /// Frames of the stack itself that were dropped, because their queue was full.
     pub control_dropped: u64,

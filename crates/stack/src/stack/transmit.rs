@@ -1,5 +1,5 @@
-//! The path of an outgoing frame: the next segment of a connection, or several in one packet for a card that segments
-//! it.
+//! The path of an outgoing frame: the next segment of a connection, or several segments in one packet that a card
+//! segments.
 
 use super::{ConnectionId, Outgoing, Source, Stack};
 use crate::checksum::fill_ip;

@@ -8,7 +8,7 @@ use nicety_types::{Duration, Time};
 /// Minimum interval between replies to invalid segments without payload, so that two ends do not reply to each other
 /// for ever (RFC 5961, 10; Linux's `tcp_invalid_ratelimit`).
 const CHALLENGES: Duration = Duration::from_us(500_000);
-/// Maximum number of pending acknowledgements of out-of-order segments. Further ones carry no new information.
+/// Maximum number of pending acknowledgements of out-of-order segments. Further acknowledgements carry no new information.
 const MOST_OWED: u8 = 64;
 /// Number of segments that are acknowledged at once after an out-of-order segment. A sender with a reduced window may
 /// have no second segment in flight (Linux's `TCP_MAX_QUICKACKS`).
@@ -144,7 +144,7 @@ impl Tcb {
         }
     }
 
-    /// Whether a segment is no older than those received (PAWS: RFC 7323, 5).
+    /// Whether a segment is no older than the segments received (PAWS: RFC 7323, 5).
     fn is_fresh(&self, options: &TcpOptions, flags: u8) -> bool {
         match (self.recent_stamp, options.stamps) {
             _ if flags & RST != 0 => true,

@@ -39,7 +39,7 @@ use rtt::Rtt;
 use seq::Numbering;
 use timers::Timers;
 
-/// The minimum payload of a full segment that a peer may request: that of IPv4's minimum MTU.
+/// The minimum payload of a full segment that a peer may request: the payload in IPv4's minimum MTU.
 const LEAST_SEGMENT: usize = 28;
 
 /// Sizes, times and choices of a connection.
@@ -105,7 +105,7 @@ pub(crate) struct Tcb {
     nodelay: bool,
     numbering: Numbering,
     ring: Ring,
-    /// The first unacknowledged position, the first unsent one, and the end of the written bytes: SND.UNA, SND.NXT.
+    /// The first unacknowledged position (SND.UNA), the first unsent position (SND.NXT), and the end of the written bytes.
     una: i64,
     next: i64,
     end: i64,

@@ -102,7 +102,7 @@ impl Tcb {
         ((self.end - self.next).max(0) as usize, room as usize)
     }
 
-    /// Returns the probe for a lost tail: the next segment if there is one, or the last one again.
+    /// Returns the probe for a lost tail: the next segment if there is one, or the last segment again.
     fn tail(&self) -> Option<Action> {
         let (unsent, room) = self.unsent();
         let payload = unsent.min(room).min(self.segment);

@@ -1,4 +1,4 @@
-//! Sets of positions as disjoint ranges: bytes that arrived before earlier ones.
+//! Sets of positions as disjoint ranges: bytes that arrived before earlier bytes.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ const RECENT: usize = 4;
 pub(crate) struct Receiver {
     pub numbering: Numbering,
     ring: Ring,
-    /// The first unread byte, and the first one that has not arrived.
+    /// The first unread position, and the first position that has not arrived.
     read: i64,
     next: i64,
     /// The end of the peer's stream, once its FIN has arrived.

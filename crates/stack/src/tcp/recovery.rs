@@ -1,9 +1,10 @@
 //! Processing of acknowledgements: round trips, losses, and the bytes allowed in flight.
 //!
 //! With SACK, losses are detected by time: bytes are lost if they were sent before bytes that have arrived. If the
-//! network reorders, the difference must exceed a quarter of the shortest round trip (RACK: RFC 8985). That also
-//! detects lost retransmissions. Without SACK, three duplicate acknowledgements and partial ones show losses (NewReno:
-//! RFC 6582). In both cases the congestion window, less the bytes in flight, limits transmissions (RFC 6675).
+//! network reorders, the missing bytes have a quarter of the shortest round trip more to arrive (RACK: RFC 8985). This
+//! rule also detects lost retransmissions. Without SACK, three duplicate acknowledgements show a loss, and so do partial
+//! acknowledgements (NewReno: RFC 6582). In both cases the congestion window, less the bytes in flight, limits
+//! transmissions (RFC 6675).
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ impl Numbering {
         self.first.wrapping_add(position as u32)
     }
 
-    /// Returns the position with a number: of all candidates, the one nearest to `near`.
+    /// Returns the position with a sequence number. Of all such positions, returns the nearest to `near`.
     pub fn position(self, number: u32, near: i64) -> i64 {
         near + i64::from(number.wrapping_sub(self.number(near)) as i32)
     }
