@@ -215,8 +215,8 @@ def test_a_timeout_ends_the_wait_and_the_channel_goes_on(program: nicety.Process
     [
         ("send", ("reads", 9), "the sender has 8 bytes and the receiver expects 9"),
         ("receive", ("later", 9), "the sender has 9 bytes and the receiver expects 8"),
-        ("send_ind", ("reads", 8), "the sender's message is indirect and the receiver expects a direct one"),
-        ("receive_ind", ("later", 8), "the sender's message is direct and the receiver expects an indirect one"),
+        ("send_ind", ("reads", 8), "the sender's message is indirect, but the receiver expects a direct message"),
+        ("receive_ind", ("later", 8), "the sender's message is direct, but the receiver expects an indirect message"),
     ],
 )
 def test_both_ends_are_told_where_they_differ(
@@ -254,7 +254,7 @@ async def _closed(host: nicety.Host) -> None:
     ("main", "message"),
     [
         (_target, "subscribe to target 5: no process of the card has the ID 5"),
-        (_twice, "subscribe to target 1: another channel is subscribed to target 1; close that first"),
+        (_twice, "subscribe to target 1: another channel is subscribed to target 1; close that channel first"),
         (_closed, "send to target 1: this channel is not open"),
     ],
 )
@@ -283,7 +283,7 @@ def test_channels_that_are_none(program: nicety.Processes, main: Any, message: s
         (lambda channel, host: host.channels.open().select([channel]), "select takes channel.message"),
         (
             lambda channel, host: host.channels.open().select([channel.message(1), channel.message(2)]),
-            "guard 1 of the selection names a channel that an earlier one names",
+            "guard 1 of the selection names a channel that an earlier guard names",
         ),
         (lambda channel, host: host.channels.open().subscribe(-1), "target is a whole number"),
     ],

@@ -112,7 +112,7 @@ impl fmt::Display for Error {
             }
             Error::Busy { doing } => write!(
                 f,
-                "another is already {doing} this channel; a channel joins one with one, so subscribe to a target each"
+                "another thread or context is already {doing} this channel; a channel has one user at each end, so use another"
             ),
             Error::UnknownTarget(target) => {
                 write!(f, "no process of the card has the ID {}; register it first", target.0)
@@ -126,13 +126,10 @@ impl fmt::Display for Error {
             ),
             Error::NoGuards => f.write_str("a selection needs at least one channel"),
             Error::RepeatedGuard(index) => {
-                write!(f, "guard {index} of the selection names a channel that an earlier one names")
+                write!(f, "guard {index} of the selection names a channel that an earlier guard names")
             }
             Error::Pages { bytes, buffer } => {
-                write!(
-                    f,
-                    "the pages have {bytes} bytes in all, and the buffer that was to be pinned {buffer}"
-                )
+                write!(f, "the pages have {bytes} bytes in total, but the buffer to be pinned has {buffer}")
             }
             Error::NotBegun(what) => write!(f, "the completion of {what} that was not begun, or has ended"),
         }
@@ -184,10 +181,10 @@ impl fmt::Display for Failure {
                 "the sender has {sent} bytes and the receiver expects {expected}; both ends must name the same size"
             ),
             Failure::KindMismatch { sent: Kind::Direct } => f.write_str(
-                "the sender's message is direct and the receiver expects an indirect one; use the same call at both ends",
+                "the sender's message is direct, but the receiver expects an indirect message; use the same call at both ends",
             ),
             Failure::KindMismatch { sent: Kind::Indirect } => f.write_str(
-                "the sender's message is indirect and the receiver expects a direct one; use the same call at both ends",
+                "the sender's message is indirect, but the receiver expects a direct message; use the same call at both ends",
             ),
             Failure::Timeout => f.write_str("the other end did not come before the deadline"),
             Failure::Dma { done, outstanding } => write!(
@@ -198,7 +195,7 @@ impl fmt::Display for Failure {
             Failure::Closed => f.write_str("the host closed the channel"),
             Failure::UnknownTarget(target) => write!(f, "no process of the card has the ID {}", target.0),
             Failure::TargetTaken(target) => {
-                write!(f, "another channel is subscribed to target {}; close that first", target.0)
+                write!(f, "another channel is subscribed to target {}; close that channel first", target.0)
             }
         }
     }

@@ -300,13 +300,13 @@ impl fmt::Display for MessageError {
             MessageError::Version(v) => write!(f, "mailbox version {v} at byte 0; known is {VERSION}"),
             MessageError::Kind(v) => write!(f, "no message has kind {v} (byte 1 of a mailbox)"),
             MessageError::Status(v) => {
-                write!(f, "status {v} (byte 3 of a mailbox) belongs to no such message")
+                write!(f, "a message of this kind has no status {v} (byte 3 of a mailbox)")
             }
             MessageError::Length(v) => {
                 write!(f, "a message of this kind has no body of {v} bytes (byte 2 of a mailbox)")
             }
             MessageError::Padding => f.write_str("the bytes of a mailbox behind its body must be zero"),
-            MessageError::ZeroSize => f.write_str("a message has at least 1 byte, this mailbox says 0"),
+            MessageError::ZeroSize => f.write_str("a message has at least 1 byte, but this mailbox names 0"),
             MessageError::Page { address, bytes } => write!(
                 f,
                 "{bytes} bytes at bus address {address:#x} are not 1 to {PAGE_BYTES} bytes of one page below \

@@ -88,7 +88,7 @@ fn threads_contexts_and_channels_that_are_busy_or_do_not_exist() {
     );
     let busy = |doing| {
         format!(
-            "another is already {doing} this channel; a channel joins one with one, so subscribe to a target each"
+            "another thread or context is already {doing} this channel; a channel has one user at each end, so use another"
         )
     };
     host(&mut e, |h, ch, out| h.receive(other, ch, 1, None, out), &busy("receiving on"));
@@ -106,7 +106,7 @@ fn threads_contexts_and_channels_that_are_busy_or_do_not_exist() {
 fn selections_of_nothing_or_of_the_same_twice() {
     let mut e = Ends::new();
     let none = "a selection needs at least one channel";
-    let twice = "guard 1 of the selection names a channel that an earlier one names";
+    let twice = "guard 1 of the selection names a channel that an earlier guard names";
     host(&mut e, |h, _, out| h.select(T, &[], None, out), none);
     card(&mut e, |c, out| c.select(C, &[], None, out), none);
     let want = Want::Direct(1);
@@ -141,7 +141,7 @@ fn subscriptions_that_the_card_refuses() {
     let mut e = Ends::new();
     for (id, failure, text) in [
         (9, Failure::UnknownTarget(TargetId(9)), "no process of the card has the ID 9"),
-        (7, Failure::TargetTaken(ID), "another channel is subscribed to target 7; close that first"),
+        (7, Failure::TargetTaken(ID), "another channel is subscribed to target 7; close that channel first"),
     ] {
         assert_eq!(failure.to_string(), text);
         let channel = e.host.subscribe(T, TargetId(id), &mut e.h).unwrap();
@@ -223,6 +223,6 @@ fn completions_without_a_beginning() {
     host(
         &mut e,
         |h, _, out| h.pinned(T, &[Page::new(0, 99).unwrap()], out),
-        "the pages have 99 bytes in all, and the buffer that was to be pinned 100",
+        "the pages have 99 bytes in total, but the buffer to be pinned has 100",
     );
 }

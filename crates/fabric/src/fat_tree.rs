@@ -76,7 +76,7 @@ impl FatTree {
         check_ports(ports)?;
         if let Some(levels) = levels.filter(|levels| !(1..=MOST_LEVELS).contains(levels)) {
             return Err(TopologyError::new(format!(
-                "a fat tree has 1 to {MOST_LEVELS} levels, not {levels}; write fat-tree:{ports} for as many as it takes"
+                "a fat tree has 1 to {MOST_LEVELS} levels, not {levels}; write fat-tree:{ports} for as many levels as the nodes need"
             )));
         }
         Ok(FatTree {
@@ -105,8 +105,8 @@ impl FatTree {
         let wrong = |why: String| {
             let shown: String = text.chars().take(32).collect();
             Err(TopologyError::new(format!(
-                "fat-tree{shown}: {why}; write fat-tree:PORTS, fat-tree:PORTS:LEVELS, and behind it :d-mod-k, :hash \
-                 or :hash-message where that is wanted, as in fat-tree:36:3:hash"
+                "fat-tree{shown}: {why}; write fat-tree:PORTS or fat-tree:PORTS:LEVELS, optionally with :d-mod-k, \
+                 :hash or :hash-message after it, as in fat-tree:36:3:hash"
             )))
         };
         let mut fields = text.split(':').skip(1).peekable();
@@ -134,14 +134,14 @@ impl FatTree {
             Some(word) => match UpRouting::ALL.iter().find(|up| up.name() == word) {
                 Some(up) => *up,
                 None if word.is_empty() => {
-                    return wrong("nothing stands between two colons or behind the last".into());
+                    return wrong("a field between two colons or after the last colon is empty".into());
                 }
                 None => return wrong("unknown routing".into()),
             },
         };
         match fields.next() {
             None => Ok(tree.routed(up)),
-            Some(_) => wrong("something stands behind the end".into()),
+            Some(_) => wrong("there is more text after the routing".into()),
         }
     }
 
@@ -181,7 +181,7 @@ impl FatTree {
                 ))
                 .nodes(format!("{most} or fewer"))
                 .topology(format!("fat-tree:{ports}:{needed}"))
-                .topology(format!("fat-tree:{ports} for as many levels as it takes")))
+                .topology(format!("fat-tree:{ports} for as many levels as the nodes need")))
             }
             (Some(needed), levels) => {
                 let last = levels.unwrap_or(needed) - 1;

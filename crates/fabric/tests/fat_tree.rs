@@ -165,12 +165,12 @@ fn texts_are_read_and_written() {
     assert_eq!((tree("fat-tree:8:2:hash"), hashed.up()), (Topology::FatTree(hashed), UpRouting::Hash));
     let error = |text: &str| text.parse::<Topology>().unwrap_err().to_string();
     for (text, why) in [
-        ("fat-tree:", "nothing stands between"),
-        ("fat-tree::3", "nothing stands between"),
-        ("fat-tree:36:", "nothing stands between"),
+        ("fat-tree:", "after the last colon is empty"),
+        ("fat-tree::3", "after the last colon is empty"),
+        ("fat-tree:36:", "after the last colon is empty"),
         ("fat-tree:x", "unknown routing; write fat-tree:PORTS"),
         ("fat-tree:36:3:hsh", "unknown routing"),
-        ("fat-tree:36:3:hash:hash", "something stands behind the end"),
+        ("fat-tree:36:3:hash:hash", "there is more text after the routing"),
         ("fat-tree:36:3:3", "unknown routing"),
         ("fat-tree:3.5", "the number of ports is a whole number"),
         ("fat-tree:-4", "the number of ports is a whole number"),
@@ -206,7 +206,7 @@ fn impossible_trees_get_a_suggestion() {
     assert_eq!(
         refused("fat-tree:36:2", 1024, 36),
         "a fat tree of 36-port switches with 2 levels holds 648 nodes, not 1024; write nodes = 648 or fewer, or \
-         topology fat-tree:36:3, or topology fat-tree:36 for as many levels as it takes"
+         topology fat-tree:36:3, or topology fat-tree:36 for as many levels as the nodes need"
     );
     assert!(refused("fat-tree:4:1", 5, 36).contains("with 1 level holds 4 nodes"));
     assert_eq!(

@@ -140,7 +140,7 @@ impl StackSpec {
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: String| Err(SpecError(what));
         if self.mac[0] & 1 != 0 || self.mac == [0; 6] {
-            return refuse("mac: an interface's address is that of one station, and not zero".into());
+            return refuse("mac: an interface has the address of one station, and not zero".into());
         }
         if self.ipv4.is_none() && self.ipv6.is_none() {
             return refuse("a host needs an IPv4 or an IPv6 address".into());
@@ -164,7 +164,7 @@ impl StackSpec {
             || self.ipv6.is_some_and(|n| n.prefix > 128 || !unicast(n.address.into()))
         {
             return refuse(
-                "an interface's address is that of one host, with its network's prefix length".into(),
+                "an interface has the address of one host, with the prefix length of its network".into(),
             );
         }
         if self.vlan.is_some_and(|v| !(1..=4094).contains(&v)) {

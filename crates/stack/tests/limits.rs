@@ -15,7 +15,7 @@ fn a_spec_that_cannot_be_is_refused() {
         (StackSpec { ipv4: None, ipv6: None, ..spec(1) }, "a host needs an IPv4 or an IPv6 address"),
         (
             StackSpec { mac: [1; 6], ..spec(1) },
-            "mac: an interface's address is that of one station, and not zero",
+            "mac: an interface has the address of one station, and not zero",
         ),
         (StackSpec { vlan: Some(4095), ..spec(1) }, "vlan: 1 to 4094"),
         (StackSpec { min_rto: us(0), ..spec(1) }, "min_rto: 1 us to 60 s"),
@@ -34,7 +34,7 @@ fn a_spec_that_cannot_be_is_refused() {
                 ipv4: spec(1).ipv4.map(|n| Network { address: std::net::Ipv4Addr::BROADCAST, ..n }),
                 ..spec(1)
             },
-            "an interface's address is that of one host, with its network's prefix length",
+            "an interface has the address of one host, with the prefix length of its network",
         ),
     ];
     for (spec, text) in cases {

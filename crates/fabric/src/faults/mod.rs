@@ -177,7 +177,7 @@ impl Faults {
             let LinkFaults { from, to, .. } = link;
             if self.links[..i].iter().any(|other| (other.from, other.to) == (*from, *to)) {
                 return Err(FaultsError(format!(
-                    "link {from} -> {to} has two entries; put all of it into one"
+                    "link {from} -> {to} has two entries; put all of its faults into one entry"
                 )));
             }
         }
@@ -337,7 +337,7 @@ mod tests {
         );
         assert_eq!(
             links(vec![link(a, switch), link(a, switch)]).unwrap_err(),
-            "link hosts.0 -> switch.0 has two entries; put all of it into one"
+            "link hosts.0 -> switch.0 has two entries; put all of its faults into one entry"
         );
         let nodes = vec![NodeFailure { node: Place::Switch(1), at: Time::ZERO }];
         let error = Faults { nodes, ..Faults::default() }.check(&star, 2).unwrap_err();

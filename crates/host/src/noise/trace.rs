@@ -55,9 +55,9 @@ impl NoiseTrace {
             };
             let (begin, duration) = (time(begin)?, time(duration)?);
             let end =
-                begin.checked_add(duration).ok_or_else(|| wrong("this is after more than 2^64 ps".into()))?;
+                begin.checked_add(duration).ok_or_else(|| wrong("the interval ends after 2^64 ps".into()))?;
             if intervals.last().is_some_and(|(_, before)| begin < *before) {
-                return Err(wrong("it begins before the interval before it ends".into()));
+                return Err(wrong("the interval begins before the end of the previous interval".into()));
             }
             if duration > 0 {
                 taken += duration;
@@ -126,8 +126,8 @@ mod tests {
             ("#\n1 x", "line 2: 'x' is no time in ns"),
             ("1 -2", "line 1: '-2' is no time in ns"),
             ("1 99999999999999999999", "line 1: '99999999999999999999' is no time in ns"),
-            ("18446744073709551 1", "line 1: this is after more than 2^64 ps"),
-            ("1 5\n5 1", "line 2: it begins before the interval before it ends"),
+            ("18446744073709551 1", "line 1: the interval ends after 2^64 ps"),
+            ("1 5\n5 1", "line 2: the interval begins before the end of the previous interval"),
         ] {
             assert_eq!(NoiseTrace::parse(text).unwrap_err().to_string(), wrong, "{text}");
         }

@@ -305,7 +305,7 @@ impl PcieSpec {
         let shortest = self.latency_to_card.min(self.latency_to_host);
         if self.port_latency > shortest {
             let message = "a TLP is in the receiver's buffer before the crossing is over".to_owned();
-            refuse("port_latency", message, "write at most the shorter one of the two latencies");
+            refuse("port_latency", message, "write at most the shorter latency of the two directions");
         }
         if self.push_payload > self.mps || !self.push_payload.is_power_of_two() || self.push_payload < 4 {
             let message = format!("a TLP of the host cannot carry {} B", self.push_payload);
