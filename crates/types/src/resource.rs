@@ -27,11 +27,11 @@ pub struct ResourceKind {
 /// The arrangement of a resource's uses in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracks {
-    /// On one track; overlapping uses are on tracks beside it.
+    /// On one track. If uses overlap, which is an exception, the later use is on a track beside it.
     One,
     /// On numbered tracks, one for each resource of the kind.
     Numbered,
-    /// On one track; simultaneous transfers are on tracks beside it.
+    /// On one track, for a resource with several transfers in flight. Simultaneous transfers are on tracks beside it.
     Overlapping,
 }
 
