@@ -120,7 +120,7 @@ impl Cpus {
         path: &mut Path,
     ) -> Result<(), MemoryError> {
         let spec = &self.spec;
-        let range = |at: u64| at..at + bytes;
+        let range = |at: u64| at..at.saturating_add(bytes);
         let (reads, writes) = (from.map(range), to.map(range));
         for bytes in reads.iter().chain(&writes) {
             memory.check(bytes.start, bytes.end - bytes.start)?;

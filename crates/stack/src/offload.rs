@@ -19,11 +19,11 @@ pub fn segment(frame: &[u8], payload: usize, mut emit: impl FnMut(&[u8])) -> Res
     if payload == 0 {
         return Err(Malformed::Header);
     }
-    let mut out = Vec::with_capacity(start + payload);
+    let mut out = Vec::with_capacity(frame.len().min(start.saturating_add(payload)));
     let mut at = start;
     let mut count = 0u16;
     loop {
-        let to = end.min(at + payload);
+        let to = end.min(at.saturating_add(payload));
         out.clear();
         out.extend_from_slice(&frame[..start]);
         out.extend_from_slice(&frame[at..to]);
