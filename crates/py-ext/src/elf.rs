@@ -9,14 +9,14 @@ fn invalid(error: LoadError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Returns the global names of an RV32 file: those of its functions, all that it defines, and those that it only uses.
+/// Returns the global names of a RISC-V file: those of its functions, all that it defines, and those that it only uses.
 #[pyfunction]
 pub fn elf_names(file: &[u8]) -> PyResult<[BTreeSet<String>; 3]> {
     let Names { functions, defined, undefined } = Names::read(file).map_err(invalid)?;
     Ok([functions, defined, undefined])
 }
 
-/// Whether a linked RV32 program has executable bytes.
+/// Whether a linked RISC-V program has executable bytes.
 #[pyfunction]
 pub fn elf_has_code(file: &[u8]) -> PyResult<bool> {
     has_code(file).map_err(invalid)
