@@ -344,7 +344,9 @@ def _symbols(unit: Path, source: Path) -> Symbols:
         return read_symbols(unit.read_bytes())
     except (OSError, ValueError) as error:
         problem, _, _ = str(error).partition(";")
-        raise InputError(f"{source}: the compiler's object is {problem}; name a compiler for RISC-V with --cc") from error
+        raise InputError(
+            f"{source}: the compiler's object is {problem}; name a compiler for RISC-V with --cc"
+        ) from error
 
 
 def _dependencies(rules: Path) -> set[Path]:
