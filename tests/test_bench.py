@@ -176,7 +176,7 @@ def test_progress_counts_rows() -> None:
         ({"overrides": ["hpu.cores=0"]}, ["hpu.cores", "0"]),
         ({"overrides": ["bus.latency=250"]}, ["bus.latency", "ns"]),
         ({"overrides": ["bus.latency=250 furlongs"]}, ["furlongs", "ns"]),
-        ({"overrides": ["hpu.isa=rv64imac"]}, ["rv64imac"]),
+        ({"overrides": ["hpu.isa=rv128imac"]}, ["rv128imac"]),
         ({"modes": ["rdma"], "handlers": "mine.c"}, ["rdma", "spin-stream"]),
         ({"handlers": "gone.c"}, ["gone.c", "no such file"]),
     ],

@@ -1,4 +1,4 @@
-"""C handlers to RV32 programs: layout, symbols, cache and errors."""
+"""C handlers to RV32 and RV64 programs: layout, symbols, cache and errors."""
 
 from __future__ import annotations
 
@@ -159,23 +159,25 @@ def test_a_program_may_bring_its_own_start(tmp_path: Path) -> None:
 
 
 # Without M and A the runtime's own multiplication and division are called; the processor has them all the same.
-@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32ic", "rv32i"])
+@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32ic", "rv32i", "rv64imac_zicsr", "rv64ic", "rv64i"])
 def test_the_runtime_computes_what_plain_c_does(isa: str) -> None:
     report, _ = run(compile_handlers([PROGRAMS / "runtime.c"], isa=isa).elf)
     assert report["trap"] is None
     assert report["exit_code"] == 42
 
 
-def test_the_runtime_agrees_under_qemu(tmp_path: Path, tool: Callable[[str], str]) -> None:
-    qemu = tool("qemu-riscv32")
+@pytest.mark.parametrize("bits", [32, 64])
+def test_the_runtime_agrees_under_qemu(bits: int, tmp_path: Path, tool: Callable[[str], str]) -> None:
+    qemu = tool(f"qemu-riscv{bits}")
     output = tmp_path / "runtime.elf"
-    compile_handlers([PROGRAMS / "runtime.c"], defines=["ROUNDS=20000"], isa="rv32ic", output=output)
+    compile_handlers([PROGRAMS / "runtime.c"], defines=["ROUNDS=20000"], isa=f"rv{bits}ic", output=output)
     assert subprocess.run([qemu, str(output)], check=False).returncode == 42
 
 
+@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv64imac_zicsr"])
 @pytest.mark.parametrize("defines", [[], ["FLOATING"]])
-def test_calls_and_tables_made_by_compilers(defines: list[str]) -> None:
-    report, written = run(compile_handlers([PROGRAMS / "language.c"], defines=defines).elf)
+def test_calls_and_tables_made_by_compilers(defines: list[str], isa: str) -> None:
+    report, written = run(compile_handlers([PROGRAMS / "language.c"], defines=defines, isa=isa).elf)
     assert report["trap"] is None
     assert report["exit_code"] == 42
     assert written == b"checked\n"
@@ -359,7 +361,7 @@ def test_an_unknown_extension_is_the_compilers_to_refuse(handlers: Path, capfd: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"isa": "rv64imac"}, "isa 'rv64imac': not a 32-bit RISC-V one; write rv32i"),
+        ({"isa": "rv128i"}, "isa 'rv128i': not a RISC-V one; write rv32i or rv64i"),
         ({"defines": ["1X"]}, "-D 1X: not a macro; write NAME or NAME=VALUE"),
         ({"include_dirs": ["nowhere"]}, "-I nowhere: no such folder"),
         ({"output": "nowhere/out.elf"}, "nowhere/out.elf: no folder 'nowhere'"),
@@ -428,6 +430,18 @@ def test_each_compiler_is_told_the_processor_in_its_own_way(kind: Kind, flags: l
     assert ("-fuse-ld=lld" in linking) == (kind == "clang")
 
 
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    [
+        ("zig", ["-target", "riscv64-freestanding-none", "-mcpu=generic_rv64+m+f+zicsr"]),
+        ("clang", ["--target=riscv64-unknown-elf", "-march=rv64imf_zicsr", "-mabi=lp64f"]),
+        ("gcc", ["-march=rv64imf_zicsr", "-mabi=lp64f", "-mstrict-align"]),
+    ],
+)
+def test_each_compiler_is_told_the_width(kind: Kind, flags: list[str]) -> None:
+    assert Toolchain(("cc",), kind, "a compiler").target_flags("rv64imf_zicsr") == flags
+
+
 def test_zig_may_be_named_as_any_compiler() -> None:
     program = find_toolchain(None).argv[0]
     named = find_toolchain(f"{program} cc")
@@ -490,7 +504,7 @@ def test_bit_manipulation_is_used(isa: str, less: bool, tmp_path: Path) -> None:
 
 
 def test_isa_extensions() -> None:
-    assert isa_extensions("rv32i") == []
+    assert isa_extensions("rv32i") == isa_extensions("rv64i") == []
     assert isa_extensions("rv32imac_zicsr_zba") == ["m", "a", "c", "zicsr", "zba"]
     assert isa_extensions("rv32imcb_zba") == ["m", "c", "zba", "zbb", "zbs"]
 
@@ -499,12 +513,12 @@ def test_isa_extensions() -> None:
     ("image", "message"),
     [
         (b"", "not an ELF file"),
-        (b"\x7fELF\x02\x01", "not a 32-bit little-endian RISC-V ELF file"),
-        (b"\x7fELF\x01\x01\x01" + bytes(11) + b"\x3e" + bytes(60), "an ELF file for machine 62"),
+        (b"\x7fELF\x02\x02", "a big-endian ELF file, not a little-endian RISC-V ELF file"),
+        (b"\x7fELF\x01\x01\x01" + bytes(11) + b"\x3e" + bytes(60), "an ELF file for x86-64"),
         (b"\x7fELF\x01\x01\x01", "damaged"),
     ],
 )
-def test_files_that_are_no_rv32_objects(image: bytes, message: str) -> None:
+def test_files_that_are_no_riscv_objects(image: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_symbols(image)
 
@@ -520,7 +534,7 @@ def test_a_source_without_code_is_named(text: str, tmp_path: Path) -> None:
     assert not output.exists()
 
 
-@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32i"])
+@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32i", "rv64imac_zicsr", "rv64i"])
 def test_the_c_library_answers_as_the_standard_says(isa: str) -> None:
     report, written = run(compile_handlers([PROGRAMS / "library.c"], isa=isa).elf)
     assert report["trap"] is None
@@ -553,7 +567,7 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32imafc_zicsr"])
+@pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32imafc_zicsr", "rv64imac_zicsr"])
 def test_square_roots_are_rounded_as_they_are_elsewhere(isa: str, tool: Callable[[str], str], tmp_path: Path) -> None:
     numbers = random.Random(7)  # of all magnitudes, including subnormal ones and those next to squares
     values = [struct.unpack("<d", numbers.randbytes(7) + bytes([numbers.randrange(128)]))[0] for _ in range(150)]
@@ -567,7 +581,7 @@ def test_square_roots_are_rounded_as_they_are_elsewhere(isa: str, tool: Callable
     source.write_text(ROOTS % ", ".join(f"{struct.unpack('<Q', struct.pack('<d', value))[0]}u" for value in values))
     output = tmp_path / "roots.elf"
     compile_handlers([source], isa=isa, output=output)
-    done = subprocess.run([tool("qemu-riscv32"), str(output)], capture_output=True, check=False)
+    done = subprocess.run([tool(f"qemu-riscv{isa[2:4]}"), str(output)], capture_output=True, check=False)
     assert done.returncode == 42
     roots = list(struct.iter_unpack("<df", done.stdout))
     with np.errstate(over="ignore"):

@@ -10,8 +10,8 @@
  * with payload, concurrently and in any order. The completion handler runs once, after all the others and before the
  * host sees the completion. Data without a payload handler are deposited in host memory. A handler may end while its
  * DMA transfers are in flight. The completion handler and the completion wait for them, and the packet keeps its slot
- * meanwhile. All of them share `state`, which is in HPU memory. The interface is that of sPIN (Hoefler et al., SC17) on
- * a 32-bit processor. Sizes and offsets are 32 bits wide, match bits and header data 64.
+ * meanwhile. All of them share `state`, which is in HPU memory. The interface is that of sPIN (Hoefler et al., SC17). Sizes
+ * and offsets are 32 bits wide, match bits and header data 64, and pointers as wide as the processor's registers.
  */
 #ifndef NICETY_H
 #define NICETY_H
@@ -95,6 +95,9 @@ typedef struct {
     uint8_t *base;
     ptl_size_t length;        /* bytes in this packet */
     ptl_size_t offset;        /* offset of its first byte in the message */
+#if __riscv_xlen == 64
+    uint64_t reserved;        /* without it, the structure would be in registers */
+#endif
 } ptl_payload_t;
 
 typedef uint32_t ptl_dma_h;   /* a DMA in flight */
@@ -126,12 +129,12 @@ enum {
 
 #define NICETY_INLINE static inline __attribute__((always_inline, unused))
 
-NICETY_INLINE int nicety_command(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, uint32_t x4) {
-    register uint32_t a0 __asm__("a0") = x0;
-    register uint32_t a1 __asm__("a1") = x1;
-    register uint32_t a2 __asm__("a2") = x2;
-    register uint32_t a3 __asm__("a3") = x3;
-    register uint32_t a4 __asm__("a4") = x4;
+NICETY_INLINE int nicety_command(uint32_t number, uintptr_t x0, uintptr_t x1, uintptr_t x2, uintptr_t x3, uintptr_t x4) {
+    register uintptr_t a0 __asm__("a0") = x0;
+    register uintptr_t a1 __asm__("a1") = x1;
+    register uintptr_t a2 __asm__("a2") = x2;
+    register uintptr_t a3 __asm__("a3") = x3;
+    register uintptr_t a4 __asm__("a4") = x4;
     register uint32_t a7 __asm__("a7") = number;
     __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a7) : "memory");
     return (int)a0;
@@ -155,7 +158,7 @@ NICETY_INLINE int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, uin
                                           ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
     nicety_put_t put = {match_bits, hdr_data, target_id, remote_offset, ct | (uint32_t)ack_req << 16,
                         (uint32_t)(uintptr_t)user_ptr};
-    return nicety_command(NICETY_PUT_FROM_DEVICE, (uint32_t)(uintptr_t)local, len, (uint32_t)(uintptr_t)&put, 0, 0);
+    return nicety_command(NICETY_PUT_FROM_DEVICE, (uintptr_t)local, len, (uintptr_t)&put, 0, 0);
 }
 
 /* Sends `len` bytes of the match entry's host memory at `offset`, of any size. The card fetches them after the function
@@ -165,7 +168,7 @@ NICETY_INLINE int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, uint3
                                         ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
     nicety_put_t put = {match_bits, hdr_data, target_id, remote_offset, ct | (uint32_t)ack_req << 16,
                         (uint32_t)(uintptr_t)user_ptr};
-    return nicety_command(NICETY_PUT_FROM_HOST, offset, len, (uint32_t)(uintptr_t)&put, 0, 0);
+    return nicety_command(NICETY_PUT_FROM_HOST, offset, len, (uintptr_t)&put, 0, 0);
 }
 
 /* Gets `len` bytes, of any size, from the same portal table entry of another process into host memory at `offset`. That
@@ -176,51 +179,51 @@ NICETY_INLINE int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, unsigne
                                       ptl_process_t target_id, ptl_match_bits_t match_bits,
                                       ptl_size_t remote_offset) {
     nicety_put_t get = {match_bits, 0, target_id, remote_offset, ct, 0};
-    return nicety_command(NICETY_GET_TO_HOST, offset, len, (uint32_t)(uintptr_t)&get, options, 0);
+    return nicety_command(NICETY_GET_TO_HOST, offset, len, (uintptr_t)&get, options, 0);
 }
 
 /* Copies `len` bytes to host memory. The bytes are read before the non-blocking form returns. The handle is done when
  * they have been handed to the bus. The blocking form returns when they have been handed to the bus. */
 NICETY_INLINE int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options,
                                         ptl_dma_h *handle) {
-    return nicety_command(NICETY_DMA_TO_HOST, (uint32_t)(uintptr_t)local, offset, len, options,
-                          (uint32_t)(uintptr_t)handle);
+    return nicety_command(NICETY_DMA_TO_HOST, (uintptr_t)local, offset, len, options,
+                          (uintptr_t)handle);
 }
 NICETY_INLINE int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options) {
-    return nicety_command(NICETY_DMA_TO_HOST, (uint32_t)(uintptr_t)local, offset, len, options, 0);
+    return nicety_command(NICETY_DMA_TO_HOST, (uintptr_t)local, offset, len, options, 0);
 }
 
 /* Copies `len` bytes from host memory. The non-blocking form writes `local` by the time the handle is done. The stack
  * and the packet of a handler that has ended are not written any more. */
 NICETY_INLINE int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options,
                                           ptl_dma_h *handle) {
-    return nicety_command(NICETY_DMA_FROM_HOST, offset, (uint32_t)(uintptr_t)local, len, options,
-                          (uint32_t)(uintptr_t)handle);
+    return nicety_command(NICETY_DMA_FROM_HOST, offset, (uintptr_t)local, len, options,
+                          (uintptr_t)handle);
 }
 NICETY_INLINE int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options) {
-    return nicety_command(NICETY_DMA_FROM_HOST, offset, (uint32_t)(uintptr_t)local, len, options, 0);
+    return nicety_command(NICETY_DMA_FROM_HOST, offset, (uintptr_t)local, len, options, 0);
 }
 
 /* 64-bit compare-and-swap in host memory. *cmpval becomes the value found. */
 NICETY_INLINE int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned options,
                                      ptl_dma_h *handle) {
-    return nicety_command(NICETY_DMA_CAS, offset, (uint32_t)(uintptr_t)cmpval, (uint32_t)(uintptr_t)&swapval,
-                          options, (uint32_t)(uintptr_t)handle);
+    return nicety_command(NICETY_DMA_CAS, offset, (uintptr_t)cmpval, (uintptr_t)&swapval,
+                          options, (uintptr_t)handle);
 }
 NICETY_INLINE int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned options) {
-    return nicety_command(NICETY_DMA_CAS, offset, (uint32_t)(uintptr_t)cmpval, (uint32_t)(uintptr_t)&swapval,
+    return nicety_command(NICETY_DMA_CAS, offset, (uintptr_t)cmpval, (uintptr_t)&swapval,
                           options, 0);
 }
 
 /* 64-bit fetch-and-add in host memory. *result becomes the previous value. */
 NICETY_INLINE int PtlHandlerDMAFetchAddNB(ptl_size_t offset, uint64_t increment, uint64_t *result, unsigned options,
                                           ptl_dma_h *handle) {
-    return nicety_command(NICETY_DMA_FETCH_ADD, offset, (uint32_t)(uintptr_t)result,
-                          (uint32_t)(uintptr_t)&increment, options, (uint32_t)(uintptr_t)handle);
+    return nicety_command(NICETY_DMA_FETCH_ADD, offset, (uintptr_t)result,
+                          (uintptr_t)&increment, options, (uintptr_t)handle);
 }
 NICETY_INLINE int PtlHandlerDMAFetchAddB(ptl_size_t offset, uint64_t increment, uint64_t *result, unsigned options) {
-    return nicety_command(NICETY_DMA_FETCH_ADD, offset, (uint32_t)(uintptr_t)result,
-                          (uint32_t)(uintptr_t)&increment, options, 0);
+    return nicety_command(NICETY_DMA_FETCH_ADD, offset, (uintptr_t)result,
+                          (uintptr_t)&increment, options, 0);
 }
 
 /* Whether a DMA is done: 1 or 0. */
@@ -233,7 +236,7 @@ NICETY_INLINE int PtlHandlerCTInc(uint64_t increment) {
     return nicety_command(NICETY_CT_INC, (uint32_t)increment, (uint32_t)(increment >> 32), 0, 0, 0);
 }
 NICETY_INLINE int PtlHandlerCTGet(uint64_t *value) {
-    return nicety_command(NICETY_CT_GET, (uint32_t)(uintptr_t)value, 0, 0, 0, 0);
+    return nicety_command(NICETY_CT_GET, (uintptr_t)value, 0, 0, 0, 0);
 }
 NICETY_INLINE int PtlHandlerCTSet(uint64_t value) {
     return nicety_command(NICETY_CT_SET, (uint32_t)value, (uint32_t)(value >> 32), 0, 0, 0);
@@ -241,11 +244,11 @@ NICETY_INLINE int PtlHandlerCTSet(uint64_t value) {
 
 /* Atomic operations on 64 bits of HPU memory, 8-byte aligned. CAS returns 1 if it swapped, 0 otherwise. */
 NICETY_INLINE int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
-    return nicety_command(NICETY_CAS, (uint32_t)(uintptr_t)value, (uint32_t)cmpval, (uint32_t)(cmpval >> 32),
+    return nicety_command(NICETY_CAS, (uintptr_t)value, (uint32_t)cmpval, (uint32_t)(cmpval >> 32),
                           (uint32_t)swapval, (uint32_t)(swapval >> 32));
 }
 NICETY_INLINE int PtlHandlerFAdd(uint64_t *value, uint64_t *before, uint64_t increment) {
-    return nicety_command(NICETY_FADD, (uint32_t)(uintptr_t)value, (uint32_t)(uintptr_t)before, (uint32_t)increment,
+    return nicety_command(NICETY_FADD, (uintptr_t)value, (uintptr_t)before, (uint32_t)increment,
                           (uint32_t)(increment >> 32), 0);
 }
 
@@ -270,7 +273,7 @@ NICETY_INLINE uint32_t PtlHandlerHPU(void) {
 __attribute__((format(__printf__, 1, 2), unused, noinline)) static int printf(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    int written = nicety_command(NICETY_PRINTF, (uint32_t)(uintptr_t)format, (uint32_t)(uintptr_t)arguments, 0, 0, 0);
+    int written = nicety_command(NICETY_PRINTF, (uintptr_t)format, (uintptr_t)arguments, 0, 0, 0);
     va_end(arguments);
     return written;
 }

@@ -198,6 +198,7 @@ static const char *read_conversion(const char *at, conversion *as, argument_list
             at++;
         }
     } else if (*at == 'l') {
+        as->size = sizeof(long);
         if (*++at == 'l') {
             as->size = 8;
             at++;
@@ -206,6 +207,7 @@ static const char *read_conversion(const char *at, conversion *as, argument_list
         as->size = 8;
         at++;
     } else if (*at == 'z' || *at == 't') {
+        as->size = sizeof(size_t);
         at++;
     } else if (*at == 'L') {
         as->wide = true;

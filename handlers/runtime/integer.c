@@ -1,7 +1,8 @@
 /* integer.c: the integer functions that a compiler calls if RV32 has no instruction. They are division and shifts of 64
  * bits, and bit counts. If the card's isa lacks the M extension, multiplication and division of 32 bits are included.
- * The names and meanings are those of libgcc and compiler-rt. Division by zero gives the results of RISC-V's
- * instructions: a quotient of all ones, and the dividend as remainder.
+ * RV64 uses the bit counts, and without M multiplication and division of 64 bits. The names and meanings are those of
+ * libgcc and compiler-rt. Division by zero gives the results of RISC-V's instructions: a quotient of all ones, and the
+ * dividend as remainder.
  *
  * No function here may use an operation that the compiler would turn into a call of the same function.
  */
@@ -126,7 +127,7 @@ uint64_t __muldi3(uint64_t left, uint64_t right) {
 
 #endif
 
-#ifndef __riscv_div
+#if !defined __riscv_div && __riscv_xlen == 32
 
 /* Quotient and remainder, one bit at a time. */
 static uint32_t divide(uint32_t dividend, uint32_t divisor, uint32_t *remainder) {
@@ -171,6 +172,8 @@ int32_t __modsi3(int32_t dividend, int32_t divisor) {
 }
 
 #endif
+
+#if __riscv_xlen == 32
 
 /* Returns high:low / divisor for high < divisor, so that the quotient fits 32 bits. Knuth's algorithm D with two digits
  * of 16 bits (The Art of Computer Programming, volume 2, 4.3.1). */
@@ -238,6 +241,26 @@ uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) 
     if (remainder) *remainder = left.all;
     return quotient.all;
 }
+
+#else
+
+/* Only a core without division calls it, for any division. One bit at a time. */
+uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) {
+    uint64_t quotient = 0, left = 0;
+    for (int bit = 63; bit >= 0; bit--) {
+        /* A divisor above 2^63 pushes a bit out at the top, which still counts. */
+        uint64_t carry = left >> 63;
+        left = left << 1 | (dividend >> bit & 1);
+        if (carry || left >= divisor) {
+            left -= divisor;
+            quotient |= (uint64_t)1 << bit;
+        }
+    }
+    if (remainder) *remainder = divisor ? left : dividend;
+    return quotient;
+}
+
+#endif
 
 uint64_t __udivdi3(uint64_t dividend, uint64_t divisor) { return __udivmoddi4(dividend, divisor, 0); }
 

@@ -17,7 +17,7 @@
 #pragma weak strncmp
 
 /* Words that may alias objects of any type. */
-typedef uint32_t __attribute__((may_alias)) word;
+typedef uintptr_t __attribute__((may_alias)) word;
 
 #define WORD sizeof(word)
 
@@ -82,7 +82,7 @@ void *memmove(void *to, const void *from, size_t length) {
 
 void *memset(void *to, int byte, size_t length) {
     unsigned char *p = to;
-    word pattern = (unsigned char)byte * 0x01010101u;
+    word pattern = (unsigned char)byte * (UINTPTR_MAX / 255);
     for (; length > 0 && !aligned(p); length--) *p++ = (unsigned char)byte;
     for (; length >= 4 * WORD; length -= 4 * WORD) {
         word *target = (word *)p;

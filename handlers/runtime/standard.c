@@ -172,16 +172,20 @@ void abort(void) {
 /* A counter's register, if the assembler's isa has none. */
 #define COUNTER(name)                                                                                          \
     ({                                                                                                         \
-        unsigned count;                                                                                        \
+        unsigned long count;                                                                                   \
         __asm__ volatile(".option push\n\t.option arch, +zicsr\n\tcsrr %0, " name "\n\t.option pop" : "=r"(count)); \
         count;                                                                                                 \
     })
 
 clock_t clock(void) {
+#if __riscv_xlen == 64
+    return (clock_t)COUNTER("cycle");
+#else
     for (;;) {
-        unsigned high = COUNTER("cycleh"), low = COUNTER("cycle");
+        unsigned long high = COUNTER("cycleh"), low = COUNTER("cycle");
         if (COUNTER("cycleh") == high) return (clock_t)high << 32 | low;
     }
+#endif
 }
 
 time_t time(time_t *now) {

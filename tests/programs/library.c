@@ -21,7 +21,7 @@
 #define CHECK(number, holds) \
     if (!(holds)) return number
 
-static_assert(INT_MAX == 2147483647 && CHAR_BIT == 8 && ULLONG_MAX == 18446744073709551615u, "limits of RV32");
+static_assert(INT_MAX == 2147483647 && CHAR_BIT == 8 && ULLONG_MAX == 18446744073709551615u, "limits of RISC-V");
 
 static int check_text(void) {
     char to[32];
@@ -56,9 +56,15 @@ static int check_numbers(void) {
     CHECK(23, strtol("077", NULL, 0) == 63 && strtol("z", NULL, 36) == 35 && strtol("1012", &end, 2) == 5 && *end == '2');
     const char *nothing = "  +q";
     CHECK(24, strtol(nothing, &end, 10) == 0 && end == nothing);
+#if __riscv_xlen == 64
+    CHECK(25, strtol("9223372036854775807", NULL, 10) == LONG_MAX && strtol("9223372036854775808", &end, 10) == LONG_MAX && !*end);
+    CHECK(26, strtol("-9223372036854775808", NULL, 10) == LONG_MIN && strtol("-9223372036854775809", NULL, 10) == LONG_MIN);
+    CHECK(27, strtoul("18446744073709551615", NULL, 10) == ULONG_MAX && strtoul("18446744073709551616", NULL, 10) == ULONG_MAX);
+#else
     CHECK(25, strtol("2147483647", NULL, 10) == LONG_MAX && strtol("2147483648", &end, 10) == LONG_MAX && !*end);
     CHECK(26, strtol("-2147483648", NULL, 10) == LONG_MIN && strtol("-2147483649", NULL, 10) == LONG_MIN);
     CHECK(27, strtoul("4294967295", NULL, 10) == ULONG_MAX && strtoul("4294967296", NULL, 10) == ULONG_MAX);
+#endif
     CHECK(28, strtoul("-1", NULL, 10) == ULONG_MAX && strtoull("18446744073709551616", NULL, 10) == ULLONG_MAX);
     CHECK(29, strtoll("9223372036854775808", NULL, 10) == LLONG_MAX && strtoull("ffffffffffffffff", NULL, 16) == ULLONG_MAX);
     CHECK(30, abs(-3) == 3 && labs(4) == 4 && llabs(-5000000000) == 5000000000);

@@ -8,7 +8,7 @@ use nicety_ebpf::{Limits, Machine, Object, Packet};
 use nicety_fuzz::{Edit, edit, seeds};
 use nicety_goal::text::DuplicateLabels;
 use nicety_goal::{Schedule, binary, text};
-use nicety_hpu::{Core, Image};
+use nicety_hpu::{Core, Image, Isa};
 use nicety_portals::Header;
 use nicety_spec::{SHIPPED, Spec, units};
 use nicety_stack::{Parsed, TcpHeader, coalesce, fill, segment, verify};
@@ -36,8 +36,12 @@ macro_rules! target {
     };
 }
 
-target!(elf, ["../hpu/tests/data/program.elf", "../goal/tests/data/matching.elf"], |bytes| {
-    Image::load(bytes, &Core::default()).is_ok()
+const PROGRAMS: [&str; 3] =
+    ["../hpu/tests/data/program.elf", "../hpu/tests/data/program-64.elf", "../goal/tests/data/matching.elf"];
+
+target!(elf, PROGRAMS, |bytes| {
+    let wide = Core { isa: Isa::RV64IMAC, ..Core::default() };
+    Image::load(bytes, &Core::default()).is_ok() || Image::load(bytes, &wide).is_ok()
 });
 
 const OBJECTS: [&str; 2] = ["../ebpf/tests/data/parts.o", "../ebpf/tests/data/traps.o"];

@@ -1,7 +1,7 @@
 //! A small assembler: one function per instruction, which returns its word. For tests and benches that need code but no
 //! compiler.
 //!
-//! Registers are numbers; the constants give them their ABI names. Branch and jump offsets are in bytes from the
+//! Shifts by more than 31, and instructions of 64-bit registers, are those of RV64. Registers are numbers; the constants give them their ABI names. Branch and jump offsets are in bytes from the
 //! instruction itself.
 //!
 //! ```
@@ -79,7 +79,7 @@ fn b_type(funct3: u32, rs1: u32, rs2: u32, offset: i32) -> u32 {
 }
 
 fn shift_type(funct3: u32, funct7: u32, rd: u32, rs1: u32, amount: u32) -> u32 {
-    assert!(amount < 32, "a shift by {amount}");
+    assert!(amount < 64, "a shift by {amount}");
     0x13 | reg(rd, 7) | funct3 << 12 | reg(rs1, 15) | amount << 20 | funct7 << 25
 }
 
@@ -104,8 +104,9 @@ macro_rules! instructions {
     (branch: $($name:ident $funct3:literal;)*) => {
         $(pub fn $name(rs1: u32, rs2: u32, offset: i32) -> u32 { b_type($funct3, rs1, rs2, offset) })*
     };
-    (atomic: $($name:ident $funct5:literal;)*) => {
-        $(pub fn $name(rd: u32, rs2: u32, base: u32) -> u32 { r_type(0x2f, 2, $funct5 << 2, rd, base, rs2) })*
+    (atomic: $($name:ident $double:ident $funct5:literal;)*) => {
+        $(pub fn $name(rd: u32, rs2: u32, base: u32) -> u32 { r_type(0x2f, 2, $funct5 << 2, rd, base, rs2) }
+        pub fn $double(rd: u32, rs2: u32, base: u32) -> u32 { r_type(0x2f, 3, $funct5 << 2, rd, base, rs2) })*
     };
     (unary: $($name:ident $opcode:literal $funct3:literal $funct7:literal $rs2:literal;)*) => {
         $(pub fn $name(rd: u32, rs1: u32) -> u32 { r_type($opcode, $funct3, $funct7, rd, rs1, $rs2) })*
@@ -139,8 +140,9 @@ instructions! { load: lb 0; lh 1; lw 2; lbu 4; lhu 5; }
 instructions! { store: sb 0; sh 1; sw 2; }
 instructions! { branch: beq 0; bne 1; blt 4; bge 5; bltu 6; bgeu 7; }
 instructions! { atomic:
-    sc_w 0x03; amoswap_w 0x01; amoadd_w 0x00; amoxor_w 0x04; amoand_w 0x0c; amoor_w 0x08;
-    amomin_w 0x10; amomax_w 0x14; amominu_w 0x18; amomaxu_w 0x1c;
+    sc_w sc_d 0x03; amoswap_w amoswap_d 0x01; amoadd_w amoadd_d 0x00; amoxor_w amoxor_d 0x04;
+    amoand_w amoand_d 0x0c; amoor_w amoor_d 0x08; amomin_w amomin_d 0x10; amomax_w amomax_d 0x14;
+    amominu_w amominu_d 0x18; amomaxu_w amomaxu_d 0x1c;
 }
 // The last operand is a register, or a 5-bit number in the three `i` forms.
 instructions! { csr: csrrw 1; csrrs 2; csrrc 3; csrrwi 5; csrrsi 6; csrrci 7; }
@@ -160,6 +162,28 @@ instructions! { unary:
 }
 instructions! { shift: rori 5 0x30; bclri 1 0x24; bexti 5 0x24; binvi 1 0x34; bseti 1 0x14; }
 
+// RV64, with its forms of M, Zba and Zbb.
+instructions! { load: ld 3; lwu 6; }
+instructions! { store: sd 3; }
+instructions! { immediate: addiw 0x1b 0; }
+instructions! { register:
+    addw 0x3b 0 0x00; subw 0x3b 0 0x20; sllw 0x3b 1 0x00; srlw 0x3b 5 0x00; sraw 0x3b 5 0x20;
+    mulw 0x3b 0 0x01; divw 0x3b 4 0x01; divuw 0x3b 5 0x01; remw 0x3b 6 0x01; remuw 0x3b 7 0x01;
+    add_uw 0x3b 0 0x04; sh1add_uw 0x3b 2 0x10; sh2add_uw 0x3b 4 0x10; sh3add_uw 0x3b 6 0x10;
+    rolw 0x3b 1 0x30; rorw 0x3b 5 0x30;
+}
+// The last operand of these is the amount of the shift, below 32.
+instructions! { register: slliw 0x1b 1 0x00; srliw 0x1b 5 0x00; sraiw 0x1b 5 0x20; roriw 0x1b 5 0x30; }
+instructions! { unary:
+    clzw 0x1b 1 0x30 0; ctzw 0x1b 1 0x30 1; cpopw 0x1b 1 0x30 2; zext_h_64 0x3b 4 0x04 0; rev8_64 0x13 5 0x35 0x18;
+}
+pub fn slli_uw(rd: u32, rs1: u32, amount: u32) -> u32 {
+    slli(rd, rs1, amount) | 0x08 | 0x04 << 25
+}
+pub fn lr_d(rd: u32, base: u32) -> u32 {
+    r_type(0x2f, 3, 0x02 << 2, rd, base, 0)
+}
+
 // F. Instructions that round use the mode in `frm`, unless `with_rounding` sets one.
 instructions! { register:
     fadd_s 0x53 7 0x00; fsub_s 0x53 7 0x04; fmul_s 0x53 7 0x08; fdiv_s 0x53 7 0x0c;
@@ -168,7 +192,8 @@ instructions! { register:
 }
 instructions! { unary:
     fsqrt_s 0x53 7 0x2c 0; fcvt_w_s 0x53 7 0x60 0; fcvt_wu_s 0x53 7 0x60 1; fcvt_s_w 0x53 7 0x68 0;
-    fcvt_s_wu 0x53 7 0x68 1; fmv_x_w 0x53 0 0x70 0; fmv_w_x 0x53 0 0x78 0; fclass_s 0x53 1 0x70 0;
+    fcvt_s_wu 0x53 7 0x68 1; fcvt_l_s 0x53 7 0x60 2; fcvt_lu_s 0x53 7 0x60 3; fcvt_s_l 0x53 7 0x68 2;
+    fcvt_s_lu 0x53 7 0x68 3; fmv_x_w 0x53 0 0x70 0; fmv_w_x 0x53 0 0x78 0; fclass_s 0x53 1 0x70 0;
 }
 instructions! { fused: fmadd_s 0x43; fmsub_s 0x47; fnmsub_s 0x4b; fnmadd_s 0x4f; }
 
@@ -228,10 +253,28 @@ pub fn j(offset: i32) -> u32 {
 pub fn ret() -> u32 {
     jalr(ZERO, RA, 0)
 }
-/// `lui` and `addi`: any 32-bit value, always two words.
+/// `lui` and `addi`: any 32-bit value, always two words. RV64 sign-extends `lui`, and needs `addiw` behind it.
 pub fn li(rd: u32, value: u32) -> [u32; 2] {
     let low = (value << 20) as i32 >> 20;
     [lui(rd, value.wrapping_sub(low as u32) >> 12), addi(rd, rd, low)]
+}
+
+/// Any 64-bit value, always eight words: for RV64.
+pub fn li_64(rd: u32, value: u64) -> [u32; 8] {
+    // Each piece is added to the shifted value before it. 32 bits remain below the first two words.
+    let low = value as u32;
+    let [upper, lower] = li(rd, (value >> 32) as u32);
+    let eleven = |shift: u32| (low >> shift & 0x7ff) as i32;
+    [
+        upper,
+        addiw(rd, rd, (lower as i32) >> 20),
+        slli(rd, rd, 11),
+        ori(rd, rd, eleven(21)),
+        slli(rd, rd, 11),
+        ori(rd, rd, eleven(10)),
+        slli(rd, rd, 10),
+        ori(rd, rd, (low & 0x3ff) as i32),
+    ]
 }
 
 /// The bytes of a program made of words.
@@ -271,6 +314,21 @@ mod tests {
         assert_eq!(fsw(FA0, 4, A1), 0x00a5_a227);
         assert_eq!(fadd_s(FA0, FA1, FA2), 0x00c5_f553);
         assert_eq!(fmadd_s(FA0, FA1, FA2, FA3), 0x68c5_f543);
+        assert_eq!(ld(RA, 8, SP), 0x0081_3083);
+        assert_eq!(sd(RA, 8, SP), 0x0011_3423);
+        assert_eq!(lwu(A0, 4, A1), 0x0045_e503);
+        assert_eq!(addiw(A0, A1, -1), 0xfff5_851b);
+        assert_eq!(subw(A0, A1, A2), 0x40c5_853b);
+        assert_eq!(sraiw(A0, A1, 31), 0x41f5_d51b);
+        assert_eq!(srai(A0, A1, 63), 0x43f5_d513);
+        assert_eq!(divuw(A0, A1, A2), 0x02c5_d53b);
+        assert_eq!(lr_d(A0, A1), 0x1005_b52f);
+        assert_eq!(amoadd_d(A0, A2, A1), 0x00c5_b52f);
+        assert_eq!(slli_uw(A0, A1, 33), 0x0a15_951b);
+        assert_eq!(add_uw(A0, A1, ZERO), 0x0805_853b);
+        assert_eq!(zext_h_64(A0, A1), 0x0805_c53b);
+        assert_eq!(rev8_64(A0, A1), 0x6b85_d513);
+        assert_eq!(fcvt_l_s(A0, FA0), 0xc025_7553);
         assert_eq!(with_rounding(fcvt_w_s(A0, FA0), RTZ), 0xc005_1553);
     }
 

@@ -134,6 +134,9 @@ pub fn run_while(
             Exit::Ecall => {
                 let [a0, a1, a2, .., number] = context.args();
                 let trap = |kind| image.trap(context.pc(), kind);
+                if let Some(argument) = context.argument_beyond(2).filter(|_| number == WRITE) {
+                    break (None, Some(trap(TrapKind::ArgumentBeyond { argument })));
+                }
                 match number {
                     EXIT => {
                         context.finish_ecall(a0, 0);

@@ -154,8 +154,8 @@ const fn mask(register: u8) -> u64 {
 
 /// Whether an instruction only computes and only writes x0. It still costs its cycles.
 fn does_nothing(inst: &Inst) -> bool {
-    let computes =
-        matches!(inst.kind.class(), Class::Alu | Class::Mul | Class::MulHigh | Class::Div | Class::Csr);
+    use Class::{Alu, Csr, Div, DivWord, Mul, MulHigh};
+    let computes = matches!(inst.kind.class(), Alu | Mul | MulHigh | Div | DivWord | Csr);
     inst.rd == 0 && computes && inst.kind != Kind::FloatCsr
 }
 

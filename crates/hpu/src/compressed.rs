@@ -16,8 +16,9 @@ fn signed(value: u32, bits: u32) -> i32 {
     (value << (32 - bits)) as i32 >> (32 - bits)
 }
 
-/// Returns the 32-bit equivalent, or `None` for reserved encodings and those of unsupported extensions.
-pub(crate) fn expand(half: u16) -> Option<u32> {
+/// Returns the 32-bit equivalent in RV32, or in RV64 if `wide`. `None` for reserved encodings and those of unsupported
+/// extensions.
+pub(crate) fn expand(half: u16, wide: bool) -> Option<u32> {
     let h = u32::from(half);
     let rd = h >> 7 & 31;
     let rs2 = h >> 2 & 31;
@@ -31,10 +32,14 @@ pub(crate) fn expand(half: u16) -> Option<u32> {
             addi(short(h, 2), SP, imm as i32)
         }
         (0, 2) => lw(short(h, 2), word_offset(h), short(h, 7)),
+        (0, 3) if wide => ld(short(h, 2), double_offset(h), short(h, 7)),
         (0, 3) => flw(short(h, 2), word_offset(h), short(h, 7)),
         (0, 6) => sw(short(h, 2), word_offset(h), short(h, 7)),
+        (0, 7) if wide => sd(short(h, 2), double_offset(h), short(h, 7)),
         (0, 7) => fsw(short(h, 2), word_offset(h), short(h, 7)),
         (1, 0) => addi(rd, rd, imm6),
+        (1, 1) if wide && rd == 0 => return None,
+        (1, 1) if wide => addiw(rd, rd, imm6),
         (1, 1) => jal(RA, jump_offset(h)),
         (1, 2) => addi(rd, ZERO, imm6),
         (1, 3) if rd == SP => {
@@ -50,13 +55,15 @@ pub(crate) fn expand(half: u16) -> Option<u32> {
             }
             lui(rd, imm6 as u32 & 0xf_ffff)
         }
-        (1, 4) => arithmetic(h, imm6)?,
+        (1, 4) => arithmetic(h, imm6, wide)?,
         (1, 5) => j(jump_offset(h)),
         (1, 6) => beq(short(h, 7), ZERO, branch_offset(h)),
         (1, 7) => bne(short(h, 7), ZERO, branch_offset(h)),
         // A shift by more than 31 is reserved in RV32.
-        (2, 0) if imm6 >= 0 => slli(rd, rd, imm6 as u32),
+        (2, 0) if wide || imm6 >= 0 => slli(rd, rd, imm6 as u32 & 63),
         (2, 2) if rd != 0 => lw(rd, gather(h, &[(4, 3, 2), (12, 1, 5), (2, 2, 6)]) as i32, SP),
+        (2, 3) if wide && rd == 0 => return None,
+        (2, 3) if wide => ld(rd, gather(h, &[(5, 2, 3), (12, 1, 5), (2, 3, 6)]) as i32, SP),
         (2, 3) => flw(rd, gather(h, &[(4, 3, 2), (12, 1, 5), (2, 2, 6)]) as i32, SP),
         (2, 4) => match (h >> 12 & 1, rd, rs2) {
             (0, 0, 0) => return None,
@@ -67,22 +74,26 @@ pub(crate) fn expand(half: u16) -> Option<u32> {
             (_, _, _) => add(rd, rd, rs2),
         },
         (2, 6) => sw(rs2, gather(h, &[(9, 4, 2), (7, 2, 6)]) as i32, SP),
+        (2, 7) if wide => sd(rs2, gather(h, &[(10, 3, 3), (7, 3, 6)]) as i32, SP),
         (2, 7) => fsw(rs2, gather(h, &[(9, 4, 2), (7, 2, 6)]) as i32, SP),
         _ => return None,
     };
     Some(word)
 }
 
-fn arithmetic(h: u32, imm6: i32) -> Option<u32> {
+fn arithmetic(h: u32, imm6: i32, wide: bool) -> Option<u32> {
     let (rd, rs2) = (short(h, 7), short(h, 2));
+    let amount = imm6 as u32 & 63;
     let word = match (h >> 10 & 3, h >> 12 & 1, h >> 5 & 3) {
-        (0, 0, _) => srli(rd, rd, imm6 as u32),
-        (1, 0, _) => srai(rd, rd, imm6 as u32),
+        (0, high, _) if wide || high == 0 => srli(rd, rd, amount),
+        (1, high, _) if wide || high == 0 => srai(rd, rd, amount),
         (2, _, _) => andi(rd, rd, imm6),
         (3, 0, 0) => sub(rd, rd, rs2),
         (3, 0, 1) => xor(rd, rd, rs2),
         (3, 0, 2) => or(rd, rd, rs2),
         (3, 0, 3) => and(rd, rd, rs2),
+        (3, 1, 0) if wide => subw(rd, rd, rs2),
+        (3, 1, 1) if wide => addw(rd, rd, rs2),
         _ => return None,
     };
     Some(word)
@@ -90,6 +101,10 @@ fn arithmetic(h: u32, imm6: i32) -> Option<u32> {
 
 fn word_offset(h: u32) -> i32 {
     gather(h, &[(6, 1, 2), (10, 3, 3), (5, 1, 6)]) as i32
+}
+
+fn double_offset(h: u32) -> i32 {
+    gather(h, &[(10, 3, 3), (5, 2, 6)]) as i32
 }
 
 fn jump_offset(h: u32) -> i32 {
@@ -150,10 +165,39 @@ mod tests {
             (0xe606, fsw(FT1, 12, SP)),   // c.fswsp ft1, 12(sp)
         ] {
             assert_eq!(
-                expand(half).map(|w| format!("{w:#010x}")),
+                expand(half, false).map(|w| format!("{w:#010x}")),
                 Some(format!("{word:#010x}")),
                 "{half:#06x}"
             );
+        }
+    }
+
+    /// Halfwords from LLVM's assembler, and their equivalents.
+    #[test]
+    fn forms_of_rv64_expand_to_their_equivalents() {
+        for (half, word) in [
+            (0x6188, ld(A0, 0, A1)),     // c.ld a0, 0(a1)
+            (0x7de8, ld(A0, 248, A1)),   // c.ld a0, 248(a1)
+            (0xe588, sd(A0, 8, A1)),     // c.sd a0, 8(a1)
+            (0x357d, addiw(A0, A0, -1)), // c.addiw a0, -1
+            (0x2501, addiw(A0, A0, 0)),  // c.addiw a0, 0
+            (0x9d0d, subw(A0, A0, A1)),  // c.subw a0, a1
+            (0x9d2d, addw(A0, A0, A1)),  // c.addw a0, a1
+            (0x60a2, ld(RA, 8, SP)),     // c.ldsp ra, 8(sp)
+            (0x70fe, ld(RA, 504, SP)),   // c.ldsp ra, 504(sp)
+            (0xe406, sd(RA, 8, SP)),     // c.sdsp ra, 8(sp)
+            (0xff86, sd(RA, 504, SP)),   // c.sdsp ra, 504(sp)
+            (0x157e, slli(A0, A0, 63)),  // c.slli a0, 63
+            (0x917d, srli(A0, A0, 63)),  // c.srli a0, 63
+            (0x957d, srai(A0, A0, 63)),  // c.srai a0, 63
+            (0x4532, lw(A0, 12, SP)),    // c.lwsp a0, 12(sp)
+        ] {
+            let expanded = expand(half, true).map(|w| format!("{w:#010x}"));
+            assert_eq!(expanded, Some(format!("{word:#010x}")), "{half:#06x}");
+        }
+        // c.addiw and c.ldsp to x0, c.fld.
+        for half in [0x2001, 0x6002, 0x2000] {
+            assert_eq!(expand(half, true), None, "{half:#06x}");
         }
     }
 
@@ -171,13 +215,16 @@ mod tests {
             0x4002,                    // c.lwsp to x0
             0x8002,                    // c.jr x0
         ] {
-            assert_eq!(expand(half), None, "{half:#06x}");
+            assert_eq!(expand(half, false), None, "{half:#06x}");
         }
     }
 
     #[test]
     fn every_halfword_expands_or_is_refused() {
-        let accepted = (0..=u16::MAX).filter(|half| half & 3 != 3 && expand(*half).is_some()).count();
-        assert!(accepted > 20_000, "{accepted}");
+        for wide in [false, true] {
+            let accepted =
+                (0..=u16::MAX).filter(|half| half & 3 != 3 && expand(*half, wide).is_some()).count();
+            assert!(accepted > 20_000, "{accepted}");
+        }
     }
 }

@@ -1,12 +1,17 @@
 //! A thread of execution on a core: registers, pc, cycles, and its pending event.
 
 use crate::image::Image;
+use crate::isa::Extension;
 use crate::memory::OrderPoint;
 use crate::overlap::Window;
 use crate::trap::Trap;
+use crate::width::Width;
 
 /// The return address of a handler called by [`Context::call`]. No code may be there.
 pub const RETURN_ADDRESS: u32 = 0xffff_fff0;
+
+/// The number of the first float register.
+const FLOATS: usize = 32;
 
 const RA: usize = 1;
 const SP: usize = 2;
@@ -17,7 +22,7 @@ const A7: usize = 17;
 /// The reason for the end of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The handler returned with this value in a0.
+    /// The handler returned with this value in the low 32 bits of a0: its `int`.
     Return(u32),
     /// The instruction at the pc is an `ecall`, a command to the card. [`Context::finish_ecall`] resumes.
     Ecall,
@@ -64,8 +69,10 @@ pub(crate) enum Pending {
 /// A thread of execution. Each call of [`run`](Context::run) gets the slice's code and accessible memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// The integer registers, then the float ones.
-    pub(crate) regs: [u32; 64],
+    /// The integer registers, then the float ones. Those of RV32 have zeros above their 32 bits.
+    pub(crate) regs: [u64; 64],
+    /// Whether the image of the last call is for RV64.
+    pub(crate) wide: bool,
     /// `frm` and `fflags`.
     pub(crate) fcsr: u32,
     pub(crate) pc: u32,
@@ -95,6 +102,7 @@ impl Context {
     pub const fn new(hart: u32) -> Context {
         Context {
             regs: [0; 64],
+            wide: false,
             fcsr: 0,
             pc: RETURN_ADDRESS,
             cycle: 0,
@@ -123,13 +131,20 @@ impl Context {
     /// With more than eight arguments: the ABI passes no more in registers.
     #[inline]
     pub fn call(&mut self, image: &Image, entry: u32, sp: u32, args: &[u32], cycle_limit: u64) {
-        self.regs = [0; 64];
+        let isa = image.core().isa;
+        self.regs[..FLOATS].fill(0);
+        if isa.has(Extension::F) {
+            self.regs[FLOATS..].fill(0);
+        }
+        self.wide = isa.is_wide();
         self.fcsr = 0;
-        self.regs[RA] = RETURN_ADDRESS;
-        self.regs[SP] = sp & !15;
-        self.regs[GP] = image.global_pointer().unwrap_or(0);
+        self.regs[RA] = u64::from(RETURN_ADDRESS);
+        self.regs[SP] = u64::from(sp & !15);
+        self.regs[GP] = u64::from(image.global_pointer().unwrap_or(0));
         assert!(args.len() <= 8, "{} arguments, and registers for 8", args.len());
-        self.regs[A0..A0 + args.len()].copy_from_slice(args);
+        for (register, &arg) in self.regs[A0..].iter_mut().zip(args) {
+            *register = u64::from(arg);
+        }
         self.pc = entry & !1;
         self.cycle_limit = cycle_limit;
         self.loaded = 0;
@@ -152,17 +167,17 @@ impl Context {
     /// # Panics
     /// If there is no such register.
     #[inline]
-    pub const fn reg(&self, register: usize) -> u32 {
+    pub const fn reg(&self, register: usize) -> u64 {
         assert!(register < 32, "there are registers x0 to x31");
         self.regs[register]
     }
 
-    /// Sets an integer register. Setting x0 has no effect.
+    /// Sets an integer register, of RV32 to the low 32 bits of the value. Setting x0 has no effect.
     ///
     /// # Panics
     /// If there is no such register.
     #[inline]
-    pub const fn set_reg(&mut self, register: usize, value: u32) {
+    pub const fn set_reg(&mut self, register: usize, value: u64) {
         assert!(register < 32, "there are registers x0 to x31");
         self.write(register as u8, value);
     }
@@ -173,7 +188,7 @@ impl Context {
     /// If there is no such register.
     pub const fn freg(&self, register: usize) -> u32 {
         assert!(register < 32, "there are registers f0 to f31");
-        self.regs[32 + register]
+        self.regs[FLOATS + register] as u32
     }
 
     /// Sets the bits of a float register.
@@ -182,7 +197,7 @@ impl Context {
     /// If there is no such register.
     pub const fn set_freg(&mut self, register: usize, bits: u32) {
         assert!(register < 32, "there are registers f0 to f31");
-        self.regs[32 + register] = bits;
+        self.regs[FLOATS + register] = bits as u64;
     }
 
     /// The float control and status register: rounding mode (`frm`) in bits 7 to 5, exception flags (`fflags`) below.
@@ -190,22 +205,42 @@ impl Context {
         self.fcsr
     }
 
-    /// Sets an integer register (0 to 31) or a float one (32 to 63).
-    pub(crate) const fn write(&mut self, register: u8, value: u32) {
-        self.regs[register as usize] = value;
+    /// Sets an integer register (0 to 31) or a float one (32 to 63), as wide as the core has them.
+    pub(crate) const fn write(&mut self, register: u8, value: u64) {
+        self.regs[register as usize] = if self.wide { value } else { value as u32 as u64 };
         self.regs[0] = 0;
     }
 
-    /// a0 to a7: the arguments of a command; by convention its number is in a7.
+    /// The low words of a0 to a7: the arguments of a command; by convention its number is in a7.
     #[inline]
     pub fn args(&self) -> [u32; 8] {
-        self.regs[A0..=A7].try_into().expect("eight registers")
+        std::array::from_fn(|number| self.regs[A0 + number] as u32)
     }
 
-    /// The stack pointer.
+    /// Returns the first of a command's `count` arguments that is no 32-bit number, signed or unsigned: in RV64, an
+    /// address that no memory of a card has.
+    ///
+    /// # Panics
+    /// With a count above eight.
+    #[inline]
+    pub fn argument_beyond(&self, count: usize) -> Option<u64> {
+        let fits = |value: u64| value >> 32 == 0 || value as i64 == i64::from(value as i32);
+        self.regs[A0..=A7][..count].iter().copied().find(|&value| !fits(value)).filter(|_| self.wide)
+    }
+
+    /// The low 32 bits of the stack pointer.
     #[inline]
     pub const fn sp(&self) -> u32 {
-        self.regs[SP]
+        self.regs[SP] as u32
+    }
+
+    /// Whether the stack pointer is below its limit. One of RV64 may be below zero.
+    #[inline(always)]
+    pub(crate) fn is_below_stack<W: Width>(&self) -> bool {
+        match W::WIDE {
+            true => self.stack_limit != 0 && (self.regs[SP] as i64) < i64::from(self.stack_limit),
+            false => self.sp() < self.stack_limit,
+        }
     }
 
     /// The next instruction.
@@ -269,7 +304,7 @@ impl Context {
         self.time_base = cycles;
     }
 
-    /// Completes the `ecall` that ended the last slice. Sets its result, and adds the cycles for which the core was
+    /// Completes the `ecall` that ended the last slice. Sets its result, an `int`, and adds the cycles for which the core was
     /// blocked beyond the `ecall` itself.
     ///
     /// # Panics
@@ -277,7 +312,7 @@ impl Context {
     #[inline]
     pub const fn finish_ecall(&mut self, a0: u32, extra_cycles: u64) {
         let Pending::Ecall { cycles } = self.pending else { panic!("no ecall to finish") };
-        self.regs[A0] = a0;
+        self.write(A0 as u8, a0 as i32 as u64);
         self.advance(4, cycles as u64 + extra_cycles);
     }
 
@@ -294,10 +329,7 @@ impl Context {
         self.advance(len, cycles as u64 + extra_cycles);
         self.accesses += 1;
         if !write {
-            let unused = 32 - bits as u32;
-            let high = value << unused;
-            let value = if signed { (high as i32 >> unused) as u32 } else { high >> unused };
-            self.write(rd, value);
+            self.write(rd, loaded_value(value as u64, bits as u32, signed));
             self.loaded = rd;
         }
     }
@@ -309,4 +341,11 @@ impl Context {
         self.instret += 1;
         self.pending = Pending::Nothing;
     }
+}
+
+/// The value of a register that the low `bits` of `value` are loaded into.
+pub(crate) const fn loaded_value(value: u64, bits: u32, signed: bool) -> u64 {
+    let unused = 64 - bits;
+    let high = value << unused;
+    if signed { (high as i64 >> unused) as u64 } else { high >> unused }
 }

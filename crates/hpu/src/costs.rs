@@ -12,12 +12,14 @@ use crate::decode::{Class, Kind};
 pub struct CycleCosts {
     /// Integer arithmetic, logic, shifts, comparisons, `lui`, `auipc`; Zba, Zbb and Zbs.
     pub alu: u16,
-    /// `mul`.
+    /// `mul`, and `mulw` of RV64.
     pub mul: u16,
     /// `mulh`, `mulhu`, `mulhsu`.
     pub mul_high: u16,
     /// `div`, `divu`, `rem`, `remu`.
     pub div: u16,
+    /// `divw`, `divuw`, `remw`, `remuw` of RV64.
+    pub div_word: u16,
     /// A load from a region without its own latency.
     pub load: u16,
     /// A store to a region without its own latency.
@@ -67,6 +69,7 @@ impl CycleCosts {
         mul: 1,
         mul_high: 1,
         div: 1,
+        div_word: 1,
         load: 1,
         store: 1,
         load_use: 0,
@@ -96,6 +99,7 @@ impl CycleCosts {
             Class::Mul => self.mul,
             Class::MulHigh => self.mul_high,
             Class::Div => self.div,
+            Class::DivWord => self.div_word,
             Class::Load => self.load,
             Class::Store => self.store,
             Class::Branch => self.branch_not_taken,

@@ -18,8 +18,10 @@ pub(crate) use float::{DYNAMIC, Operands};
 #[repr(u8)]
 pub(crate) enum Kind {
     Nop,
-    /// rd = imm: `lui`, `auipc`.
+    /// rd = imm: `lui`, and in RV32 `auipc`.
     Constant,
+    /// `auipc` of RV64, with its offset.
+    Auipc,
     Addi,
     Slti,
     Sltiu,
@@ -47,14 +49,32 @@ pub(crate) enum Kind {
     Divu,
     Rem,
     Remu,
+    // Word forms of RV64.
+    Addiw,
+    Slliw,
+    Srliw,
+    Sraiw,
+    Addw,
+    Subw,
+    Sllw,
+    Srlw,
+    Sraw,
+    Mulw,
+    Divw,
+    Divuw,
+    Remw,
+    Remuw,
     Lb,
     Lh,
     Lw,
+    Ld,
     Lbu,
     Lhu,
+    Lwu,
     Sb,
     Sh,
     Sw,
+    Sd,
     /// rd = the counter with number imm.
     Csr,
     // Zba, Zbb and Zbs, without those that are one of the above with another constant.
@@ -83,6 +103,21 @@ pub(crate) enum Kind {
     Bexti,
     Binv,
     Bset,
+    // Their forms of RV64.
+    AddUw,
+    Sh1addUw,
+    Sh2addUw,
+    Sh3addUw,
+    SlliUw,
+    Clzw,
+    Ctzw,
+    Cpopw,
+    Rolw,
+    Rorw,
+    Roriw,
+    Bclri,
+    Binvi,
+    Bseti,
     // F. Its loads and stores are those of words.
     Fadd,
     Fsub,
@@ -106,6 +141,11 @@ pub(crate) enum Kind {
     FcvtWuS,
     FcvtSW,
     FcvtSWu,
+    // To and from 64-bit integers.
+    FcvtLS,
+    FcvtLuS,
+    FcvtSL,
+    FcvtSLu,
     /// Moves bits between the two kinds of registers.
     Fmv,
     /// `fflags`, `frm` or `fcsr`; imm is [`csr::pack`]ed.
@@ -123,6 +163,7 @@ pub(crate) enum Kind {
     FenceI,
     Ecall,
     Ebreak,
+    // Atomics; imm is their size in bytes.
     Lr,
     Sc,
     AmoSwap,
@@ -149,6 +190,7 @@ pub(crate) enum Class {
     Mul,
     MulHigh,
     Div,
+    DivWord,
     Load,
     Store,
     Branch,
@@ -174,11 +216,12 @@ impl Kind {
     #[inline]
     pub(crate) const fn class(self) -> Class {
         match self {
-            Kind::Mul => Class::Mul,
+            Kind::Mul | Kind::Mulw => Class::Mul,
             Kind::Mulh | Kind::Mulhsu | Kind::Mulhu => Class::MulHigh,
             Kind::Div | Kind::Divu | Kind::Rem | Kind::Remu => Class::Div,
-            Kind::Lb | Kind::Lh | Kind::Lw | Kind::Lbu | Kind::Lhu => Class::Load,
-            Kind::Sb | Kind::Sh | Kind::Sw => Class::Store,
+            Kind::Divw | Kind::Divuw | Kind::Remw | Kind::Remuw => Class::DivWord,
+            Kind::Lb | Kind::Lh | Kind::Lw | Kind::Ld | Kind::Lbu | Kind::Lhu | Kind::Lwu => Class::Load,
+            Kind::Sb | Kind::Sh | Kind::Sw | Kind::Sd => Class::Store,
             Kind::Beq | Kind::Bne | Kind::Blt | Kind::Bge | Kind::Bltu | Kind::Bgeu => Class::Branch,
             Kind::Jal => Class::Jump,
             Kind::Jalr => Class::JumpRegister,
@@ -189,6 +232,7 @@ impl Kind {
             Kind::Fdiv => Class::FloatDiv,
             Kind::Fsqrt => Class::FloatSqrt,
             Kind::FcvtWS | Kind::FcvtWuS | Kind::FcvtSW | Kind::FcvtSWu => Class::FloatConvert,
+            Kind::FcvtLS | Kind::FcvtLuS | Kind::FcvtSL | Kind::FcvtSLu => Class::FloatConvert,
             Kind::Fmin | Kind::Fmax | Kind::Feq | Kind::Flt | Kind::Fle | Kind::Fclass => Class::FloatCompare,
             Kind::Fsgnj | Kind::Fsgnjn | Kind::Fsgnjx | Kind::Fmv => Class::FloatMove,
             Kind::Fence | Kind::FenceI => Class::Fence,
@@ -230,7 +274,7 @@ pub(crate) struct Inst {
     pub rd: u8,
     pub rs1: u8,
     pub rs2: u8,
-    /// The immediate, or the absolute target of a branch or jump.
+    /// The immediate, which RV64 sign-extends, or the absolute target of a branch or jump.
     pub imm: u32,
     /// The registers that it reads, as a bit set without x0.
     pub reads: u64,
@@ -253,7 +297,7 @@ pub(crate) fn decode(code: &[u8], pc: u32, isa: &Isa) -> Result<Inst, (u32, Ille
         if !isa.has(Extension::C) {
             return Err(illegal(Illegal::Needs(Extension::C)));
         }
-        let word = compressed::expand(half).ok_or(illegal(Illegal::Unknown))?;
+        let word = compressed::expand(half, isa.is_wide()).ok_or(illegal(Illegal::Unknown))?;
         let inst = word::decode(word, pc, isa).map_err(illegal)?;
         return Ok(Inst { len: 2, ..inst });
     }

@@ -1,7 +1,8 @@
-//! Reads ELF files: segments and symbols.
+//! Reads ELF files of RV32 and RV64: segments and symbols.
 
 use crate::isa::{Extension, Isa};
 use crate::load::{LoadError, Segment, Symbol};
+use object::LittleEndian;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _, Sym};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,18 +14,57 @@ pub(crate) struct Parts {
     pub symbols: BTreeMap<String, Symbol>,
 }
 
-type Header = elf::FileHeader32<object::LittleEndian>;
-const LE: object::LittleEndian = object::LittleEndian;
+const LE: LittleEndian = LittleEndian;
+
+/// The header of a file for registers of 32 or of 64 bits.
+enum Header<'f> {
+    Narrow(&'f elf::FileHeader32<LittleEndian>),
+    Wide(&'f elf::FileHeader64<LittleEndian>),
+}
+
+/// Does the same for headers of both widths.
+macro_rules! each {
+    ($header:expr, $name:ident => $result:expr) => {
+        match $header {
+            Header::Narrow($name) => $result,
+            Header::Wide($name) => $result,
+        }
+    };
+}
 
 pub(crate) fn parse(file: &[u8], isa: &Isa) -> Result<Parts, LoadError> {
-    let header = header(file, isa)?;
+    let header = riscv(file)?;
+    let needs = match (&header, isa.is_wide()) {
+        (Header::Narrow(_), true) => Some("registers of 32 bits (RV32)"),
+        (Header::Wide(_), false) => Some("registers of 64 bits (RV64)"),
+        _ => None,
+    };
+    match needs {
+        Some(needs) => Err(LoadError::WrongTarget { needs, isa: *isa }),
+        None => each!(header, header => parts(header, file, isa)),
+    }
+}
+
+fn parts<H: FileHeader<Endian = LittleEndian>>(
+    header: &H,
+    file: &[u8],
+    isa: &Isa,
+) -> Result<Parts, LoadError> {
+    check(header, isa)?;
     let segments = segments(header, file)?;
     // A stripped file may lack section headers, and then has no symbols.
     let symbols = symbols(header, file).unwrap_or_default();
     if symbols.keys().map(String::len).sum::<usize>() > MAX_NAMES {
         return Err(too_many_names());
     }
-    Ok(Parts { entry: header.e_entry(LE), segments, symbols })
+    let entry =
+        u32::try_from(header.e_entry(LE).into()).map_err(|_| beyond("entry", header.e_entry(LE).into()))?;
+    Ok(Parts { entry, segments, symbols })
+}
+
+/// The error of an address that no memory of a card has.
+fn beyond(part: &str, address: u64) -> LoadError {
+    refused(format!("its {part} at {address:#x} is beyond the addresses of a card; link it below 4 GiB"))
 }
 
 fn malformed(problem: impl ToString) -> LoadError {
@@ -39,27 +79,29 @@ fn too_many_names() -> LoadError {
     refused(format!("the names of its symbols take more than {MAX_NAMES} bytes"))
 }
 
-/// Reads the header of a 32-bit little-endian RISC-V file.
-fn rv32(file: &[u8]) -> Result<&Header, LoadError> {
+/// Reads the header of a little-endian RISC-V file.
+fn riscv(file: &[u8]) -> Result<Header<'_>, LoadError> {
     let Some(ident) = file.get(..6).filter(|ident| ident.starts_with(&elf::ELFMAG)) else {
         return Err(LoadError::NotElf);
     };
-    if ident[4] != elf::ELFCLASS32.0 {
-        return Err(LoadError::NotRv32 { found: "a 64-bit ELF file".to_owned() });
-    }
     if ident[5] != elf::ELFDATA2LSB.0 {
-        return Err(LoadError::NotRv32 { found: "a big-endian ELF file".to_owned() });
+        return Err(LoadError::NotRiscv { found: "a big-endian ELF file".to_owned() });
     }
-    let header = Header::parse(file).map_err(malformed)?;
-    let machine = header.e_machine(LE);
+    let header = match ident[4] == elf::ELFCLASS64.0 {
+        true => Header::Wide(elf::FileHeader64::parse(file).map_err(malformed)?),
+        false => Header::Narrow(elf::FileHeader32::parse(file).map_err(malformed)?),
+    };
+    let machine = each!(&header, header => header.e_machine(LE));
     if machine != elf::EM_RISCV {
         let name = match machine {
             elf::EM_ARM => "ARM".to_owned(),
+            elf::EM_AARCH64 => "64-bit ARM".to_owned(),
             elf::EM_386 => "x86".to_owned(),
+            elf::EM_X86_64 => "x86-64".to_owned(),
             elf::EM_MIPS => "MIPS".to_owned(),
             other => format!("machine {other}"),
         };
-        return Err(LoadError::NotRv32 { found: format!("an ELF file for {name}") });
+        return Err(LoadError::NotRiscv { found: format!("an ELF file for {name}") });
     }
     Ok(header)
 }
@@ -76,12 +118,16 @@ pub struct Names {
 }
 
 impl Names {
-    /// Reads the global names of an RV32 file.
+    /// Reads the global names of a RISC-V file.
     ///
     /// # Errors
     /// The bytes are no such file, or damaged.
     pub fn read(file: &[u8]) -> Result<Names, LoadError> {
-        let sections = rv32(file)?.sections(LE, file).map_err(malformed)?;
+        each!(riscv(file)?, header => Names::of(header, file))
+    }
+
+    fn of<H: FileHeader<Endian = LittleEndian>>(header: &H, file: &[u8]) -> Result<Names, LoadError> {
+        let sections = header.sections(LE, file).map_err(malformed)?;
         let table = sections.symbols(LE, file, elf::SHT_SYMTAB).map_err(malformed)?;
         let (mut names, mut bytes) = (Names::default(), 0);
         for symbol in table.iter().skip(1).filter(|symbol| symbol.st_bind() != elf::STB_LOCAL) {
@@ -104,20 +150,32 @@ impl Names {
     }
 }
 
-/// Whether a linked RV32 program has executable bytes.
+/// Whether a RISC-V file is for registers of 64 bits.
+///
+/// # Errors
+/// The bytes are no such file, or damaged.
+pub fn is_wide(file: &[u8]) -> Result<bool, LoadError> {
+    riscv(file).map(|header| matches!(header, Header::Wide(_)))
+}
+
+/// Whether a linked RISC-V program has executable bytes.
 ///
 /// # Errors
 /// The bytes are no such file, or damaged.
 pub fn has_code(file: &[u8]) -> Result<bool, LoadError> {
-    let segments = rv32(file)?.program_headers(LE, file).map_err(malformed)?;
+    each!(riscv(file)?, header => has_code_in(header, file))
+}
+
+fn has_code_in<H: FileHeader<Endian = LittleEndian>>(header: &H, file: &[u8]) -> Result<bool, LoadError> {
+    let segments = header.program_headers(LE, file).map_err(malformed)?;
     Ok(segments.iter().any(|segment| {
         let executable = segment.p_flags(LE).0 & elf::PF_X.0 != 0;
-        segment.p_type(LE) == elf::PT_LOAD && executable && segment.p_filesz(LE) > 0
+        segment.p_type(LE) == elf::PT_LOAD && executable && segment.p_filesz(LE).into() > 0
     }))
 }
 
-fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
-    let header = rv32(file)?;
+/// Checks that the program is linked, and compiled for this instruction set.
+fn check<H: FileHeader<Endian = LittleEndian>>(header: &H, isa: &Isa) -> Result<(), LoadError> {
     match header.e_type(LE) {
         elf::ET_EXEC => {}
         elf::ET_REL => return Err(LoadError::NotLinked { found: "an object file" }),
@@ -132,17 +190,17 @@ fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
     let needs = if flags & elf::EF_RISCV_RVC.0 != 0 && !isa.has(Extension::C) {
         Some("compressed instructions")
     } else if float_abi == elf::EF_RISCV_FLOAT_ABI_SINGLE.0 && !isa.has(Extension::F) {
-        Some("a floating-point calling convention (-mabi=ilp32f)")
+        Some("a floating-point calling convention (-mabi=ilp32f or lp64f)")
     } else if float_abi > elf::EF_RISCV_FLOAT_ABI_SINGLE.0 {
-        Some("a double-precision calling convention (-mabi=ilp32d)")
+        Some("a double-precision calling convention (-mabi=ilp32d or lp64d)")
     } else if flags & elf::EF_RISCV_RVE.0 != 0 {
-        Some("16 registers (rv32e)")
+        Some("16 registers (base e)")
     } else {
         None
     };
     match needs {
         Some(needs) => Err(LoadError::WrongTarget { needs, isa: *isa }),
-        None => Ok(header),
+        None => Ok(()),
     }
 }
 
@@ -162,47 +220,51 @@ const LONGEST_NAME: usize = 4096;
 const MAX_NAMES: usize = 8 << 20;
 
 /// Checks the host memory a program needs before allocating any of it.
-fn check_sizes(loaded: &[&elf::ProgramHeader32<object::LittleEndian>]) -> Result<(), LoadError> {
+fn check_sizes<P: ProgramHeader<Endian = LittleEndian>>(loaded: &[&P]) -> Result<(), LoadError> {
     if loaded.len() > MAX_SEGMENTS {
         let count = loaded.len();
         return Err(refused(format!("it has {count} segments; a program may have {MAX_SEGMENTS}")));
     }
-    let memory: u64 = loaded.iter().map(|header| u64::from(header.p_memsz(LE))).sum();
+    let memory: u64 = loaded.iter().map(|header| header.p_memsz(LE).into()).fold(0, u64::saturating_add);
     if memory > MAX_MEMORY {
         return Err(refused(format!(
             "its segments take {memory} bytes of memory; a program may take {MAX_MEMORY}"
         )));
     }
     let code = loaded.iter().filter(|header| header.p_flags(LE).0 & elf::PF_X.0 != 0);
-    let code: u64 = code.map(|header| u64::from(header.p_filesz(LE))).sum();
+    let code: u64 = code.map(|header| header.p_filesz(LE).into()).fold(0, u64::saturating_add);
     if code > MAX_CODE {
         return Err(refused(format!("it has {code} bytes of code; a program may have {MAX_CODE}")));
     }
     Ok(())
 }
 
-fn segments(header: &Header, file: &[u8]) -> Result<Vec<Segment>, LoadError> {
+fn segments<H: FileHeader<Endian = LittleEndian>>(
+    header: &H,
+    file: &[u8],
+) -> Result<Vec<Segment>, LoadError> {
     let mut segments: Vec<Segment> = Vec::new();
     let headers = header.program_headers(LE, file).map_err(malformed)?;
     let loaded: Vec<_> =
-        headers.iter().filter(|h| h.p_type(LE) == elf::PT_LOAD && h.p_memsz(LE) != 0).collect();
+        headers.iter().filter(|h| h.p_type(LE) == elf::PT_LOAD && h.p_memsz(LE).into() != 0).collect();
     check_sizes(&loaded)?;
     for program_header in loaded {
-        let size = program_header.p_memsz(LE);
-        let address = program_header.p_vaddr(LE);
+        let (size, address) = (program_header.p_memsz(LE).into(), program_header.p_vaddr(LE).into());
         let bytes = program_header.data(LE, file).map_err(|()| {
             malformed(format!("the segment at {address:#x} has bytes beyond the end of the file"))
         })?;
-        if bytes.len() > size as usize {
+        if bytes.len() as u64 > size {
             return Err(malformed(format!(
                 "the segment at {address:#x} is larger in the file than in memory"
             )));
         }
-        if u64::from(address) + u64::from(size) > 1 << 32 {
+        let Ok(address) = u32::try_from(address) else { return Err(beyond("segment", address)) };
+        if u64::from(address) + size > 1 << 32 {
             return Err(malformed(format!(
                 "the segment at {address:#x} reaches over the end of the address space"
             )));
         }
+        let size = u32::try_from(size).expect("no larger than MAX_MEMORY");
         let flags = program_header.p_flags(LE).0;
         let (writable, executable) = (flags & elf::PF_W.0 != 0, flags & elf::PF_X.0 != 0);
         segments.push(Segment { address, bytes: bytes.into(), size, writable, executable });
@@ -220,7 +282,10 @@ fn segments(header: &Header, file: &[u8]) -> Result<Vec<Segment>, LoadError> {
     Ok(segments)
 }
 
-fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symbol>> {
+fn symbols<H: FileHeader<Endian = LittleEndian>>(
+    header: &H,
+    file: &[u8],
+) -> object::Result<BTreeMap<String, Symbol>> {
     let sections = header.sections(LE, file)?;
     let table = sections.symbols(LE, file, elf::SHT_SYMTAB)?;
     let mut symbols = BTreeMap::<String, Symbol>::new();
@@ -231,6 +296,9 @@ fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symb
         if !named || symbol.st_shndx(LE) == elf::SHN_UNDEF {
             continue;
         }
+        let (address, size) = (symbol.st_value(LE).into(), symbol.st_size(LE).into());
+        // A constant of RV64 that is no address.
+        let (Ok(address), Ok(size)) = (u32::try_from(address), u32::try_from(size)) else { continue };
         let name = table.symbol_name(LE, symbol)?;
         if name.len() > LONGEST_NAME {
             continue;
@@ -249,7 +317,6 @@ fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symb
                 .is_some_and(|s| s.sh_flags(LE).0 & elf::SHF_EXECINSTR.0 != 0);
             // Functions in assembly often have no type.
             let function = kind == elf::STT_FUNC || kind == elf::STT_NOTYPE && in_code;
-            let (address, size) = (symbol.st_value(LE), symbol.st_size(LE));
             names += name.len();
             symbols.insert(name.to_owned(), Symbol { address, size, function, global });
             if names > MAX_NAMES {

@@ -440,21 +440,21 @@ pub(crate) const fn class(bits: u32) -> u32 {
 
 /// Converts to an integer from `least` to `most`. A value out of range gives the nearer end and is invalid, not
 /// inexact. A NaN gives `most` and is invalid.
-fn to_integer(bits: u32, least: i64, most: i64, rounding: Rounding, flags: &mut u32) -> i64 {
+fn to_integer(bits: u32, least: i128, most: i128, rounding: Rounding, flags: &mut u32) -> i128 {
     let (negative, mut inexact) = (is_negative(bits), false);
     let value = if is_nan(bits) {
-        i64::MAX
+        i128::MAX
     } else {
         let number = Number::of(bits);
         let magnitude = match number.exponent {
-            10.. => 1 << 40, // infinity among them
-            up @ 0.. => number.significand << up,
+            42.. => 1 << 65, // infinity among them
+            up @ 0.. => i128::from(number.significand) << up,
             down => {
                 let (magnitude, lost) = rounded(number.significand, down.unsigned_abs(), negative, rounding);
                 inexact = lost;
-                magnitude
+                magnitude.into()
             }
-        } as i64;
+        };
         if negative { -magnitude } else { magnitude }
     };
     let fits = value.clamp(least, most);
@@ -467,27 +467,43 @@ fn to_integer(bits: u32, least: i64, most: i64, rounding: Rounding, flags: &mut 
 }
 
 pub(crate) fn to_i32(bits: u32, rounding: Rounding, flags: &mut u32) -> u32 {
-    to_integer(bits, i64::from(i32::MIN), i64::from(i32::MAX), rounding, flags) as u32
+    to_integer(bits, i32::MIN.into(), i32::MAX.into(), rounding, flags) as u32
 }
 
 pub(crate) fn to_u32(bits: u32, rounding: Rounding, flags: &mut u32) -> u32 {
-    to_integer(bits, 0, i64::from(u32::MAX), rounding, flags) as u32
+    to_integer(bits, 0, u32::MAX.into(), rounding, flags) as u32
 }
 
-fn from_integer(value: i64, rounding: Rounding, flags: &mut u32) -> u32 {
-    if value == 0 {
+pub(crate) fn to_i64(bits: u32, rounding: Rounding, flags: &mut u32) -> u64 {
+    to_integer(bits, i64::MIN.into(), i64::MAX.into(), rounding, flags) as u64
+}
+
+pub(crate) fn to_u64(bits: u32, rounding: Rounding, flags: &mut u32) -> u64 {
+    to_integer(bits, 0, u64::MAX.into(), rounding, flags) as u64
+}
+
+fn from_integer(negative: bool, magnitude: u64, rounding: Rounding, flags: &mut u32) -> u32 {
+    if magnitude == 0 {
         return 0;
     }
-    let number = Number { negative: value < 0, exponent: 0, significand: value.unsigned_abs() };
-    round(number, rounding, flags)
+    round(Number { negative, exponent: 0, significand: magnitude }, rounding, flags)
 }
 
 pub(crate) fn from_i32(value: u32, rounding: Rounding, flags: &mut u32) -> u32 {
-    from_integer(i64::from(value as i32), rounding, flags)
+    from_i64(i64::from(value as i32) as u64, rounding, flags)
 }
 
 pub(crate) fn from_u32(value: u32, rounding: Rounding, flags: &mut u32) -> u32 {
-    from_integer(i64::from(value), rounding, flags)
+    from_integer(false, value.into(), rounding, flags)
+}
+
+pub(crate) fn from_i64(value: u64, rounding: Rounding, flags: &mut u32) -> u32 {
+    let value = value as i64;
+    from_integer(value < 0, value.unsigned_abs(), rounding, flags)
+}
+
+pub(crate) fn from_u64(value: u64, rounding: Rounding, flags: &mut u32) -> u32 {
+    from_integer(false, value, rounding, flags)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub struct Image {
 const LINELESS_BYTES: u32 = 64;
 
 impl Image {
-    /// Loads a linked 32-bit RISC-V ELF file.
+    /// Loads a linked RISC-V ELF file.
     ///
     /// # Errors
     /// [`LoadError`] has the defect of the file and the remedy.
@@ -191,14 +191,14 @@ impl Image {
         decode::decode(&code.bytes[(pc - code.base) as usize..], pc, &self.core.isa).err()
     }
 
-    /// Whether the instruction at `pc` is an atomic addition (`amoadd.w`), which cannot fail.
+    /// Whether the instruction at `pc` is an atomic addition, of a word or a double word, which cannot fail.
     pub fn adds_at(&self, pc: u32) -> bool {
-        self.is_code(pc) && self.word_at(pc) & 0xf800_707f == 0x0000_202f
+        self.is_code(pc) && self.word_at(pc) & 0xf800_607f == 0x0000_202f
     }
 
-    /// Whether the instruction at `pc` is an atomic exchange, `amoswap.w`.
+    /// Whether the instruction at `pc` is an atomic exchange, of a word or a double word.
     pub fn swaps_at(&self, pc: u32) -> bool {
-        self.is_code(pc) && self.word_at(pc) & 0xf800_707f == 0x0800_202f
+        self.is_code(pc) && self.word_at(pc) & 0xf800_607f == 0x0800_202f
     }
 
     /// The instruction word at `pc`, or zero if there is no whole one.

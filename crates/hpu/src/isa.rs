@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An extension of RV32I.
+/// An extension of RV32I or RV64I.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Extension {
@@ -72,24 +72,41 @@ impl fmt::Display for Extension {
     }
 }
 
-/// The instruction set of a core: RV32I and a set of extensions. An instruction of an extension that is not in
-/// the set is illegal.
+/// The instruction set of a core: RV32I or RV64I, and a set of extensions. An instruction of an extension that is not
+/// in the set is illegal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Isa {
     extensions: u32,
+    wide: bool,
 }
 
 impl Isa {
     /// RV32I alone.
-    pub const RV32I: Isa = Isa { extensions: 0 };
+    pub const RV32I: Isa = Isa { extensions: 0, wide: false };
+
+    /// RV64I alone.
+    pub const RV64I: Isa = Isa { extensions: 0, wide: true };
 
     /// RV32IMAC with Zicsr: the ISA of PsPIN's cores.
     pub const RV32IMAC: Isa =
         Isa::RV32I.with(Extension::M).with(Extension::A).with(Extension::C).with(Extension::Zicsr);
 
+    /// RV64IMAC with Zicsr.
+    pub const RV64IMAC: Isa = Isa { wide: true, ..Isa::RV32IMAC };
+
     /// Returns the same set with one more extension.
     pub const fn with(self, extension: Extension) -> Isa {
-        Isa { extensions: self.extensions | 1 << extension as u32 }
+        Isa { extensions: self.extensions | 1 << extension as u32, ..self }
+    }
+
+    /// The bits of an integer register: 32 or 64.
+    pub const fn register_bits(self) -> u32 {
+        if self.wide { 64 } else { 32 }
+    }
+
+    /// Whether integer registers have 64 bits.
+    pub const fn is_wide(self) -> bool {
+        self.wide
     }
 
     /// Whether the extension is in the set.
@@ -101,7 +118,7 @@ impl Isa {
 impl fmt::Display for Isa {
     /// The canonical isa string, as `-march` takes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rv32i")?;
+        write!(f, "rv{}i", self.register_bits())?;
         for &extension in Extension::ALL.iter().filter(|&&e| self.has(e)) {
             let separator = if extension.name().len() > 1 { "_" } else { "" };
             write!(f, "{separator}{extension}")?;
@@ -135,18 +152,20 @@ impl std::error::Error for IsaError {}
 impl FromStr for Isa {
     type Err = IsaError;
 
-    /// Parses `rv32i`, single-letter extensions, and further ones after underscores, in any case and order. `b` is Zba,
+    /// Parses `rv32i` or `rv64i`, single-letter extensions, and further ones after underscores, in any case and order. `b` is Zba,
     /// Zbb and Zbs. `f` includes Zicsr, which its rounding mode and flags need.
     fn from_str(text: &str) -> Result<Isa, IsaError> {
         let fail = |problem: String| IsaError { isa: text.to_owned(), problem };
         let lower = text.to_ascii_lowercase();
-        let Some(rest) = lower.strip_prefix("rv32") else {
-            return Err(fail("it does not begin with rv32".to_owned()));
+        let bases = [("rv32", Isa::RV32I), ("rv64", Isa::RV64I)];
+        let found = bases.iter().find_map(|(base, isa)| Some((lower.strip_prefix(base)?, *isa)));
+        let Some((rest, base)) = found else {
+            return Err(fail("it does not begin with rv32 or rv64".to_owned()));
         };
         let Some(rest) = rest.strip_prefix('i') else {
             return Err(fail("the base must be i (e and g are not modelled)".to_owned()));
         };
-        let mut isa = Isa::RV32I;
+        let mut isa = base;
         let mut all_bits = false;
         let mut add = |name: &str| {
             let twice = || fail(format!("extension \"{name}\" stands there twice"));
@@ -209,13 +228,18 @@ mod tests {
         assert_eq!(Isa::RV32IMAC.with(Extension::F).to_string(), "rv32imafc_zicsr");
         assert_eq!(Isa::RV32IMAC.to_string(), "rv32imac_zicsr");
         assert_eq!(Isa::RV32I.with(Extension::Zifencei).to_string(), "rv32i_zifencei");
+        assert_eq!("RV64imac_zicsr".parse(), Ok(Isa::RV64IMAC));
+        assert_eq!(Isa::RV64IMAC.to_string(), "rv64imac_zicsr");
+        assert_eq!((Isa::RV64I.register_bits(), Isa::RV32I.register_bits()), (64, 32));
+        assert_ne!(Isa::RV64IMAC, Isa::RV32IMAC);
         assert_eq!("rv32ia_zmmul".parse(), Ok(Isa::RV32I.with(Extension::A).with(Extension::Zmmul)));
     }
 
     #[test]
     fn wrong_isa_strings_say_what_to_write() {
         for (text, problem) in [
-            ("rv64i", "does not begin with rv32"),
+            ("rv128i", "does not begin with rv32 or rv64"),
+            ("rv64e", "the base must be i"),
             ("rv32e", "the base must be i"),
             (
                 "rv32imv",

@@ -63,6 +63,7 @@ mod run;
 mod stale;
 mod text;
 mod trap;
+mod width;
 
 pub use crate::banks::{AccessKind, AtomicsAt, BankCounters, BankTiming, Banks, Served};
 pub use crate::cache::{Cache, CacheCounters, CacheShape};
@@ -70,7 +71,7 @@ pub use crate::context::{Context, DeviceAccess, Exit, RETURN_ADDRESS};
 pub use crate::core::{Core, Misaligned};
 pub use crate::costs::CycleCosts;
 pub use crate::data_cache::{Coherence, DataCaches, Found, Passed, Writes};
-pub use crate::elf::{Names, has_code};
+pub use crate::elf::{Names, has_code, is_wide};
 pub use crate::image::Image;
 pub use crate::isa::{Extension, Isa, IsaError};
 pub use crate::load::{LoadError, Segment};

@@ -74,8 +74,8 @@ impl fmt::Debug for Segment {
 pub enum LoadError {
     /// The bytes are not an ELF file.
     NotElf,
-    /// An ELF file of another word size or byte order.
-    NotRv32 {
+    /// An ELF file for another processor or of another byte order.
+    NotRiscv {
         /// The format found.
         found: String,
     },
@@ -132,18 +132,21 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::NotElf => f.write_str(
-                "not an ELF file; handlers are compiled and linked to a 32-bit RISC-V ELF executable (nicety cc)",
+                "not an ELF file; handlers are compiled and linked to a RISC-V ELF executable (nicety cc)",
             ),
-            LoadError::NotRv32 { found } => write!(
+            LoadError::NotRiscv { found } => write!(
                 f,
-                "{found}, not a 32-bit little-endian RISC-V ELF file; compile it for riscv32 (nicety cc does)"
+                "{found}, not a little-endian RISC-V ELF file; compile it for riscv32 or riscv64 (nicety cc does)"
             ),
             LoadError::NotLinked { found } => write!(
                 f,
                 "{found}, not an executable linked to fixed addresses; link it with -static and without -pie"
             ),
             LoadError::WrongTarget { needs, isa } => {
-                write!(f, "it was compiled for {needs}, which the core ({isa}) lacks; compile it for that isa")
+                write!(
+                    f,
+                    "it was compiled for {needs}, which the core ({isa}) lacks; compile it for that isa"
+                )
             }
             LoadError::Malformed { problem } => write!(f, "a damaged ELF file: {problem}"),
             LoadError::Refused { problem } => write!(f, "the program cannot be loaded: {problem}"),

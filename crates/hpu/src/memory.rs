@@ -12,6 +12,9 @@ const SP: usize = 2;
 /// Maximum number of regions of an address space.
 pub const MAX_REGIONS: usize = 16;
 
+/// The widest access of a device: its registers have 32 bits.
+const DEVICE_BYTES: u32 = 4;
+
 /// No region: the initial value of a fast path's remembered region.
 const NONE: u8 = u8::MAX;
 
@@ -37,7 +40,7 @@ pub struct AddressSpace<'a> {
     turns: Option<Turner<'a>>,
     dma: Option<&'a (dyn Dma + 'a)>,
     /// The target of an atomic operation where stores are ignored.
-    ignored: [u8; 4],
+    ignored: [u8; 8],
 }
 
 /// DMA at the banks of memories that it shares with cores. DMA has priority.
@@ -53,6 +56,8 @@ pub enum OrderPoint {
     Atomic {
         /// The address of the word.
         address: u32,
+        /// 4 or 8 bytes.
+        size: u32,
         /// Whether it may change the word. LR does not.
         write: bool,
     },
@@ -62,7 +67,7 @@ pub enum OrderPoint {
     Memory {
         /// The first address.
         address: u32,
-        /// 1, 2 or 4 bytes.
+        /// 1, 2, 4 or 8 bytes.
         size: u32,
         /// Whether it stores.
         write: bool,
@@ -144,7 +149,7 @@ impl<'a> AddressSpace<'a> {
             code: None,
             turns: None,
             dma: None,
-            ignored: [0; 4],
+            ignored: [0; 8],
         }
     }
 
@@ -338,10 +343,10 @@ impl<'a> AddressSpace<'a> {
         self.hot_store = [NONE; 64];
     }
 
-    /// Loads up to four bytes, zero-extended. Returns the extra cycles as well.
+    /// Loads up to eight bytes, zero-extended. Returns the extra cycles as well.
     #[cold]
     #[inline(never)]
-    pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, AccessCost), Stop> {
+    pub(crate) fn load(&mut self, reference: Reference) -> Result<(u64, AccessCost), Stop> {
         let hot = self.hot_load[reference.base_register as usize & 63];
         let (index, offset, ordered) = match self.hot_beside_dma(hot, reference) {
             Some((index, offset)) => (index, offset, false),
@@ -355,14 +360,14 @@ impl<'a> AddressSpace<'a> {
             }
         };
         let region = &self.regions[index];
-        let mut value = [0; 4];
+        let mut value = [0; 8];
         let size = reference.size as usize;
         value[..size].copy_from_slice(&region.bytes()[offset..offset + size]);
         let place = reference.base_register as usize & 63;
         if let Some(hot) = self.hot(index, took.extra, ordered, reference) {
             self.hot_load[place] = hot;
         }
-        Ok((u32::from_le_bytes(value), took))
+        Ok((u64::from_le_bytes(value), took))
     }
 
     /// Stores the low bytes of `value`. Returns the extra cycles, and whether other cores may see the store. `cache`
@@ -372,7 +377,7 @@ impl<'a> AddressSpace<'a> {
     pub(crate) fn store(
         &mut self,
         reference: Reference,
-        value: u32,
+        value: u64,
         cache: bool,
     ) -> Result<(AccessCost, bool), Stop> {
         let hot = self.hot_store[reference.base_register as usize & 63];
@@ -403,9 +408,12 @@ impl<'a> AddressSpace<'a> {
 
     /// Checks an atomic access. Returns its word, its latency and whether other cores may see it.
     pub(crate) fn atomic(&mut self, reference: Reference) -> Result<Word<'_>, Stop> {
+        let size = reference.size as usize;
         let (index, offset, _) = match self.resolve(reference) {
             Err(Stop::Device) => {
-                let name = self.find(reference.address, 4).map_or("a device", |(i, _)| self.regions[i].name);
+                let name = self
+                    .find(reference.address, reference.size)
+                    .map_or("a device", |(i, _)| self.regions[i].name);
                 return Err(Stop::Trap(TrapKind::AtomicOnDevice {
                     address: reference.address,
                     region: name,
@@ -422,12 +430,13 @@ impl<'a> AddressSpace<'a> {
         };
         let shared = !region.stack;
         if region.ignores_stores {
-            self.ignored.copy_from_slice(&region.bytes()[offset..offset + 4]);
-            return Ok(Word { bytes: WordBytes::Mutable(&mut self.ignored), extra, shared });
+            let ignored = &mut self.ignored[..size];
+            ignored.copy_from_slice(&region.bytes()[offset..offset + size]);
+            return Ok(Word { bytes: WordBytes::Mutable(ignored), extra, shared });
         }
         let bytes = match &mut region.bytes {
-            Bytes::Mutable(bytes) => WordBytes::Mutable(&mut bytes[offset..offset + 4]),
-            Bytes::Shared(bytes) => WordBytes::Shared(&bytes[offset..offset + 4]),
+            Bytes::Mutable(bytes) => WordBytes::Mutable(&mut bytes[offset..offset + size]),
+            Bytes::Shared(bytes) => WordBytes::Shared(&bytes[offset..offset + size]),
         };
         Ok(Word { bytes, extra, shared })
     }
@@ -464,7 +473,10 @@ impl<'a> AddressSpace<'a> {
     /// Whether an access is to a word that is ordered by itself.
     fn is_ordered_word(&self, address: u32, size: u32) -> bool {
         let found = |address: u32| self.ordered_words.binary_search(&(address & !3)).is_ok();
-        !self.ordered_words.is_empty() && (found(address) || found(address.wrapping_add(size - 1)))
+        let last = address.wrapping_add(size - 1);
+        // A misaligned access of eight bytes is to three words.
+        let between = || size == 8 && found(address.wrapping_add(4));
+        !self.ordered_words.is_empty() && (found(address) || found(last) || between())
     }
 
     /// Returns the region of an access, its offset, and whether it must wait for its turn.
@@ -489,10 +501,15 @@ impl<'a> AddressSpace<'a> {
         } else {
             size == 4 && address.is_multiple_of(4)
         };
+        // A double word is two whole words.
+        let is_word = is_word || size == 8 && address.is_multiple_of(8) && !region.device;
         if region.whole_words && !is_word {
             return Err(Stop::Trap(TrapKind::PartOfWord { access, address, size, region: region.name }));
         }
         if region.device {
+            if size > DEVICE_BYTES {
+                return Err(Stop::Trap(TrapKind::WideOnDevice { access, address, region: region.name }));
+            }
             if !address.is_multiple_of(size) {
                 return Err(Stop::Trap(TrapKind::Misaligned { access, address, size }));
             }
@@ -543,17 +560,21 @@ pub(crate) struct Word<'a> {
 }
 
 impl Word<'_> {
-    pub(crate) fn get(&self) -> u32 {
+    /// Its bytes, zero-extended.
+    pub(crate) fn get(&self) -> u64 {
         let bytes: &[u8] = match &self.bytes {
             WordBytes::Mutable(bytes) => bytes,
             WordBytes::Shared(bytes) => bytes,
         };
-        u32::from_le_bytes(bytes.try_into().expect("a word has four bytes"))
+        let mut value = [0; 8];
+        value[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(value)
     }
 
-    pub(crate) fn set(&mut self, value: u32) {
+    /// Sets it to the low bytes of `value`.
+    pub(crate) fn set(&mut self, value: u64) {
         match &mut self.bytes {
-            WordBytes::Mutable(bytes) => bytes.copy_from_slice(&value.to_le_bytes()),
+            WordBytes::Mutable(bytes) => bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]),
             WordBytes::Shared(_) => unreachable!("a store to shared bytes is not permitted"),
         }
     }

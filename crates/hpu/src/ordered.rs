@@ -1,6 +1,6 @@
 //! Instructions that are performed in their order among the cores: atomics, fences, and accesses to ordered memories.
 
-use crate::context::{Context, Pending};
+use crate::context::{Context, Pending, loaded_value};
 use crate::decode::{Class, Kind};
 use crate::image::Image;
 use crate::memory::{AddressSpace, Reference, Stop};
@@ -13,12 +13,17 @@ use crate::trap::{Access, Trap, TrapKind};
 const MAX_POLLING: usize = 32;
 
 impl Context {
-    /// Returns the address of the word that the instruction at the pc stores, if it stores a whole word. Directly after
-    /// a fence, this is C11's atomic store with release order.
-    pub fn next_store(&self, image: &Image) -> Option<u32> {
-        let block = image.block(self.pc)?;
-        let op = block.ops.first().filter(|op| op.kind == Kind::Sw)?;
-        Some(self.regs[op.rs1 as usize].wrapping_add(op.imm))
+    /// Returns the addresses of the words that the instruction at the pc stores, if it stores whole words. Directly
+    /// after a fence, this is C11's atomic store with release order.
+    pub fn next_store(&self, image: &Image) -> impl Iterator<Item = u32> {
+        let op = image.block(self.pc).and_then(|block| block.ops.first());
+        let stored = op.filter(|op| matches!(op.kind, Kind::Sw | Kind::Sd));
+        stored.into_iter().flat_map(|op| words(self.address(op), shape(op.kind).0))
+    }
+
+    /// Returns the address of a load or store, without what RV64 has above 32 bits.
+    fn address(&self, op: &Op) -> u32 {
+        (self.regs[usize::from(op.rs1) & 63] as u32).wrapping_add(op.imm)
     }
 
     /// Returns the words that a short loop polls, if the last slice ended in one. The context waits for another one to
@@ -46,7 +51,7 @@ impl Context {
         }
         let changed = |register: u8| ops.iter().any(|op| op.rd == register && op.rd != 0);
         let polls = ops.iter().filter(|op| op.kind.loads() && !op.kind.is_atomic() && !changed(op.rs1));
-        polls.map(|op| self.regs[usize::from(op.rs1) & 63].wrapping_add(op.imm) & !3).collect()
+        polls.flat_map(|op| words(self.address(op), shape(op.kind).0)).collect()
     }
 
     /// Executes the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order), and charges its
@@ -99,7 +104,7 @@ impl Context {
         reservations: &mut Reservations,
         op: &Op,
     ) -> Result<u32, TrapKind> {
-        let address = self.regs[op.rs1 as usize].wrapping_add(op.imm);
+        let address = self.address(op);
         let (size, signed, write) = shape(op.kind);
         let access = if write { Access::Write } else { Access::Read };
         let reference = Reference {
@@ -116,9 +121,7 @@ impl Context {
             took.extra
         } else {
             let (value, took) = space.load(reference).map_err(trap_kind)?;
-            let unused = 32 - 8 * size;
-            let value = if signed { ((value << unused) as i32 >> unused) as u32 } else { value };
-            self.write(op.rd, value);
+            self.write(op.rd, loaded_value(value, 8 * size, signed));
             took.extra
         };
         Ok(extra + misaligned_extra(image, address, size))
@@ -132,37 +135,40 @@ impl Context {
         reservations: &mut Reservations,
         op: &Op,
     ) -> Result<u32, TrapKind> {
-        let address = self.regs[op.rs1 as usize];
+        let (address, size) = (self.regs[op.rs1 as usize] as u32, op.imm);
         let operand = self.regs[op.rs2 as usize];
         let access = if op.kind == Kind::Lr { Access::Read } else { Access::Write };
-        let reference =
-            Reference { in_order: true, cycle: self.cycle, ..self.reference(image, op, access, address, 4) };
+        let reference = Reference {
+            in_order: true,
+            cycle: self.cycle,
+            ..self.reference(image, op, access, address, size)
+        };
         let mut word = space.atomic(reference).map_err(trap_kind)?;
         let (result, extra) = match op.kind {
             Kind::Lr => {
-                reservations.reserve(self.hart, address);
+                reservations.reserve(self.hart, address, size);
                 (word.get(), word.extra.lr)
             }
             Kind::Sc => {
-                let held = reservations.take(self.hart, address);
+                let held = reservations.take(self.hart, address, size);
                 if held {
                     word.set(operand);
                     if word.shared {
-                        reservations.stored(self.hart, address, 4);
+                        reservations.stored(self.hart, address, size);
                     }
                 }
-                (u32::from(!held), word.extra.sc)
+                (u64::from(!held), word.extra.sc)
             }
             kind => {
                 let old = word.get();
-                word.set(combined(kind, old, operand));
+                word.set(combined(kind, old, operand, size));
                 if word.shared {
-                    reservations.stored(self.hart, address, 4);
+                    reservations.stored(self.hart, address, size);
                 }
                 (old, word.extra.amo)
             }
         };
-        self.write(op.rd, result);
+        self.write(op.rd, loaded_value(result, 8 * size, true));
         Ok(extra)
     }
 }
@@ -174,17 +180,26 @@ fn trap_kind(stop: Stop) -> TrapKind {
     }
 }
 
-/// Returns the value that an AMO leaves in memory.
-fn combined(kind: Kind, old: u32, operand: u32) -> u32 {
+/// Returns the addresses of the words of an access.
+fn words(address: u32, size: u32) -> impl Iterator<Item = u32> {
+    let last = address.wrapping_add(size - 1) & !3;
+    let first = address & !3;
+    (0..=last.wrapping_sub(first) / 4).map(move |word| first.wrapping_add(4 * word))
+}
+
+/// Returns the value that an AMO on this many bytes leaves in memory. Its bits above them are not stored.
+fn combined(kind: Kind, old: u64, operand: u64, size: u32) -> u64 {
+    let signed = |value| loaded_value(value, 8 * size, true) as i64;
+    let unsigned = |value| loaded_value(value, 8 * size, false);
     match kind {
         Kind::AmoAdd => old.wrapping_add(operand),
         Kind::AmoXor => old ^ operand,
         Kind::AmoAnd => old & operand,
         Kind::AmoOr => old | operand,
-        Kind::AmoMin => (old as i32).min(operand as i32) as u32,
-        Kind::AmoMax => (old as i32).max(operand as i32) as u32,
-        Kind::AmoMinu => old.min(operand),
-        Kind::AmoMaxu => old.max(operand),
+        Kind::AmoMin => signed(old).min(signed(operand)) as u64,
+        Kind::AmoMax => signed(old).max(signed(operand)) as u64,
+        Kind::AmoMinu => unsigned(old).min(unsigned(operand)),
+        Kind::AmoMaxu => unsigned(old).max(unsigned(operand)),
         _ => operand,
     }
 }

@@ -15,30 +15,12 @@ use crate::op::Op;
 use crate::overlap::{Overlap, Touched, Window};
 use crate::reservations::Reservations;
 use crate::trap::Access;
+use crate::width::Width;
 
 mod ends;
 mod float;
 
 pub(crate) use ends::shape;
-
-/// `a / b` as defined by RISC-V: no trap for zero or overflow.
-const fn div(a: u32, b: u32) -> u32 {
-    if b == 0 { u32::MAX } else { (a as i32).wrapping_div(b as i32) as u32 }
-}
-
-const fn rem(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { (a as i32).wrapping_rem(b as i32) as u32 }
-}
-
-/// Returns each byte that is not zero with all its bits set.
-const fn or_combine(a: u32) -> u32 {
-    let any = ((a & 0x7f7f_7f7f) + 0x7f7f_7f7f) | a;
-    (any >> 7 & 0x0101_0101) * 0xff
-}
-
-const fn high(product: i64) -> u32 {
-    (product >> 32) as u32
-}
 
 /// Maximum cycles of a slice, so that its counts fit a [`Count`].
 const LONGEST: u64 = 1 << 31;
@@ -66,17 +48,31 @@ impl Context {
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
-        // The same code is instantiated several times, so that the variant without a cache or with in-order issue costs
-        // no time here.
+        // The same code is instantiated several times, so that each width, and the variant without a cache or with
+        // in-order issue, costs the others no time here.
+        match image.core().isa.is_wide() {
+            false => self.run_as::<u32>(image, space, reservations, until),
+            true => self.run_as::<u64>(image, space, reservations, until),
+        }
+    }
+
+    #[inline(always)]
+    fn run_as<W: Width>(
+        &mut self,
+        image: &Image,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+        until: u64,
+    ) -> Exit {
         match (&image.core().overlap, space.has_code_cache()) {
-            (None, false) => self.run_on::<false, false>(image, space, reservations, until),
-            (None, true) => self.run_on::<true, false>(image, space, reservations, until),
+            (None, false) => self.run_on::<W, false, false>(image, space, reservations, until),
+            (None, true) => self.run_on::<W, true, false>(image, space, reservations, until),
             (Some(overlap), cached) => {
                 space.take_no_turns();
                 self.open_window(overlap, &image.core().costs);
                 match cached {
-                    false => self.run_on::<false, true>(image, space, reservations, until),
-                    true => self.run_on::<true, true>(image, space, reservations, until),
+                    false => self.run_on::<W, false, true>(image, space, reservations, until),
+                    true => self.run_on::<W, true, true>(image, space, reservations, until),
                 }
             }
         }
@@ -104,7 +100,7 @@ impl Context {
         clippy::too_many_lines,
         reason = "the loop keeps its state in registers; a split slows down every instruction"
     )]
-    fn run_on<const CACHED: bool, const OVERLAPS: bool>(
+    fn run_on<W: Width, const CACHED: bool, const OVERLAPS: bool>(
         &mut self,
         image: &Image,
         space: &mut AddressSpace<'_>,
@@ -128,7 +124,7 @@ impl Context {
             if OVERLAPS {
                 cycle = self.window().enter();
             }
-            if self.sp() < self.stack_limit {
+            if self.is_below_stack::<W>() {
                 self.rest::<OVERLAPS>(pc, cycle, count);
                 return self.overrun(image, space, reservations, from);
             }
@@ -166,13 +162,24 @@ impl Context {
                         break;
                     }
                     let mut touched = Touched::default();
-                    let a = self.regs[op.rs1 as usize & 63];
-                    let b = self.regs[op.rs2 as usize & 63];
+                    let a = W::of(self.regs[op.rs1 as usize & 63]);
+                    let b = W::of(self.regs[op.rs2 as usize & 63]);
 
                     macro_rules! set {
                         ($value:expr) => {
-                            self.regs[op.rd as usize & 63] = $value
+                            self.regs[op.rd as usize & 63] = W::kept($value)
                         };
+                    }
+                    // Traps at an address that no memory of a card has.
+                    macro_rules! within {
+                        ($address:expr) => {{
+                            let address: W = $address;
+                            if address.is_beyond() {
+                                let place = Place { block, cycle, count };
+                                return self.beyond(image, reservations, address.kept(), place, op);
+                            }
+                            address.low()
+                        }};
                     }
                     macro_rules! add_latency {
                         ($extra:expr) => {
@@ -206,7 +213,7 @@ impl Context {
                     }
                     macro_rules! load {
                         ($size:literal, $from:expr) => {{
-                            let address = a.wrapping_add(op.imm);
+                            let address = within!(a.plus(W::extended(op.imm)));
                             if OVERLAPS {
                                 touched = Touched { address, size: $size, extra: 0 };
                             }
@@ -221,7 +228,7 @@ impl Context {
                                     match space.load(reference) {
                                         Ok((value, took)) => {
                                             took!(took, misaligned_extra(image, address, $size));
-                                            *value.to_le_bytes().first_chunk().expect("at most four bytes")
+                                            *value.to_le_bytes().first_chunk().expect("at most eight bytes")
                                         }
                                         Err(stop) => {
                                             let place = Place { block, cycle, count };
@@ -230,25 +237,25 @@ impl Context {
                                     }
                                 }
                             };
-                            set!($from(bytes) as u32);
+                            set!($from(bytes));
                             self.regs[0] = 0;
                         }};
                     }
                     macro_rules! store {
                         ($size:literal) => {{
-                            let address = a.wrapping_add(op.imm);
+                            let address = within!(a.plus(W::extended(op.imm)));
                             if OVERLAPS {
                                 touched = Touched { address, size: $size, extra: 0 };
                             }
                             let bytes: [u8; $size] =
-                                *b.to_le_bytes().first_chunk().expect("at most four bytes");
+                                *b.kept().to_le_bytes().first_chunk().expect("at most eight bytes");
                             if !space.store_fast::<$size>(op.rs1, address, bytes) {
                                 let reference = Reference {
                                     cycle: cycle + u64::from(op.before),
                                     pc: block.pc.wrapping_add(u32::from(op.offset)),
                                     ..self.reference(image, op, Access::Write, address, $size)
                                 };
-                                match space.store(reference, b, cache_stores) {
+                                match space.store(reference, b.kept(), cache_stores) {
                                     Ok((took, shared)) => {
                                         if shared && !cache_stores {
                                             reservations.stored(self.hart, address, $size);
@@ -303,65 +310,82 @@ impl Context {
 
                     match op.kind {
                         Kind::Nop => {}
-                        Kind::Constant => set!(op.imm),
-                        Kind::Addi => set!(a.wrapping_add(op.imm)),
-                        Kind::Slti => set!(u32::from((a as i32) < op.imm as i32)),
-                        Kind::Sltiu => set!(u32::from(a < op.imm)),
-                        Kind::Xori => set!(a ^ op.imm),
-                        Kind::Ori => set!(a | op.imm),
-                        Kind::Andi => set!(a & op.imm),
-                        Kind::Slli => set!(a << (op.imm & 31)),
-                        Kind::Srli => set!(a >> (op.imm & 31)),
-                        Kind::Srai => set!((a as i32 >> (op.imm & 31)) as u32),
-                        Kind::Add => set!(a.wrapping_add(b)),
-                        Kind::Sub => set!(a.wrapping_sub(b)),
-                        Kind::Sll => set!(a << (b & 31)),
-                        Kind::Slt => set!(u32::from((a as i32) < b as i32)),
-                        Kind::Sltu => set!(u32::from(a < b)),
+                        Kind::Constant => set!(W::extended(op.imm)),
+                        Kind::Addi => set!(a.plus(W::extended(op.imm))),
+                        Kind::Slti => set!(W::plain((a.signed() < W::extended(op.imm).signed()).into())),
+                        Kind::Sltiu => set!(W::plain((a < W::extended(op.imm)).into())),
+                        Kind::Xori => set!(a ^ W::extended(op.imm)),
+                        Kind::Ori => set!(a | W::extended(op.imm)),
+                        Kind::Andi => set!(a & W::extended(op.imm)),
+                        Kind::Slli => set!(a.left(op.imm)),
+                        Kind::Srli => set!(a.right(op.imm)),
+                        Kind::Srai => set!(a.right_signed(op.imm)),
+                        Kind::Add => set!(a.plus(b)),
+                        Kind::Sub => set!(a.minus(b)),
+                        Kind::Sll => set!(a.left(b.low())),
+                        Kind::Slt => set!(W::plain((a.signed() < b.signed()).into())),
+                        Kind::Sltu => set!(W::plain((a < b).into())),
                         Kind::Xor => set!(a ^ b),
-                        Kind::Srl => set!(a >> (b & 31)),
-                        Kind::Sra => set!((a as i32 >> (b & 31)) as u32),
+                        Kind::Srl => set!(a.right(b.low())),
+                        Kind::Sra => set!(a.right_signed(b.low())),
                         Kind::Or => set!(a | b),
                         Kind::And => set!(a & b),
-                        Kind::Mul => set!(a.wrapping_mul(b)),
-                        Kind::Mulh => set!(high(i64::from(a as i32) * i64::from(b as i32))),
-                        Kind::Mulhsu => set!(high(i64::from(a as i32) * i64::from(b))),
-                        Kind::Mulhu => set!(((u64::from(a) * u64::from(b)) >> 32) as u32),
-                        Kind::Div => set!(div(a, b)),
-                        Kind::Divu => set!(a.checked_div(b).unwrap_or(u32::MAX)),
-                        Kind::Rem => set!(rem(a, b)),
-                        Kind::Remu => set!(a.checked_rem(b).unwrap_or(a)),
-                        Kind::Lb => load!(1, |v| i32::from(i8::from_le_bytes(v))),
-                        Kind::Lh => load!(2, |v| i32::from(i16::from_le_bytes(v))),
-                        Kind::Lw => load!(4, u32::from_le_bytes),
-                        Kind::Lbu => load!(1, u8::from_le_bytes),
-                        Kind::Lhu => load!(2, u16::from_le_bytes),
+                        Kind::Mul => set!(a.times(b)),
+                        Kind::Mulh => set!(a.high(b)),
+                        Kind::Mulhsu => set!(a.high_mixed(b)),
+                        Kind::Mulhu => set!(a.high_unsigned(b)),
+                        Kind::Div => set!(a.quotient(b)),
+                        Kind::Divu => set!(a.quotient_unsigned(b)),
+                        Kind::Rem => set!(a.remainder(b)),
+                        Kind::Remu => set!(a.remainder_unsigned(b)),
+                        Kind::Auipc if W::WIDE => {
+                            let pc = W::plain(block.pc.wrapping_add(u32::from(op.offset)));
+                            set!(pc.plus(W::extended(op.imm)));
+                        }
+                        Kind::Addiw if W::WIDE => set!(W::extended(a.low().plus(op.imm))),
+                        Kind::Slliw if W::WIDE => set!(W::extended(a.low().left(op.imm))),
+                        Kind::Srliw if W::WIDE => set!(W::extended(a.low().right(op.imm))),
+                        Kind::Sraiw if W::WIDE => set!(W::extended(a.low().right_signed(op.imm))),
+                        Kind::Addw if W::WIDE => set!(W::extended(a.low().plus(b.low()))),
+                        Kind::Subw if W::WIDE => set!(W::extended(a.low().minus(b.low()))),
+                        Kind::Sllw if W::WIDE => set!(W::extended(a.low().left(b.low()))),
+                        Kind::Srlw if W::WIDE => set!(W::extended(a.low().right(b.low()))),
+                        Kind::Sraw if W::WIDE => set!(W::extended(a.low().right_signed(b.low()))),
+                        Kind::Mulw if W::WIDE => set!(W::extended(a.low().times(b.low()))),
+                        Kind::Lb => load!(1, |[v]: [u8; 1]| W::extended(v as i8 as u32)),
+                        Kind::Lh => load!(2, |v| W::extended(i16::from_le_bytes(v) as u32)),
+                        Kind::Lw => load!(4, |v| W::extended(u32::from_le_bytes(v))),
+                        Kind::Lbu => load!(1, |[v]: [u8; 1]| W::plain(v.into())),
+                        Kind::Lhu => load!(2, |v| W::plain(u16::from_le_bytes(v).into())),
+                        Kind::Lwu if W::WIDE => load!(4, |v| W::plain(u32::from_le_bytes(v))),
+                        Kind::Ld if W::WIDE => load!(8, |v| W::of(u64::from_le_bytes(v))),
                         Kind::Sb => store!(1),
                         Kind::Sh => store!(2),
                         Kind::Sw => store!(4),
+                        Kind::Sd if W::WIDE => store!(8),
                         Kind::Csr => {
                             let now = match OVERLAPS {
                                 true => self.window().enter(),
                                 false => cycle + u64::from(op.before),
                             };
                             let instret = self.instret + count.instructions() + u64::from(op.index);
-                            set!(self.counter(op.imm, now, instret));
+                            set!(W::of(self.counter(op.imm, now, instret)));
                         }
                         Kind::Beq => branch!(a == b),
                         Kind::Bne => branch!(a != b),
-                        Kind::Blt => branch!((a as i32) < b as i32),
-                        Kind::Bge => branch!(a as i32 >= b as i32),
+                        Kind::Blt => branch!(a.signed() < b.signed()),
+                        Kind::Bge => branch!(a.signed() >= b.signed()),
                         Kind::Bltu => branch!(a < b),
                         Kind::Bgeu => branch!(a >= b),
                         Kind::Jal => {
-                            set!(block.end);
+                            set!(W::plain(block.end));
                             self.regs[0] = 0;
                             branches!(true);
                             go!(op.imm, block.through)
                         }
                         Kind::Jalr => {
-                            let target = a.wrapping_add(op.imm) & !1;
-                            set!(block.end);
+                            let target = within!(a.plus(W::extended(op.imm))) & !1;
+                            set!(W::plain(block.end));
                             self.regs[0] = 0;
                             branches!(true);
                             go!(target, block.through)
@@ -378,7 +402,7 @@ impl Context {
                             continue 'blocks;
                         }
                         _ => {
-                            if !self.extended(op, a, b) {
+                            if !self.extended::<W>(op, a, b) {
                                 let place = Place { block, cycle, count };
                                 return self.ended(image, reservations, place, op);
                             }
@@ -403,40 +427,47 @@ impl Context {
         }
     }
 
-    /// Executes an instruction of Zba, Zbb, Zbs or F. Returns false for others, and for those of F that cannot be
-    /// executed. A separate function, since inside the loop it would slow down all other instructions.
+    /// Executes an instruction of Zba, Zbb, Zbs or F, or a division of words. Returns false for others, and for those
+    /// of F that cannot be executed. A separate function, since inside the loop it would slow down all other
+    /// instructions.
     #[inline(never)]
-    fn extended(&mut self, op: &Op, a: u32, b: u32) -> bool {
+    fn extended<W: Width>(&mut self, op: &Op, a: W, b: W) -> bool {
+        let one = W::plain(1);
         let value = match op.kind {
-            Kind::Sh1add => (a << 1).wrapping_add(b),
-            Kind::Sh2add => (a << 2).wrapping_add(b),
-            Kind::Sh3add => (a << 3).wrapping_add(b),
+            Kind::Sh1add => a.left(1).plus(b),
+            Kind::Sh2add => a.left(2).plus(b),
+            Kind::Sh3add => a.left(3).plus(b),
             Kind::Andn => a & !b,
             Kind::Orn => a | !b,
             Kind::Xnor => !(a ^ b),
-            Kind::Clz => a.leading_zeros(),
-            Kind::Ctz => a.trailing_zeros(),
-            Kind::Cpop => a.count_ones(),
-            Kind::Max => (a as i32).max(b as i32) as u32,
+            Kind::Clz => W::plain(a.zeros_before()),
+            Kind::Ctz => W::plain(a.zeros_behind()),
+            Kind::Cpop => W::plain(a.ones()),
+            Kind::Max if a.signed() > b.signed() => a,
+            Kind::Min if a.signed() < b.signed() => a,
+            Kind::Max | Kind::Min => b,
             Kind::Maxu => a.max(b),
-            Kind::Min => (a as i32).min(b as i32) as u32,
             Kind::Minu => a.min(b),
-            Kind::SextB => i32::from(a as i8) as u32,
-            Kind::SextH => i32::from(a as i16) as u32,
-            Kind::Rol => a.rotate_left(b & 31),
-            Kind::Ror => a.rotate_right(b & 31),
-            Kind::Rori => a.rotate_right(op.imm),
-            Kind::OrcB => or_combine(a),
-            Kind::Rev8 => a.swap_bytes(),
-            Kind::Bclr => a & !(1 << (b & 31)),
-            Kind::Bext => a >> (b & 31) & 1,
-            Kind::Bexti => a >> (op.imm & 31) & 1,
-            Kind::Binv => a ^ 1 << (b & 31),
-            Kind::Bset => a | 1 << (b & 31),
+            Kind::SextB => W::extended(a.low() as i8 as u32),
+            Kind::SextH => W::extended(a.low() as i16 as u32),
+            Kind::Rol => a.rotated_left(b.low()),
+            Kind::Ror => a.rotated_left(b.low().wrapping_neg()),
+            Kind::Rori => a.rotated_left(op.imm.wrapping_neg()),
+            Kind::OrcB => a.bytes_combined(),
+            Kind::Rev8 => a.bytes_swapped(),
+            Kind::Bclr => a & !one.left(b.low()),
+            Kind::Bext => a.right(b.low()) & one,
+            Kind::Bexti => a.right(op.imm) & one,
+            Kind::Binv => a ^ one.left(b.low()),
+            Kind::Bset => a | one.left(b.low()),
             kind if kind.is_float() => return self.float(op),
+            _ if W::WIDE => match wide(op, a.kept(), b.kept()) {
+                Some(value) => W::of(value),
+                None => return false,
+            },
             _ => return false,
         };
-        self.regs[op.rd as usize & 63] = value;
+        self.regs[op.rd as usize & 63] = value.kept();
         true
     }
 
@@ -483,17 +514,43 @@ impl Context {
         }
     }
 
-    pub(crate) fn counter(&self, number: u32, cycle: u64, instret: u64) -> u32 {
+    pub(crate) fn counter(&self, number: u32, cycle: u64, instret: u64) -> u64 {
         if number == csr::MHARTID {
-            return self.hart;
+            return u64::from(self.hart);
         }
         let value = match number & csr::WHICH {
             0 => cycle,
             1 => cycle.wrapping_add(self.time_base),
             _ => instret,
         };
-        if number & csr::HIGH != 0 { (value >> 32) as u32 } else { value as u32 }
+        if number & csr::HIGH != 0 { value >> 32 } else { value }
     }
+}
+
+/// Returns the result of a division of words, or of a form of Zba, Zbb or Zbs that only RV64 has.
+fn wide(op: &Op, a: u64, b: u64) -> Option<u64> {
+    let (low, other) = (a as u32, b as u32);
+    Some(match op.kind {
+        Kind::Divw => u64::extended(low.quotient(other)),
+        Kind::Divuw => u64::extended(low.quotient_unsigned(other)),
+        Kind::Remw => u64::extended(low.remainder(other)),
+        Kind::Remuw => u64::extended(low.remainder_unsigned(other)),
+        Kind::AddUw => b.plus(u64::from(low)),
+        Kind::Sh1addUw => b.plus(u64::from(low) << 1),
+        Kind::Sh2addUw => b.plus(u64::from(low) << 2),
+        Kind::Sh3addUw => b.plus(u64::from(low) << 3),
+        Kind::SlliUw => u64::from(low).left(op.imm),
+        Kind::Clzw => u64::from(low.leading_zeros()),
+        Kind::Ctzw => u64::from(low.trailing_zeros()),
+        Kind::Cpopw => u64::from(low.count_ones()),
+        Kind::Rolw => u64::extended(low.rotated_left(other)),
+        Kind::Rorw => u64::extended(low.rotated_left(other.wrapping_neg())),
+        Kind::Roriw => u64::extended(low.rotated_left(op.imm.wrapping_neg())),
+        Kind::Bclri => a & !(1 << op.imm),
+        Kind::Binvi => a ^ 1 << op.imm,
+        Kind::Bseti => a | 1 << op.imm,
+        _ => return None,
+    })
 }
 
 pub(crate) fn misaligned_extra(image: &Image, address: u32, size: u32) -> u32 {

@@ -99,6 +99,15 @@ pub enum TrapKind {
         /// The nearest region to the address, if any.
         nearest: Option<Nearest>,
     },
+    /// An address of more than 32 bits, which only RV64 can form.
+    BeyondAddresses {
+        /// The kind of access.
+        access: Access,
+        /// The address.
+        address: u64,
+        /// The size of the access in bytes.
+        size: u32,
+    },
     /// An access that the region does not allow.
     Forbidden {
         /// The kind of access: a write to read-only memory, or a read of write-only memory.
@@ -128,6 +137,15 @@ pub enum TrapKind {
         /// The device's name.
         region: &'static str,
     },
+    /// An access of 8 bytes to a device, whose registers have 4 at most.
+    WideOnDevice {
+        /// The kind of access.
+        access: Access,
+        /// The address.
+        address: u32,
+        /// The device's name.
+        region: &'static str,
+    },
     /// A stack region that is too small.
     StackOverflow {
         /// The address of the access.
@@ -140,7 +158,7 @@ pub enum TrapKind {
     /// The stack pointer was moved below the stack.
     StackExhausted {
         /// The new stack pointer.
-        pointer: u32,
+        pointer: u64,
         /// The lowest address of the stack.
         bottom: u32,
         /// The stack's size in bytes.
@@ -164,6 +182,11 @@ pub enum TrapKind {
         call: &'static str,
         /// The error and the correction.
         why: &'static str,
+    },
+    /// An `ecall` with an argument of more than 32 bits, which is no address of a card.
+    ArgumentBeyond {
+        /// The argument.
+        argument: u64,
     },
     /// An `ecall` with an unknown number.
     UnknownCall {
@@ -247,6 +270,7 @@ impl Trap {
             | TrapKind::Forbidden { address, .. }
             | TrapKind::PartOfWord { address, .. }
             | TrapKind::AtomicOnDevice { address, .. }
+            | TrapKind::WideOnDevice { address, .. }
             | TrapKind::StackOverflow { address, .. } => Some(address),
             _ => None,
         }
@@ -292,6 +316,17 @@ impl fmt::Display for TrapKind {
                     _ => Ok(()),
                 }
             }
+            TrapKind::BeyondAddresses { access: Access::Execute, address, .. } => {
+                write!(f, "jump to {address:#018x} outside the code, which has addresses of 32 bits")
+            }
+            TrapKind::BeyondAddresses { access, address, size } => {
+                let (wanted, to) = (wanted(access, size), preposition(access));
+                write!(f, "{wanted} {to} {address:#018x} outside its memory, which has addresses of 32 bits")
+            }
+            TrapKind::WideOnDevice { access, address, region } => {
+                let (wanted, to) = (wanted(access, 8), preposition(access));
+                write!(f, "{wanted} {to} {address:#x} in {region}, which has registers of 4 bytes")
+            }
             TrapKind::Forbidden { access, address, size, region } => {
                 let (wanted, to) = (wanted(access, size), preposition(access));
                 let only = if access == Access::Write { "read-only" } else { "write-only" };
@@ -312,7 +347,8 @@ impl fmt::Display for TrapKind {
                 write!(f, " of {size} bytes at {bottom:#x}")
             }
             TrapKind::StackExhausted { pointer, bottom, size } => {
-                let below = bottom.saturating_sub(pointer);
+                // One below zero is a negative number.
+                let below = i64::from(bottom).saturating_sub(pointer as i64).max(0);
                 write!(
                     f,
                     "stack overflow: the stack pointer goes to {pointer:#x}, {below} bytes below the stack of {size} \
@@ -328,6 +364,9 @@ impl fmt::Display for TrapKind {
             ),
             TrapKind::Breakpoint => f.write_str("ebreak (abort or a compiler's trap)"),
             TrapKind::CallRefused { call, why } => write!(f, "{call}: {why}"),
+            TrapKind::ArgumentBeyond { argument } => {
+                write!(f, "ecall with the argument {argument:#018x}, and addresses have 32 bits")
+            }
             TrapKind::UnknownCall { number, served } => {
                 write!(f, "ecall with a7 = {number}, which is no known call; {served}")
             }

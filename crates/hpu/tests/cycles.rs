@@ -17,6 +17,7 @@ const DISTINCT: CycleCosts = CycleCosts {
     mul: 100,
     mul_high: 200,
     div: 300,
+    div_word: 350,
     load: 400,
     store: 500,
     load_use: 10,

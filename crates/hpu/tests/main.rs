@@ -15,3 +15,5 @@ mod properties;
 mod sharing;
 mod traps;
 mod turns;
+mod wide;
+mod wide_memory;

@@ -1,10 +1,11 @@
 //! Random programs have the same results as in QEMU's RISC-V emulator: registers of both kinds, `fcsr` and memory.
 //!
 //! Differences by design are excluded: counters; misaligned accesses, which QEMU executes; own stores between LR and
-//! SC. QEMU's SC fails if they changed the word.
+//! SC. QEMU's SC fails if they changed the word. `ctzw` is excluded too: before
+//! version 8, QEMU counts the zeros of 64 bits.
 
 use crate::common;
-use crate::common::{Load, Random, cases, data, elf};
+use crate::common::{Load, Random, cases, data, elf, elf_64};
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image, bare};
 use std::io::Write;
@@ -14,15 +15,45 @@ use std::process::Command;
 const CODE: u32 = 0x10_0000;
 const DATA: u32 = 0x20_0000;
 const DATA_SIZE: u32 = 1024;
-/// The state written after the data at the end of each program: x0 to x31, f0 to f31 and `fcsr`.
+/// The state written after the data at the end of each program: f0 to f31, `fcsr`, four unused bytes, x0 to x31.
 const DUMP: u32 = DATA_SIZE;
-const DUMP_SIZE: u32 = 4 * 65;
-/// The output of a program.
-const OUTPUT: usize = (DATA_SIZE + DUMP_SIZE) as usize;
+const DUMP_REGISTERS: u32 = DUMP + 4 * 34;
 /// Number of programs in one file: QEMU takes longer to start than to run many of them.
 const BATCH: u32 = 40;
-const ISA: &str = "rv32imafc_zicsr_zba_zbb_zbs";
-const QEMU_CPU: &str = "rv32,f=on,d=off,zba=on,zbb=on,zbs=on";
+
+/// A processor, and QEMU's emulator of it.
+struct Target {
+    isa: &'static str,
+    emulator: &'static str,
+    cpu: &'static str,
+    wide: bool,
+}
+
+const RV32: Target = Target {
+    isa: "rv32imafc_zicsr_zba_zbb_zbs",
+    emulator: "qemu-riscv32",
+    cpu: "rv32,f=on,d=off,zba=on,zbb=on,zbs=on",
+    wide: false,
+};
+
+const RV64: Target = Target {
+    isa: "rv64imafc_zicsr_zba_zbb_zbs",
+    emulator: "qemu-riscv64",
+    cpu: "rv64,f=on,d=off,zba=on,zbb=on,zbs=on",
+    wide: true,
+};
+
+impl Target {
+    /// Bytes of an integer register.
+    fn register(&self) -> u32 {
+        if self.wide { 8 } else { 4 }
+    }
+
+    /// Bytes of the output of a program.
+    fn output(&self) -> usize {
+        (DUMP_REGISTERS + 32 * self.register()) as usize
+    }
+}
 
 /// s0 and sp point into the data throughout. All other registers may change.
 fn free(random: &mut Random) -> u32 {
@@ -34,14 +65,41 @@ fn short(random: &mut Random) -> u16 {
     2 + random.below(6) as u16
 }
 
-fn operation(random: &mut Random) -> u32 {
+/// An instruction that only RV64 has, or a shift by more than 31.
+fn wide_operation(random: &mut Random) -> u32 {
+    const BINARY: &[Three] = &[
+        addw, subw, sllw, srlw, sraw, mulw, divw, divuw, remw, remuw, add_uw, sh1add_uw, sh2add_uw,
+        sh3add_uw, rolw, rorw,
+    ];
+    const ONE: &[Two] = &[clzw, cpopw, zext_h_64, rev8_64];
+    const SHIFTS: &[Three] = &[slli, srli, srai, rori, bclri, bexti, binvi, bseti, slli_uw];
+    const WORD_SHIFTS: &[Three] = &[slliw, srliw, sraiw, roriw];
+    const MEMORY: &[(Access, u32)] = &[(ld, 8), (sd, 8), (ld, 8), (sd, 8), (lwu, 4)];
+    const ATOMIC: &[Three] =
+        &[amoswap_d, amoadd_d, amoxor_d, amoand_d, amoor_d, amomin_d, amomax_d, amominu_d, amomaxu_d];
+    let (rd, a, b) = (free(random), free(random), free(random));
+    match random.below(16) {
+        0..=4 => random.of(BINARY)(rd, a, b),
+        5 => random.of(ONE)(rd, a),
+        6..=7 => random.of(SHIFTS)(rd, a, random.below(64)),
+        8 => random.of(WORD_SHIFTS)(rd, a, random.below(32)),
+        9..=10 => addiw(rd, a, random.below(4096) as i32 - 2048),
+        11..=14 => {
+            let (instruction, size) = random.of(MEMORY);
+            instruction(rd, (random.below(DATA_SIZE / size) * size) as i32, S0)
+        }
+        _ => random.of(ATOMIC)(rd, a, S0),
+    }
+}
+
+/// An instruction of both widths.
+fn operation(random: &mut Random, wide: bool) -> u32 {
     const BINARY: &[Three] =
         &[add, sub, sll, slt, sltu, xor, srl, sra, or, and, mul, mulh, mulhsu, mulhu, div, divu, rem, remu];
     const BITS: &[Three] =
         &[sh1add, sh2add, sh3add, andn, orn, xnor, max, maxu, min, minu, rol, ror, bclr, bext, binv, bset];
-    const BITS_OF_ONE: &[fn(u32, u32) -> u32] = &[clz, ctz, cpop, sext_b, sext_h, zext_h, orc_b, rev8];
+    const BITS_OF_ONE: &[Two] = &[clz, ctz, cpop, sext_b, sext_h, orc_b, zext_h, rev8];
     const IMMEDIATE: &[fn(u32, u32, i32) -> u32] = &[addi, slti, sltiu, xori, ori, andi];
-    type Access = fn(u32, i32, u32) -> u32;
     const MEMORY: &[(Access, u32)] =
         &[(lw, 4), (lh, 2), (lhu, 2), (lb, 1), (lbu, 1), (sw, 4), (sh, 2), (sb, 1)];
     const ATOMIC: &[Three] =
@@ -54,7 +112,8 @@ fn operation(random: &mut Random) -> u32 {
             let shift: Three = random.of(&[slli, srli, srai, rori, bclri, bexti, binvi, bseti]);
             shift(rd, a, random.below(32))
         }
-        16 => random.of(BITS_OF_ONE)(rd, a),
+        // RV64 has other encodings of the last two.
+        16 => random.of(if wide { &BITS_OF_ONE[..6] } else { BITS_OF_ONE })(rd, a),
         17..=18 => random.of(BITS)(rd, a, b),
         9 => random.of(&[lui as fn(u32, u32) -> u32, auipc])(rd, random.next() >> 12),
         10..=13 => {
@@ -109,6 +168,7 @@ fn float_bits(random: &mut Random) -> u32 {
     }
 }
 
+type Access = fn(u32, i32, u32) -> u32;
 type Two = fn(u32, u32) -> u32;
 type Three = fn(u32, u32, u32) -> u32;
 type Four = fn(u32, u32, u32, u32) -> u32;
@@ -118,8 +178,12 @@ const SELECT: &[Three] = &[fsgnj_s, fsgnjn_s, fsgnjx_s, fmin_s, fmax_s];
 const COMPARE: &[Three] = &[feq_s, flt_s, fle_s];
 const TO_INTEGER: &[Two] = &[fcvt_w_s, fcvt_wu_s];
 const FROM_INTEGER: &[Two] = &[fcvt_s_w, fcvt_s_wu];
+const TO_INTEGER_64: &[Two] = &[fcvt_w_s, fcvt_wu_s, fcvt_l_s, fcvt_lu_s];
+const FROM_INTEGER_64: &[Two] = &[fcvt_s_w, fcvt_s_wu, fcvt_s_l, fcvt_s_lu];
 
-fn float_operation(random: &mut Random) -> u32 {
+fn float_operation(random: &mut Random, wide: bool) -> u32 {
+    let (to_integer, from_integer) =
+        if wide { (TO_INTEGER_64, FROM_INTEGER_64) } else { (TO_INTEGER, FROM_INTEGER) };
     let (rd, a, b, c) = (random.below(32), random.below(32), random.below(32), random.below(32));
     let (x, y) = (free(random), free(random));
     let mode = random.of(&[DYN, DYN, DYN, RNE, RNE, RTZ, RDN, RUP, RMM]);
@@ -130,8 +194,8 @@ fn float_operation(random: &mut Random) -> u32 {
         9 => with_rounding(fsqrt_s(rd, a), mode),
         10..=11 => random.of(SELECT)(rd, a, b),
         12..=13 => random.of(COMPARE)(x, a, b),
-        14 => with_rounding(random.of(TO_INTEGER)(x, a), mode),
-        15 => with_rounding(random.of(FROM_INTEGER)(rd, x), mode),
+        14 => with_rounding(random.of(to_integer)(x, a), mode),
+        15 => with_rounding(random.of(from_integer)(rd, x), mode),
         16 => random.of(&[fmv_x_w, fclass_s])(x, a),
         17 => fmv_w_x(rd, x),
         18..=20 => flw(rd, offset, S0),
@@ -151,7 +215,7 @@ fn float_operation(random: &mut Random) -> u32 {
     }
 }
 
-fn compressed(random: &mut Random) -> u16 {
+fn compressed(random: &mut Random, wide: bool) -> u16 {
     let rd = loop {
         let register = free(random) as u16;
         if register != 0 {
@@ -163,29 +227,37 @@ fn compressed(random: &mut Random) -> u16 {
     let imm = amount | (random.below(2) as u16) << 12;
     let (short_rd, short_rs2) = (short(random) << 7, short(random) << 2);
     let shorts = short_rd | short_rs2;
-    match random.below(22) {
-        0 => 0x0001 | rd | imm,                               // c.addi
-        1 => 0x4001 | rd | imm,                               // c.li
-        2 => 0x6001 | rd | imm | 1 << 2,                      // c.lui
-        3 => 0x0002 | rd | amount,                            // c.slli
-        4 => 0x8002 | rd | rs2,                               // c.mv
-        5 => 0x9002 | rd | rs2,                               // c.add
-        6 => 0x8001 | short_rd | amount,                      // c.srli
-        7 => 0x8401 | short_rd | amount,                      // c.srai
-        8 => 0x8801 | short_rd | imm,                         // c.andi
-        9 => 0x8c01 | shorts,                                 // c.sub
-        10 => 0x8c21 | shorts,                                // c.xor
-        11 => 0x8c41 | shorts,                                // c.or
-        12 => 0x8c61 | shorts,                                // c.and
-        13 => 0x4002 | rd | imm,                              // c.lwsp
-        14 => 0xc002 | (random.below(64) as u16) << 7 | rs2,  // c.swsp
-        15 => 0x4000 | scattered(random) | short_rs2,         // c.lw from s0
-        16 => 0xc000 | scattered(random) | short_rs2,         // c.sw to s0
-        17 => 0x6000 | scattered(random) | short_rs2,         // c.flw from s0
-        18 => 0xe000 | scattered(random) | short_rs2,         // c.fsw to s0
-        19 => 0x6002 | rd | imm,                              // c.flwsp
-        20 => 0xe002 | (random.below(64) as u16) << 7 | rs2,  // c.fswsp
-        _ => (1 + random.below(255) as u16) << 5 | short_rs2, // c.addi4spn
+    // RV64 has larger shifts, and double words instead of floats.
+    let amount = if wide { imm } else { amount };
+    let pair = |random: &mut Random| (random.below(64) as u16) << 7;
+    match random.below(if wide { 25 } else { 22 }) {
+        22 => 0x2001 | rd | imm, // c.addiw
+        23 => 0x9c01 | shorts,   // c.subw
+        24 => 0x9c21 | shorts,   // c.addw
+        // Offsets are multiples of eight.
+        19 if wide => 0x6002 | rd | imm & !0x10 | imm & 0x1000, // c.ldsp
+        0 => 0x0001 | rd | imm,                                 // c.addi
+        1 => 0x4001 | rd | imm,                                 // c.li
+        2 => 0x6001 | rd | imm | 1 << 2,                        // c.lui
+        3 => 0x0002 | rd | amount,                              // c.slli
+        4 => 0x8002 | rd | rs2,                                 // c.mv
+        5 => 0x9002 | rd | rs2,                                 // c.add
+        6 => 0x8001 | short_rd | amount,                        // c.srli
+        7 => 0x8401 | short_rd | amount,                        // c.srai
+        8 => 0x8801 | short_rd | imm,                           // c.andi
+        9 => 0x8c01 | shorts,                                   // c.sub
+        10 => 0x8c21 | shorts,                                  // c.xor
+        11 => 0x8c41 | shorts,                                  // c.or
+        12 => 0x8c61 | shorts,                                  // c.and
+        13 => 0x4002 | rd | imm,                                // c.lwsp
+        14 => 0xc002 | pair(random) | rs2,                      // c.swsp
+        15 => 0x4000 | scattered(random) | short_rs2,           // c.lw from s0
+        16 => 0xc000 | scattered(random) | short_rs2,           // c.sw to s0
+        17 => 0x6000 | scattered(random) | short_rs2,           // c.flw, c.ld from s0
+        18 => 0xe000 | scattered(random) | short_rs2,           // c.fsw, c.sd to s0
+        19 => 0x6002 | rd | imm,                                // c.flwsp
+        20 => 0xe002 | pair(random) | rs2,                      // c.fswsp, c.sdsp
+        _ => (1 + random.below(255) as u16) << 5 | short_rs2,   // c.addi4spn
     }
 }
 
@@ -214,7 +286,7 @@ impl Item {
 }
 
 /// Random registers, a body with forward branches only, and a final dump.
-fn program(random: &mut Random) -> Vec<Item> {
+fn program(random: &mut Random, target: &Target) -> Vec<Item> {
     const BRANCHES: &[fn(u32, u32, i32) -> u32] = &[beq, bne, blt, bge, bltu, bgeu, |rd, _, to| jal(rd, to)];
     let mut items = Vec::new();
     let mut word = |word| items.push(Item::Word(word));
@@ -225,31 +297,48 @@ fn program(random: &mut Random) -> Vec<Item> {
     word(csrrwi(ZERO, FCSR, 0));
     word(csrrwi(ZERO, FRM, random.of(&[RNE, RNE, RNE, RTZ, RDN, RUP, RMM])));
     for register in 1..32 {
-        // Small and extreme values are as frequent as arbitrary ones.
-        let value = random.next();
-        let value = random.of(&[value, value & 7, 0, u32::MAX, 0x8000_0000, 0x7fff_ffff]);
-        let value = if register == S0 || register == SP { DATA } else { value };
-        li(register, value).into_iter().for_each(&mut word);
+        let value = value(random, target.wide);
+        match register {
+            S0 | SP => li(register, DATA).into_iter().for_each(&mut word),
+            _ if target.wide => li_64(register, value).into_iter().for_each(&mut word),
+            _ => li(register, value as u32).into_iter().for_each(&mut word),
+        }
     }
     for _ in 0..300 {
         items.push(match random.below(32) {
+            0 if target.wide && random.below(2) == 0 => {
+                Item::Pair(lr_d(free(random), S0), sc_d(free(random), free(random), S0))
+            }
             0 => Item::Pair(lr_w(free(random), S0), sc_w(free(random), free(random), S0)),
-            1..=11 => Item::Word(operation(random)),
-            12..=20 => Item::Half(compressed(random)),
-            21..=28 => Item::Word(float_operation(random)),
+            1..=7 if target.wide => Item::Word(wide_operation(random)),
+            1..=11 => Item::Word(operation(random, target.wide)),
+            12..=20 => Item::Half(compressed(random, target.wide)),
+            21..=28 => Item::Word(float_operation(random, target.wide)),
             _ => Item::Over(random.of(BRANCHES), free(random), free(random), random.below(9) as usize),
         });
     }
     let mut word = |word| items.push(Item::Word(word));
     (0..9).for_each(|_| word(nop())); // targets of the last branches
     for register in 0..32 {
-        word(sw(register, (DUMP + 4 * register) as i32, S0));
-        word(fsw(register, (DUMP + 128 + 4 * register) as i32, S0));
+        let store = if target.wide { sd } else { sw };
+        word(store(register, (DUMP_REGISTERS + target.register() * register) as i32, S0));
+        word(fsw(register, (DUMP + 4 * register) as i32, S0));
     }
     word(csrrs(T0, FCSR, ZERO));
-    word(sw(T0, (DUMP + 256) as i32, S0));
-    write_out(DATA, OUTPUT as u32).into_iter().for_each(word);
+    word(sw(T0, (DUMP + 128) as i32, S0));
+    write_out(DATA, target.output() as u32).into_iter().for_each(word);
     items
+}
+
+/// The content of a register. Small and extreme values are as frequent as arbitrary ones.
+fn value(random: &mut Random, wide: bool) -> u64 {
+    let word = u64::from(random.next());
+    let word = random.of(&[word, word & 7, 0, 0xffff_ffff, 0x8000_0000, 0x7fff_ffff]);
+    if !wide {
+        return word;
+    }
+    let high = random.of(&[0, 0, u32::MAX, 0x8000_0000, 0x7fff_ffff, random.0 as u32]);
+    word | u64::from(high) << 32
 }
 
 fn write_out(address: u32, size: u32) -> Vec<u32> {
@@ -289,13 +378,19 @@ fn tool(name: &str) -> Option<PathBuf> {
 }
 
 /// Returns the outputs of our processor and of QEMU's for the code, with `data` of `size` bytes at [`DATA`].
-fn outputs(qemu: &Path, name: &str, code: Vec<u8>, bytes: &[u8], size: u32) -> (Vec<u8>, Vec<u8>) {
+fn outputs(
+    (target, qemu): (&Target, &Path),
+    name: &str,
+    code: Vec<u8>,
+    bytes: &[u8],
+    size: u32,
+) -> (Vec<u8>, Vec<u8>) {
     let code_size = code.len() as u32;
     let flags = common::READABLE | common::EXECUTABLE;
     let loads = [Load { address: CODE, flags, bytes: code, size: code_size }, data(DATA, bytes, size)];
-    let program = elf(CODE, &loads);
+    let program = if target.wide { elf_64(CODE, &loads) } else { elf(CODE, &loads) };
 
-    let core = Core { isa: ISA.parse().unwrap(), ..Core::default() };
+    let core = Core { isa: target.isa.parse().unwrap(), ..Core::default() };
     let mut ours = Vec::new();
     let result = bare::run(&Image::load(&program, &core).unwrap(), None, 1 << 40, &mut ours).unwrap();
     assert_eq!((result.exit_code, result.trap), (Some(0), None), "{name}");
@@ -307,7 +402,7 @@ fn outputs(qemu: &Path, name: &str, code: Vec<u8>, bytes: &[u8], size: u32) -> (
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let theirs = Command::new(qemu).args(["-cpu", QEMU_CPU]).arg(&file).output().unwrap();
+    let theirs = Command::new(qemu).args(["-cpu", target.cpu]).arg(&file).output().unwrap();
     let error = String::from_utf8_lossy(&theirs.stderr);
     assert_eq!(theirs.status.code(), Some(0), "{name}: {error}");
     std::fs::remove_file(&file).unwrap();
@@ -321,26 +416,61 @@ fn word(bytes: &[u8], index: usize) -> u32 {
 
 #[test]
 fn random_programs_agree_with_qemu() {
-    let Some(qemu) = tool("qemu-riscv32") else { return };
+    random_programs_agree(&RV32);
+}
+
+#[test]
+fn random_programs_of_rv64_agree_with_qemu() {
+    random_programs_agree(&RV64);
+}
+
+fn random_programs_agree(target: &Target) {
+    let Some(qemu) = tool(target.emulator) else { return };
+    let (output, register) = (target.output(), target.register() / 4);
     for seed in 0..u64::from(cases(4_000).min(100_000).div_ceil(BATCH)) {
         let mut random = Random(seed);
-        let mut items: Vec<_> = (0..BATCH).flat_map(|_| program(&mut random)).collect();
+        let mut items: Vec<_> = (0..BATCH).flat_map(|_| program(&mut random, target)).collect();
         items.extend(exit().map(Item::Word));
         let bytes: Vec<u8> = (0..DATA_SIZE / 4).flat_map(|_| float_bits(&mut random).to_le_bytes()).collect();
-        let (ours, theirs) = outputs(&qemu, "random", assemble(&items), &bytes, 4096);
-        assert_eq!(ours.len(), BATCH as usize * OUTPUT);
-        for (program, (ours, theirs)) in ours.chunks(OUTPUT).zip(theirs.chunks(OUTPUT)).enumerate() {
-            for at in 0..OUTPUT / 4 {
+        let name = format!("random-{}", target.emulator);
+        let (ours, theirs) = outputs((target, &qemu), &name, assemble(&items), &bytes, 4096);
+        assert_eq!(ours.len(), BATCH as usize * output);
+        for (program, (ours, theirs)) in ours.chunks(output).zip(theirs.chunks(output)).enumerate() {
+            for at in 0..output / 4 {
                 let place = match (4 * at as u32).checked_sub(DUMP).map(|at| at / 4) {
                     None => format!("data + {}", 4 * at),
-                    Some(register @ 0..32) => format!("x{register}"),
-                    Some(register @ 32..64) => format!("f{}", register - 32),
-                    Some(_) => "fcsr".to_owned(),
+                    Some(number @ 0..32) => format!("f{number}"),
+                    Some(32 | 33) => "fcsr".to_owned(),
+                    Some(word) => format!("word {} of x{}", (word - 34) % register, (word - 34) / register),
                 };
                 let (our, their) = (word(ours, at), word(theirs, at));
                 assert!(our == their, "seed {seed}, program {program}: {place} is {our:#x}, not {their:#x}");
             }
         }
+    }
+}
+
+/// A compiled program has QEMU's output, exit code and number of instructions, which QEMU logs one by one.
+#[test]
+fn compiled_programs_agree_with_qemu() {
+    let programs: [(&Target, &[u8]); 2] =
+        [(&RV32, include_bytes!("data/program.elf")), (&RV64, include_bytes!("data/program-64.elf"))];
+    for (target, program) in programs {
+        let Some(qemu) = tool(target.emulator) else { continue };
+        let core = Core { isa: target.isa.parse().unwrap(), ..Core::default() };
+        let mut output = Vec::new();
+        let ours = bare::run(&Image::load(program, &core).unwrap(), None, 1 << 20, &mut output).unwrap();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+        let file = file.join(if target.wide { "program-64.elf" } else { "program.elf" });
+        // The option has another name since QEMU 8.1.
+        let theirs = ["-one-insn-per-tb", "-singlestep"].map(|single| {
+            Command::new(&qemu).args([single, "-d", "nochain,exec"]).arg(&file).output().unwrap()
+        });
+        let theirs = theirs.iter().find(|run| run.status.code() == Some(42)).expect("QEMU runs it");
+        assert_eq!(output, theirs.stdout);
+        let log = String::from_utf8_lossy(&theirs.stderr);
+        let instructions = log.lines().filter(|line| line.starts_with("Trace ")).count() as u64;
+        assert_eq!((ours.exit_code, ours.instructions), (Some(42), instructions), "{}", target.emulator);
     }
 }
 
@@ -385,7 +515,7 @@ fn float_operations_agree_with_qemu() {
     code.extend(exit());
 
     let memory = 12 * triples + size * triples;
-    let (ours, theirs) = outputs(&qemu, "floats", bytes(&code), &operands, memory);
+    let (ours, theirs) = outputs((&RV32, &qemu), "floats", bytes(&code), &operands, memory);
     assert_eq!(ours.len() as u32, size * triples);
     for at in 0..ours.len() / 8 {
         let (triple, operation) = (at / operations.len(), at % operations.len());

@@ -10,11 +10,11 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 const PROGRAM: &[u8] = include_bytes!("data/program.elf");
+const PROGRAM_64: &[u8] = include_bytes!("data/program-64.elf");
 const SOURCE: &str = include_str!("data/program.c");
 const LIMIT: u64 = 1_000_000;
 
 /// Byte offsets in an ELF header.
-const CLASS: usize = 4;
 const ENDIAN: usize = 5;
 const TYPE: usize = 16;
 const MACHINE: usize = 18;
@@ -51,6 +51,19 @@ fn a_compiled_program_runs() {
     // A lone function: its return value is the exit code.
     let (result, output) = run(PROGRAM, Some("header_handler"));
     assert_eq!((result.exit_code, output.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_compiled_program_of_rv64_runs_and_has_lines() {
+    let image = Image::load(PROGRAM_64, &common::everything_64()).unwrap();
+    let mut output = Vec::new();
+    let result = bare::run(&image, None, LIMIT, &mut output).unwrap();
+    assert_eq!(output, b"hello from a bare program\n");
+    assert_eq!((result.exit_code, result.trap), (Some(42), None));
+    let result = bare::run(&image, Some("payload_handler"), LIMIT, &mut std::io::sink()).unwrap();
+    let location = result.trap.unwrap().location.unwrap();
+    assert_eq!((location.function.as_deref(), location.line), (Some("poke"), line_of("*where = value;")));
+    assert_eq!(location.file_name().as_deref(), Some("program.c"));
 }
 
 #[test]
@@ -164,14 +177,24 @@ fn files_that_are_no_handlers_say_what_to_do() {
         (load(b"int main() {}   ").unwrap_err().to_string(), "not an ELF file"),
         (load(&file[..40]).unwrap_err().to_string(), "a damaged ELF file"),
         (
-            patched(CLASS, 2),
-            "a 64-bit ELF file, not a 32-bit little-endian RISC-V ELF file; compile it for riscv32",
+            patched(MACHINE, 62),
+            "an ELF file for x86-64, not a little-endian RISC-V ELF file; compile it for riscv32 or riscv64",
         ),
-        (patched(ENDIAN, 2), "a big-endian ELF file, not a 32-bit"),
-        (patched(MACHINE, 40), "an ELF file for ARM, not a 32-bit"),
+        (
+            load(&common::elf_64(0x1000, &[code(0x1000, &[ret()])])).unwrap_err().to_string(),
+            "it was compiled for registers of 64 bits (RV64), which the core (rv32imac_zicsr) lacks; compile it for",
+        ),
+        (
+            Image::load(&file, &Core { isa: Isa::RV64I, ..Core::default() }).unwrap_err().to_string(),
+            "it was compiled for registers of 32 bits (RV32), which the core (rv64i) lacks",
+        ),
+        (patched(ENDIAN, 2), "a big-endian ELF file, not a little-endian"),
+        (patched(MACHINE, 40), "an ELF file for ARM, not a little-endian"),
         (patched(MACHINE, 3), "an ELF file for x86, not"),
         (patched(MACHINE, 8), "an ELF file for MIPS, not"),
-        (patched(MACHINE, 62), "an ELF file for machine 62"),
+        (patched(MACHINE, 62), "an ELF file for x86-64, not"),
+        (patched(MACHINE, 183), "an ELF file for 64-bit ARM, not"),
+        (patched(MACHINE, 99), "an ELF file for machine 99"),
         (
             patched(TYPE, 1),
             "an object file, not an executable linked to fixed addresses; link it with -static",
@@ -181,15 +204,15 @@ fn files_that_are_no_handlers_say_what_to_do() {
         (patched(TYPE, 9), "an ELF file of an unknown type"),
         (
             patched(FLAGS, 2),
-            "it was compiled for a floating-point calling convention (-mabi=ilp32f), which the core (rv32imac_zicsr)",
+            "it was compiled for a floating-point calling convention (-mabi=ilp32f or lp64f), which the core (rv32imac_zicsr)",
         ),
         (
             patched(FLAGS, 4),
-            "it was compiled for a double-precision calling convention (-mabi=ilp32d), which",
+            "it was compiled for a double-precision calling convention (-mabi=ilp32d or lp64d), which",
         ),
         (
             patched(FLAGS, 8),
-            "it was compiled for 16 registers (rv32e), which the core (rv32imac_zicsr) lacks",
+            "it was compiled for 16 registers (base e), which the core (rv32imac_zicsr) lacks",
         ),
         (
             Image::load(PROGRAM, &Core { isa: Isa::RV32I, ..Core::default() }).unwrap_err().to_string(),

@@ -57,7 +57,7 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
             Exit::Trap(trap) => break (None, Some(*trap)),
             Exit::Limit => assert!(context.cycle() >= until),
             Exit::Fetch { .. } => unreachable!("there is no cache"),
-            Exit::Ecall => context.finish_ecall(context.reg(10).wrapping_mul(3), 11),
+            Exit::Ecall => context.finish_ecall(context.args()[0].wrapping_mul(3), 11),
             Exit::Device(access) => context.finish_device(access.address.wrapping_mul(77), 6),
             Exit::Order(_) => {
                 if let Err(trap) = context.perform(&image, &mut space, &mut reservations) {
@@ -71,8 +71,14 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
 }
 
 fn cores() -> impl Strategy<Value = Core> {
-    let isas =
-        prop::sample::select(vec!["rv32i", "rv32im_zicsr", "rv32imac_zicsr_zifencei", "rv32imafcb_zicsr"]);
+    let isas = prop::sample::select(vec![
+        "rv32i",
+        "rv32im_zicsr",
+        "rv32imac_zicsr_zifencei",
+        "rv32imafcb_zicsr",
+        "rv64imac_zicsr_zifencei",
+        "rv64imafcb_zicsr",
+    ]);
     let overlaps = prop_oneof![2 => Just(None), 1 => (1..4u16, 1..20u16).prop_map(|(width, window)| {
         Some(Overlap { width, window, alus: 1, loads: 1, stores: 2, mispredict: 7 })
     })];
@@ -99,14 +105,27 @@ fn instruction() -> impl Strategy<Value = u32> {
     type Memory = fn(u32, i32, u32) -> u32;
     let arithmetic: Vec<Three> = vec![
         add, sub, sll, slt, sltu, xor, srl, sra, or, and, mul, mulh, mulhsu, mulhu, div, divu, rem, remu,
+        addw, sraw, mulw, divw, remuw,
     ];
     let arithmetic = (prop::sample::select(arithmetic), scratch(), any_register(), any_register());
     let immediate = (scratch(), any_register(), -64..64i32);
-    let access: Vec<(Memory, i32)> =
-        vec![(lw, 4), (sw, 4), (lh, 2), (lhu, 2), (sh, 2), (lb, 1), (lbu, 1), (sb, 1)];
+    let access: Vec<(Memory, i32)> = vec![
+        (lw, 4),
+        (sw, 4),
+        (ld, 8),
+        (sd, 8),
+        (lwu, 4),
+        (lh, 2),
+        (lhu, 2),
+        (sh, 2),
+        (lb, 1),
+        (lbu, 1),
+        (sb, 1),
+    ];
     let bases = prop::sample::select(vec![A0, A0, A1, A1, SP, SP, A2, A3, A4]);
     let access = (prop::sample::select(access), scratch(), bases, 0..16i32, 0..60u32);
-    let atomic: Vec<Three> = vec![amoadd_w, amoswap_w, amomax_w, sc_w, |rd, _, base| lr_w(rd, base)];
+    let atomic: Vec<Three> =
+        vec![amoadd_w, amoswap_w, amomax_w, sc_w, amoadd_d, amomin_d, sc_d, |rd, _, base| lr_w(rd, base)];
     let atomic =
         (prop::sample::select(atomic), scratch(), scratch(), prop::sample::select(vec![A0, A1, A2, A3, SP]));
     let branches: Vec<Three> = vec![

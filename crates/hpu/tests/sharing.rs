@@ -377,7 +377,7 @@ proptest! {
             prop_assert_eq!(&memory[4..], &words[1].to_le_bytes());
         }
         for (core, context) in contexts.iter().enumerate() {
-            prop_assert_eq!(context.reg(A1 as usize), sums[core]);
+            prop_assert_eq!(context.args()[1], sums[core]);
         }
     }
 }

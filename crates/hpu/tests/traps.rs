@@ -368,7 +368,7 @@ fn devices_have_no_misaligned_and_no_atomic_accesses() {
     let mut space = AddressSpace::new().with(Region::device("doorbell", MEMORY, 64));
     let Machine { image, context, reservations, .. } = &mut machine;
     let exit = context.run(image, &mut space, reservations, u64::MAX);
-    assert_eq!(exit, Exit::Order(OrderPoint::Atomic { address: MEMORY + 4, write: true }));
+    assert_eq!(exit, Exit::Order(OrderPoint::Atomic { address: MEMORY + 4, size: 4, write: true }));
     let trap = context.perform(image, &mut space, reservations).unwrap_err();
     assert_eq!(trap.kind, TrapKind::AtomicOnDevice { address: MEMORY + 4, region: "doorbell" });
 }

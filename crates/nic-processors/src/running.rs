@@ -10,7 +10,7 @@ use crate::pspin::command_unit::Issued;
 use crate::pspin::hardware::{Bytes, Hardware};
 use crate::pspin::ports::Ports;
 use crate::spec::{Piece, Timings};
-use nicety_hpu::{AddressSpace, DeviceAccess, Region};
+use nicety_hpu::{AddressSpace, DeviceAccess, Isa, Region};
 use nicety_types::{Buffer, MessageId, Path, Payload, Time};
 use std::ops::Range;
 use std::rc::Rc;
@@ -45,6 +45,15 @@ impl RunMemory {
             true => self.packet = Some(payload.into_buffer().expect("every segment is real")),
             false => self.phantom = Some(payload),
         }
+    }
+
+    /// Writes a pointer into the arguments, of 8 bytes for a core with registers of 64 bits. Returns the offset behind
+    /// it.
+    pub fn put_pointer(&mut self, at: usize, address: u32, isa: &Isa) -> usize {
+        let behind = at + isa.register_bits() as usize / 8;
+        self.arguments[at..behind].fill(0);
+        self.arguments[at..at + 4].copy_from_slice(&address.to_le_bytes());
+        behind
     }
 
     /// Takes the first bytes of a place of the packet buffer. `part` is the range of the packet in them.

@@ -127,6 +127,9 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     };
     let memories = memory::read(reader, &around);
     let pspin = commands::read(reader, &memories, cores, stack);
+    if pspin.is_some() && isa.is_wide() {
+        s.refuse("isa", "handlers written for PsPIN are for RV32", "write for example \"rv32imac_zicsr\"");
+    }
     HpuSpec {
         cores,
         clock,

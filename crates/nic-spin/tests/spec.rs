@@ -37,7 +37,7 @@ fn errors_name_their_place_and_a_remedy() {
         ("lnk.latency=1 ns", &["lnk", "link"]),
         ("link.latency=0 ns", &["link.latency", "at least 1 ps", "33.4 ns"]),
         ("barrier.latency=0 ns", &["barrier.latency", "at least 1 ps"]),
-        ("hpu.isa=rv64imac", &["hpu.isa", "rv32imac_zicsr"]),
+        ("hpu.isa=rv128imac", &["hpu.isa", "rv32imac_zicsr"]),
         ("hpu.isa=rv32imafdc", &["hpu.isa", "rv32imac_zicsr"]),
         ("hpu.misaligned=maybe", &["hpu.misaligned", "trap", "cost"]),
         ("buffer.packets=0", &["buffer.packets", "1"]),

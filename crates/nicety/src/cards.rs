@@ -193,6 +193,7 @@ mod tests {
                 "pspin",
                 "qnix",
                 "spin-100g",
+                "spin-100g-rv64",
                 "spin-discrete",
                 "spin-integrated",
                 "xeon-oplin"

@@ -7,7 +7,7 @@ use crate::tables::Recording;
 use nicety::{Compiled, Environment};
 use nicety::{Error, LargeCluster, Logged, cards};
 use nicety_bench::{self as benches, Request};
-use nicety_hpu::{Core, Image, bare};
+use nicety_hpu::{Core, Image, Isa, bare, is_wide};
 use nicety_line_rate as line_rate;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -141,6 +141,8 @@ pub fn hpu_run(
     let result = py.detach(|| {
         guarded(|| {
             let core = match spec {
+                // The program says which registers it needs, and a file that is none fails below.
+                None if is_wide(elf).unwrap_or(false) => Core { isa: Isa::RV64IMAC, ..Core::default() },
                 None => Core::default(),
                 Some(name) => *cards::load(name, &[])?.spec.core().ok_or_else(|| {
                     Error::Input(format!("card {name} runs no programs of its own; name another card"))

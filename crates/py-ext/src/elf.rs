@@ -9,7 +9,7 @@ fn invalid(error: LoadError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Returns the global names of an RV32 file in three sets. They are its functions, all names that it defines, and names that it
+/// Returns the global names of an RISC-V file in three sets. They are its functions, all names that it defines, and names that it
 /// only uses.
 #[pyfunction]
 pub fn elf_names(file: &[u8]) -> PyResult<[BTreeSet<String>; 3]> {
@@ -17,7 +17,7 @@ pub fn elf_names(file: &[u8]) -> PyResult<[BTreeSet<String>; 3]> {
     Ok([functions, defined, undefined])
 }
 
-/// Returns whether a linked RV32 program has executable bytes.
+/// Returns whether a linked RISC-V program has executable bytes.
 #[pyfunction]
 pub fn elf_has_code(file: &[u8]) -> PyResult<bool> {
     has_code(file).map_err(invalid)

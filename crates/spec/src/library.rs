@@ -18,6 +18,7 @@ pub const SHIPPED: Library = Library::new(&[
     ("pspin", include_str!("../../../specs/pspin.toml")),
     ("qnix", include_str!("../../../specs/qnix.toml")),
     ("spin-100g", include_str!("../../../specs/spin-100g.toml")),
+    ("spin-100g-rv64", include_str!("../../../specs/spin-100g-rv64.toml")),
     ("spin-discrete", include_str!("../../../specs/spin-discrete.toml")),
     ("spin-integrated", include_str!("../../../specs/spin-integrated.toml")),
     ("xeon-oplin", include_str!("../../../specs/xeon-oplin.toml")),

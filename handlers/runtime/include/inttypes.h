@@ -4,11 +4,20 @@
 
 #include <stdint.h>
 
-/* The type of 32 bits depends on the compiler: clang reports it, and gcc takes long. */
-#ifdef __INT32_FMTd__
+/* In RV32 the type of 32 bits depends on the compiler: clang reports it, and gcc takes long. */
+#if defined __INT32_FMTd__ || __riscv_xlen == 64
 #define NICETY_PRI32
 #else
 #define NICETY_PRI32 "l"
+#endif
+
+/* In RV64 those of 64 bits and of pointers are long. */
+#if __riscv_xlen == 64
+#define NICETY_PRI64 "l"
+#define NICETY_PRIPTR "l"
+#else
+#define NICETY_PRI64 "ll"
+#define NICETY_PRIPTR
 #endif
 
 #define PRId8 "hh" "d"
@@ -32,25 +41,25 @@
 #define PRIx32 NICETY_PRI32 "x"
 #define PRIX32 NICETY_PRI32 "X"
 
-#define PRId64 "ll" "d"
-#define PRIi64 "ll" "i"
-#define PRIu64 "ll" "u"
-#define PRIo64 "ll" "o"
-#define PRIx64 "ll" "x"
-#define PRIX64 "ll" "X"
+#define PRId64 NICETY_PRI64 "d"
+#define PRIi64 NICETY_PRI64 "i"
+#define PRIu64 NICETY_PRI64 "u"
+#define PRIo64 NICETY_PRI64 "o"
+#define PRIx64 NICETY_PRI64 "x"
+#define PRIX64 NICETY_PRI64 "X"
 
-#define PRIdMAX "ll" "d"
-#define PRIiMAX "ll" "i"
-#define PRIuMAX "ll" "u"
-#define PRIoMAX "ll" "o"
-#define PRIxMAX "ll" "x"
-#define PRIXMAX "ll" "X"
+#define PRIdMAX NICETY_PRI64 "d"
+#define PRIiMAX NICETY_PRI64 "i"
+#define PRIuMAX NICETY_PRI64 "u"
+#define PRIoMAX NICETY_PRI64 "o"
+#define PRIxMAX NICETY_PRI64 "x"
+#define PRIXMAX NICETY_PRI64 "X"
 
-#define PRIdPTR "d"
-#define PRIiPTR "i"
-#define PRIuPTR "u"
-#define PRIoPTR "o"
-#define PRIxPTR "x"
-#define PRIXPTR "X"
+#define PRIdPTR NICETY_PRIPTR "d"
+#define PRIiPTR NICETY_PRIPTR "i"
+#define PRIuPTR NICETY_PRIPTR "u"
+#define PRIoPTR NICETY_PRIPTR "o"
+#define PRIxPTR NICETY_PRIPTR "x"
+#define PRIXPTR NICETY_PRIPTR "X"
 
 #endif

@@ -1,4 +1,4 @@
-"""Compilation of C handlers to RV32 programs: `nicety cc`.
+"""Compilation of C handlers to RV32 and RV64 programs: `nicety cc`.
 
 A program is compiled freestanding and linked with nicety's small runtime. That has `memcpy` and its family, 64-bit
 division, and the functions of the C library that need neither files nor a heap. The link addresses are those that a
@@ -98,7 +98,7 @@ def compile_handlers(
     interface: Interface = "nicety",
     output: Path | str | None = None,
 ) -> Compiled:
-    """Compile C sources into one RV32 program.
+    """Compile C sources into one program for RV32 or RV64.
 
     Args:
         sources: C (`.c`) or assembler (`.s`, `.S`) files.
@@ -331,7 +331,7 @@ def checked_macro(define: str) -> str:
 
 
 def read_symbols(image: bytes) -> Symbols:
-    """Read the global names of an RV32 object file or program.
+    """Read the global names of a RISC-V object file or program.
 
     Raises:
         ValueError: the bytes are no such file.
@@ -344,7 +344,9 @@ def _symbols(unit: Path, source: Path) -> Symbols:
         return read_symbols(unit.read_bytes())
     except (OSError, ValueError) as error:
         problem, _, _ = str(error).partition(";")
-        raise InputError(f"{source}: the compiler's object is {problem}; name a compiler for RV32 with --cc") from error
+        raise InputError(
+            f"{source}: the compiler's object is {problem}; name a compiler for RISC-V with --cc"
+        ) from error
 
 
 def _dependencies(rules: Path) -> set[Path]:

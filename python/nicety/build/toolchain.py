@@ -24,7 +24,7 @@ Kind = Literal["zig", "clang", "gcc"]
 # The interface of handlers: nicety.h, or the headers of PsPIN or FPsPIN.
 Interface = Literal["nicety", "pspin", "fpspin"]
 
-_ISA = re.compile(r"rv32(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
+_ISA = re.compile(r"(?P<base>rv32|rv64)(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
 
 _BITS = ("b", "zba", "zbb", "zbs")
 
@@ -73,17 +73,31 @@ def isa_extensions(isa: str) -> list[str]:
     `b` is expanded to `zba`, `zbb` and `zbs`, since not every compiler knows it.
 
     Raises:
-        InputError: the string is not a valid RV32 isa.
+        InputError: the string is not a valid isa of RV32 or RV64.
     """
-    match = _ISA.fullmatch(isa)
-    if match is None:
-        raise InputError(
-            f"isa {isa!r}: not a 32-bit RISC-V one; write rv32i and extensions, for example {DEFAULT_ISA!r}"
-        )
+    match = _matched(isa)
     extensions = [*match["letters"][1:], *match["rest"].split("_")[1:]]
     if "b" in extensions:
         extensions = [*(name for name in extensions if name not in _BITS), *_BITS[1:]]
     return extensions
+
+
+def is_wide(isa: str) -> bool:
+    """Whether an isa string is of RV64.
+
+    Raises:
+        InputError: the string is not a valid isa of RV32 or RV64.
+    """
+    return _matched(isa)["base"] == "rv64"
+
+
+def _matched(isa: str) -> re.Match[str]:
+    match = _ISA.fullmatch(isa)
+    if match is None:
+        raise InputError(
+            f"isa {isa!r}: not a RISC-V one; write rv32i or rv64i and extensions, for example {DEFAULT_ISA!r}"
+        )
+    return match
 
 
 @dataclass(frozen=True)
@@ -108,19 +122,20 @@ class Toolchain:
         unaligned = _UNALIGNED in extensions
         # Compilers have separate options for it.
         extensions = [name for name in extensions if name != _UNALIGNED]
+        bits, abi = (64, "lp64") if is_wide(isa) else (32, "ilp32")
         if self.kind == "zig":
-            cpu = "+".join(["generic_rv32", *extensions, *(["unaligned_scalar_mem"] if unaligned else [])])
-            return ["-target", "riscv32-freestanding-none", f"-mcpu={cpu}"]
+            cpu = "+".join([f"generic_rv{bits}", *extensions, *(["unaligned_scalar_mem"] if unaligned else [])])
+            return ["-target", f"riscv{bits}-freestanding-none", f"-mcpu={cpu}"]
         letters = "".join(name for name in extensions if len(name) == 1)
-        march = "_".join([f"rv32i{letters}", *(name for name in extensions if len(name) > 1)])
+        march = "_".join([f"rv{bits}i{letters}", *(name for name in extensions if len(name) > 1)])
         # Floats are passed in float registers. Handlers get none: their caller uses integers alone.
-        flags = [f"-march={march}", f"-mabi={'ilp32f' if 'f' in extensions else 'ilp32'}"]
+        flags = [f"-march={march}", f"-mabi={abi}{'f' if 'f' in extensions else ''}"]
         # clang aligns every access unless the processor need not.
         if unaligned:
             flags.append("-mno-strict-align")
         elif self.kind == "gcc":
             flags.append("-mstrict-align")
-        return ["--target=riscv32-unknown-elf", *flags] if self.kind == "clang" else flags
+        return [f"--target=riscv{bits}-unknown-elf", *flags] if self.kind == "clang" else flags
 
     def compile_flags(self, isa: str, interface: Interface = "nicety") -> list[str]:
         """Options for compiling one source, without include folders and macros."""

@@ -34,6 +34,7 @@ impl Word<'_> {
         let Word { word, rs1, rs2, funct3, .. } = *self;
         Ok(match word & 0x7f {
             0x37 => self.make(Kind::Constant, 0, 0, word & 0xffff_f000),
+            0x17 if self.isa.is_wide() => self.make(Kind::Auipc, 0, 0, word & 0xffff_f000),
             0x17 => self.make(Kind::Constant, 0, 0, pc.wrapping_add(word & 0xffff_f000)),
             0x6f => {
                 let offset = word >> 31 << 20
@@ -57,15 +58,17 @@ impl Word<'_> {
             }
             0x13 => return self.with_constant(),
             0x33 => return self.with_registers(),
+            0x1b if self.isa.is_wide() => return self.word_with_constant(),
+            0x3b if self.isa.is_wide() => return self.word_with_registers(),
             0x0f if funct3 == 0 => self.make(Kind::Fence, 0, 0, 0),
             0x0f if funct3 == 1 => {
                 self.needs(Extension::Zifencei)?;
                 self.make(Kind::FenceI, 0, 0, 0)
             }
             0x73 => return self.system(),
-            0x2f if funct3 == 2 => {
+            0x2f if funct3 == 2 || funct3 == 3 && self.isa.is_wide() => {
                 self.needs(Extension::A)?;
-                self.binary(self.atomic()?)
+                self.make(self.atomic()?, rs1, rs2, 1 << funct3)
             }
             0x07 | 0x27 | 0x43 | 0x47 | 0x4b | 0x4f | 0x53 => return float::decode(word, self.isa),
             _ => return Err(Illegal::Unknown),
@@ -107,8 +110,10 @@ impl Word<'_> {
             0 => Kind::Lb,
             1 => Kind::Lh,
             2 => Kind::Lw,
+            3 if self.isa.is_wide() => Kind::Ld,
             4 => Kind::Lbu,
             5 => Kind::Lhu,
+            6 if self.isa.is_wide() => Kind::Lwu,
             _ => return Err(Illegal::Unknown),
         })
     }
@@ -118,26 +123,41 @@ impl Word<'_> {
             0 => Kind::Sb,
             1 => Kind::Sh,
             2 => Kind::Sw,
+            3 if self.isa.is_wide() => Kind::Sd,
             _ => return Err(Illegal::Unknown),
         })
     }
 
     /// Decodes an operation on a register and a constant.
     fn with_constant(&self) -> Result<Inst, Illegal> {
-        let (rs2, imm) = (self.rs2, sign_extend(self.word >> 20, 12));
+        let imm = sign_extend(self.word >> 20, 12);
+        Ok(match self.funct3 {
+            0 => self.unary(Kind::Addi, imm),
+            2 => self.unary(Kind::Slti, imm),
+            3 => self.unary(Kind::Sltiu, imm),
+            4 => self.unary(Kind::Xori, imm),
+            6 => self.unary(Kind::Ori, imm),
+            7 => self.unary(Kind::Andi, imm),
+            _ => return self.shift(),
+        })
+    }
+
+    /// Decodes a shift by a constant, or another operation in its encoding.
+    fn shift(&self) -> Result<Inst, Illegal> {
+        let wide = self.isa.is_wide();
+        // The amount has six bits in RV64.
+        let (amount, funct7) = match wide {
+            true => (self.word >> 20 & 63, self.funct7 & !1),
+            false => (u32::from(self.rs2), self.funct7),
+        };
         let with = |extension, kind, imm| self.needs(extension).map(|()| self.unary(kind, imm));
-        Ok(match (self.funct3, self.funct7) {
-            (0, _) => self.unary(Kind::Addi, imm),
-            (2, _) => self.unary(Kind::Slti, imm),
-            (3, _) => self.unary(Kind::Sltiu, imm),
-            (4, _) => self.unary(Kind::Xori, imm),
-            (6, _) => self.unary(Kind::Ori, imm),
-            (7, _) => self.unary(Kind::Andi, imm),
-            (1, 0x00) => self.unary(Kind::Slli, u32::from(rs2)),
-            (5, 0x00) => self.unary(Kind::Srli, u32::from(rs2)),
-            (5, 0x20) => self.unary(Kind::Srai, u32::from(rs2)),
+        let reversed = if wide { 0x38 } else { 0x18 };
+        Ok(match (self.funct3, funct7) {
+            (1, 0x00) => self.unary(Kind::Slli, amount),
+            (5, 0x00) => self.unary(Kind::Srli, amount),
+            (5, 0x20) => self.unary(Kind::Srai, amount),
             (1, 0x30) => {
-                let kind = match rs2 {
+                let kind = match amount {
                     0 => Kind::Clz,
                     1 => Kind::Ctz,
                     2 => Kind::Cpop,
@@ -147,15 +167,78 @@ impl Word<'_> {
                 };
                 with(Extension::Zbb, kind, 0)?
             }
-            (5, 0x30) => with(Extension::Zbb, Kind::Rori, u32::from(rs2))?,
-            (5, 0x14) if rs2 == 0x07 => with(Extension::Zbb, Kind::OrcB, 0)?,
-            (5, 0x34) if rs2 == 0x18 => with(Extension::Zbb, Kind::Rev8, 0)?,
-            (1, 0x24) => with(Extension::Zbs, Kind::Andi, !(1 << rs2))?,
-            (1, 0x34) => with(Extension::Zbs, Kind::Xori, 1 << rs2)?,
-            (1, 0x14) => with(Extension::Zbs, Kind::Ori, 1 << rs2)?,
-            (5, 0x24) => with(Extension::Zbs, Kind::Bexti, u32::from(rs2))?,
+            (5, 0x30) => with(Extension::Zbb, Kind::Rori, amount)?,
+            (5, 0x14) if amount == 0x07 => with(Extension::Zbb, Kind::OrcB, 0)?,
+            (5, 0x34) if amount == reversed => with(Extension::Zbb, Kind::Rev8, 0)?,
+            (5, 0x24) => with(Extension::Zbs, Kind::Bexti, amount)?,
+            (1, 0x24) if wide => with(Extension::Zbs, Kind::Bclri, amount)?,
+            (1, 0x34) if wide => with(Extension::Zbs, Kind::Binvi, amount)?,
+            (1, 0x14) if wide => with(Extension::Zbs, Kind::Bseti, amount)?,
+            (1, 0x24) => with(Extension::Zbs, Kind::Andi, !(1 << amount))?,
+            (1, 0x34) => with(Extension::Zbs, Kind::Xori, 1 << amount)?,
+            (1, 0x14) => with(Extension::Zbs, Kind::Ori, 1 << amount)?,
             _ => return Err(Illegal::Unknown),
         })
+    }
+
+    /// Decodes an operation of RV64 on a word and a constant.
+    fn word_with_constant(&self) -> Result<Inst, Illegal> {
+        let amount = u32::from(self.rs2);
+        let with = |extension, kind, imm| self.needs(extension).map(|()| self.unary(kind, imm));
+        Ok(match (self.funct3, self.funct7) {
+            (0, _) => self.unary(Kind::Addiw, sign_extend(self.word >> 20, 12)),
+            (1, 0x00) => self.unary(Kind::Slliw, amount),
+            (5, 0x00) => self.unary(Kind::Srliw, amount),
+            (5, 0x20) => self.unary(Kind::Sraiw, amount),
+            // Its amount has six bits.
+            (1, 0x04 | 0x05) => with(Extension::Zba, Kind::SlliUw, self.word >> 20 & 63)?,
+            (1, 0x30) => {
+                let kind = match self.rs2 {
+                    0 => Kind::Clzw,
+                    1 => Kind::Ctzw,
+                    2 => Kind::Cpopw,
+                    _ => return Err(Illegal::Unknown),
+                };
+                with(Extension::Zbb, kind, 0)?
+            }
+            (5, 0x30) => with(Extension::Zbb, Kind::Roriw, amount)?,
+            _ => return Err(Illegal::Unknown),
+        })
+    }
+
+    /// Decodes an operation of RV64 on two words.
+    fn word_with_registers(&self) -> Result<Inst, Illegal> {
+        let (needed, kind) = match (self.funct7, self.funct3) {
+            (0x00, 0) => (None, Kind::Addw),
+            (0x20, 0) => (None, Kind::Subw),
+            (0x00, 1) => (None, Kind::Sllw),
+            (0x00, 5) => (None, Kind::Srlw),
+            (0x20, 5) => (None, Kind::Sraw),
+            (0x01, 0) if self.isa.has(Extension::Zmmul) => (None, Kind::Mulw),
+            (0x01, 0) => (Some(Extension::M), Kind::Mulw),
+            (0x01, 4) => (Some(Extension::M), Kind::Divw),
+            (0x01, 5) => (Some(Extension::M), Kind::Divuw),
+            (0x01, 6) => (Some(Extension::M), Kind::Remw),
+            (0x01, 7) => (Some(Extension::M), Kind::Remuw),
+            (0x04, 0) => (Some(Extension::Zba), Kind::AddUw),
+            (0x10, 2) => (Some(Extension::Zba), Kind::Sh1addUw),
+            (0x10, 4) => (Some(Extension::Zba), Kind::Sh2addUw),
+            (0x10, 6) => (Some(Extension::Zba), Kind::Sh3addUw),
+            (0x30, 1) => (Some(Extension::Zbb), Kind::Rolw),
+            (0x30, 5) => (Some(Extension::Zbb), Kind::Rorw),
+            (0x04, 4) if self.rs2 == 0 => {
+                self.needs(Extension::Zbb)?;
+                return Ok(self.zero_extended_half());
+            }
+            _ => return Err(Illegal::Unknown),
+        };
+        needed.map_or(Ok(()), |extension| self.needs(extension))?;
+        Ok(self.binary(kind))
+    }
+
+    /// `zext.h`, which has another opcode in RV64.
+    const fn zero_extended_half(&self) -> Inst {
+        self.unary(Kind::Andi, 0xffff)
     }
 
     /// Decodes an operation on two registers.
@@ -183,10 +266,9 @@ impl Word<'_> {
                 }
                 MULTIPLICATIONS[funct3 as usize]
             }
-            // zext.h
-            (0x04, 4) if self.rs2 == 0 => {
+            (0x04, 4) if self.rs2 == 0 && !self.isa.is_wide() => {
                 self.needs(Extension::Zbb)?;
-                return Ok(self.unary(Kind::Andi, 0xffff));
+                return Ok(self.zero_extended_half());
             }
             _ => return Err(Illegal::Unknown),
         };
@@ -209,7 +291,8 @@ impl Word<'_> {
             let reads = if funct3 & csr::IMMEDIATE != 0 { 0 } else { inst.reads };
             return Ok(Inst { reads, ..inst });
         }
-        if !COUNTERS.contains(&csr) {
+        let is_high = csr != csr::MHARTID && csr & csr::HIGH != 0;
+        if !COUNTERS.contains(&csr) || is_high && self.isa.is_wide() {
             return Err(Illegal::NoSuchCsr(csr));
         }
         // csrrw always writes. The others write if their operand is not x0 or zero.

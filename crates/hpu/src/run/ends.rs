@@ -36,7 +36,7 @@ impl Context {
         let address = self.pc;
         if address == RETURN_ADDRESS {
             reservations.release(self.hart);
-            return Exit::Return(self.reg(crate::asm::A0 as usize));
+            return Exit::Return(self.args()[0]);
         }
         let access = Access::Execute;
         let kind = if image.aligned(address) {
@@ -57,7 +57,7 @@ impl Context {
         from: Option<u32>,
     ) -> Exit {
         let (bottom, size) = space.stack().map_or((self.stack_limit, 0), |s| (s.base(), s.size()));
-        let kind = TrapKind::StackExhausted { pointer: self.sp(), bottom, size };
+        let kind = TrapKind::StackExhausted { pointer: self.reg(crate::asm::SP as usize), bottom, size };
         self.trap(image, reservations, from.unwrap_or(self.pc), kind)
     }
 
@@ -73,7 +73,7 @@ impl Context {
         op: &Op,
     ) -> Exit {
         self.stay(place, op);
-        let address = self.regs[op.rs1 as usize].wrapping_add(op.imm);
+        let address = (self.regs[op.rs1 as usize] as u32).wrapping_add(op.imm);
         let (size, signed, write) = shape(op.kind);
         match stop {
             Stop::Trap(kind) => self.trap(image, reservations, self.pc, kind),
@@ -84,10 +84,34 @@ impl Context {
             Stop::Device => {
                 let (bits, cycles) = (8 * size as u8, image.core().costs.of(op.kind));
                 self.pending = Pending::Device { rd: op.rd, bits, signed, write, cycles, len: op.len };
-                let value = self.regs[op.rs2 as usize] & (u32::MAX >> (32 - u32::from(bits)));
+                let value = self.regs[op.rs2 as usize] as u32 & (u32::MAX >> (32 - u32::from(bits)));
                 Exit::Device(DeviceAccess { address, size, write: write.then_some(value) })
             }
         }
+    }
+
+    /// Handles an access or a jump to an address of more than 32 bits.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn beyond(
+        &mut self,
+        image: &Image,
+        reservations: &mut Reservations,
+        address: u64,
+        place: Place<'_>,
+        op: &Op,
+    ) -> Exit {
+        self.stay(place, op);
+        let (access, size) = match op.kind {
+            Kind::Jalr => (Access::Execute, 2),
+            Kind::Lr => (Access::Read, op.imm),
+            kind if kind.is_atomic() => (Access::Write, op.imm),
+            kind => {
+                let (size, _, write) = shape(kind);
+                (if write { Access::Write } else { Access::Read }, size)
+            }
+        };
+        self.trap(image, reservations, self.pc, TrapKind::BeyondAddresses { access, address, size })
     }
 
     /// Executes the operations that end a slice.
@@ -131,9 +155,12 @@ impl Context {
             }
             _ => {
                 assert!(op.kind.is_atomic(), "{:?} does not end a slice", op.kind);
+                let address = self.regs[op.rs1 as usize];
+                let Ok(address) = u32::try_from(address) else {
+                    return self.beyond(image, reservations, address, place, op);
+                };
                 self.pending = Pending::Order;
-                let write = op.kind != Kind::Lr;
-                Exit::Order(OrderPoint::Atomic { address: self.regs[op.rs1 as usize], write })
+                Exit::Order(OrderPoint::Atomic { address, size: op.imm, write: op.kind != Kind::Lr })
             }
         }
     }
@@ -149,6 +176,9 @@ pub(crate) const fn shape(kind: Kind) -> (u32, bool, bool) {
         Kind::Sb => (1, false, true),
         Kind::Sh => (2, false, true),
         Kind::Sw => (4, false, true),
-        _ => (4, false, false),
+        Kind::Ld => (8, false, false),
+        Kind::Sd => (8, false, true),
+        Kind::Lwu => (4, false, false),
+        _ => (4, true, false),
     }
 }

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::decode::{DYNAMIC, Kind, Operands, csr};
 use crate::float::{self, Rounding};
 use crate::op::Op;
+use crate::width::Width;
 
 const SIGN: u32 = 1 << 31;
 
@@ -11,9 +12,9 @@ impl Context {
     /// Executes an instruction of F. Returns false if `frm` has a reserved rounding mode.
     #[inline(never)]
     pub(crate) fn float(&mut self, op: &Op) -> bool {
-        let a = self.regs[op.rs1 as usize & 63];
-        let b = self.regs[op.rs2 as usize & 63];
-        let c = || self.regs[Operands::rs3(op.imm)];
+        let whole = self.regs[op.rs1 as usize & 63];
+        let (a, b) = (whole as u32, self.regs[op.rs2 as usize & 63] as u32);
+        let c = || self.regs[Operands::rs3(op.imm)] as u32;
         let mode = match Operands::rounding(op.imm) {
             DYNAMIC => self.fcsr >> 5,
             fixed => fixed,
@@ -44,13 +45,20 @@ impl Context {
             Kind::FcvtWuS => float::to_u32(a, rounding, f),
             Kind::FcvtSW => float::from_i32(a, rounding, f),
             Kind::FcvtSWu => float::from_u32(a, rounding, f),
+            Kind::FcvtSL => float::from_i64(whole, rounding, f),
+            Kind::FcvtSLu => float::from_u64(whole, rounding, f),
+            Kind::FcvtLS | Kind::FcvtLuS => 0,
             Kind::Fmv => a,
             Kind::FloatCsr => self.float_csr(op, a),
             kind => unreachable!("{kind:?} is not of extension F"),
         };
+        let result = match op.kind {
+            Kind::FcvtLS => float::to_i64(a, rounding, f),
+            Kind::FcvtLuS => float::to_u64(a, rounding, f),
+            _ => u64::extended(result),
+        };
         self.fcsr |= flags;
-        self.regs[op.rd as usize & 63] = result;
-        self.regs[0] = 0;
+        self.write(op.rd & 63, result);
         true
     }
 

@@ -100,6 +100,24 @@ pub fn everything() -> Core {
     Core { isa: "rv32imafc_zicsr_zifencei_zba_zbb_zbs".parse().unwrap(), ..Core::default() }
 }
 
+/// A core of RV64 with every extension.
+pub fn everything_64() -> Core {
+    Core { isa: "rv64imafc_zicsr_zifencei_zba_zbb_zbs".parse().unwrap(), ..Core::default() }
+}
+
+/// Returns a0 of RV64 after the code with these arguments.
+pub fn eval_64(words: &[u32], args: &[u64]) -> u64 {
+    let mut machine = Machine::on(&everything_64(), &[words, &[ret()]].concat());
+    machine.call(&[]);
+    for (register, &arg) in (A0 as usize..).zip(args) {
+        machine.context.set_reg(register, arg);
+    }
+    match machine.finish() {
+        Exit::Return(_) => machine.context.reg(A0 as usize),
+        exit => panic!("no return but {exit:?}"),
+    }
+}
+
 /// Returns a0 after the code with these arguments.
 pub fn eval(words: &[u32], args: &[u32]) -> u32 {
     eval_on(&Core::default(), words, args)
@@ -159,7 +177,31 @@ pub fn data(address: u32, bytes: &[u8], size: u32) -> Load {
     Load { address, flags: READABLE | WRITABLE, bytes: bytes.to_vec(), size }
 }
 
-/// An executable without sections: header, program headers, bytes.
+/// An RV64 executable without sections.
+pub fn elf_64(entry: u32, loads: &[Load]) -> Vec<u8> {
+    const PAGE: u64 = 4096;
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    file.extend([2, 0, 243, 0, 1, 0, 0, 0]); // executable, RISC-V, version 1
+    [u64::from(entry), 64, 0].iter().for_each(|word| file.extend(word.to_le_bytes()));
+    file.extend([0, 0, 0, 0, 64, 0, 56, 0, loads.len() as u8, 0, 64, 0, 0, 0, 0, 0]);
+    let mut offset = 64 + 56 * loads.len() as u64;
+    let mut bytes = Vec::new();
+    for load in loads {
+        let (address, len) = (u64::from(load.address), load.bytes.len() as u64);
+        let padding = address.wrapping_sub(offset) % PAGE;
+        bytes.resize(bytes.len() + padding as usize, 0);
+        bytes.extend(&load.bytes);
+        offset += padding;
+        [1, load.flags].iter().for_each(|word| file.extend(word.to_le_bytes()));
+        let fields = [offset, address, address, len, load.size.into(), PAGE];
+        fields.iter().for_each(|word| file.extend(word.to_le_bytes()));
+        offset += len;
+    }
+    file.extend(bytes);
+    file
+}
+
+/// An RV32 executable without sections: header, program headers, bytes.
 pub fn elf(entry: u32, loads: &[Load]) -> Vec<u8> {
     // A file offset must be congruent to the address modulo this, as operating systems require.
     const PAGE: u32 = 4096;

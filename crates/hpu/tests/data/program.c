@@ -1,7 +1,7 @@
 // Source of program.elf, which tests/programs.rs runs. After a change, build it again in this folder:
 //   python -m ziglang cc -target riscv32-freestanding-none -mcpu=generic_rv32+m+a+c -O2 -gdwarf-4 \
 //     -fomit-frame-pointer -ffreestanding -fno-stack-protector -fdebug-prefix-map=$PWD=. -nostdlib -static \
-//     -fno-sanitize=all program.c -o program.elf
+//     -fno-sanitize=all program.c -o program.elf (program-64.elf: riscv64)
 
 typedef unsigned uint32_t;
 

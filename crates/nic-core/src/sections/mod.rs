@@ -45,12 +45,19 @@ pub fn read_costs(s: &Section<'_>) -> CycleCosts {
     let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
     // For an extension that few cards have. The default is a pipelined FPU with a result that is used at once.
     let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
+    // A core without these instructions needs no cost for them.
+    let div = s.count_or("div", 0..=10_000, 20, "div, divu, rem, remu, where the isa has them");
     CycleCosts {
         alu: cost("alu", "integer arithmetic, logic, shifts"),
         mul: cost("mul", "mul"),
         mul_high: cost("mul_high", "mulh, mulhu, mulhsu"),
-        // A core without these instructions needs no cost for them.
-        div: s.count_or("div", 0..=10_000, 20, "div, divu, rem, remu, where the isa has them") as u16,
+        div: div as u16,
+        div_word: s.count_or(
+            "div_word",
+            0..=10_000,
+            div,
+            "divw, divuw, remw, remuw of RV64; like div by default",
+        ) as u16,
         load: cost("load", "a load from HPU memory"),
         store: cost("store", "a store to HPU memory"),
         load_use: cost("load_use", "added if the next instruction uses the result of a load"),

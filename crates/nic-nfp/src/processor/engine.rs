@@ -219,7 +219,7 @@ impl EngineState {
         slot.account.waiting_until(Some(ready), start);
         if let State::Waiting { mask, .. } = slot.state {
             let come = slot.take_signals(mask, ready);
-            slot.cpu.set_reg(nicety_hpu::asm::A0 as usize, come);
+            slot.cpu.set_reg(nicety_hpu::asm::A0 as usize, come.into());
         }
         slot.cpu.set_cycle(start);
         slot.state = State::Running;
@@ -243,7 +243,7 @@ impl EngineState {
     pub(super) fn resume(&mut self, number: usize, result: u32, cycle: u64) {
         let slot = &mut self.slots[number];
         assert!(matches!(slot.state, State::Called { .. }), "context {number} sleeps in a call");
-        slot.cpu.set_reg(asm::A0 as usize, result);
+        slot.cpu.set_reg(asm::A0 as usize, result.into());
         slot.state = State::Ready { at: cycle };
     }
 

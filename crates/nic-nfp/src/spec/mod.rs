@@ -116,6 +116,13 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let clock = s.frequency("clock", "clock of the microengines and of the memories on the chip");
     let fallback = Isa::RV32I.with(Extension::A).with(Extension::Zicsr);
     let (isa_text, isa) = read_isa(&s, fallback);
+    if isa.is_wide() {
+        s.refuse(
+            "isa",
+            "microengines have registers of 32 bits",
+            "write an isa of RV32, for example \"rv32i\"",
+        );
+    }
     let misaligned = read_misaligned(&s);
     let local_memory = s.size("local_memory", 64..=1 << 20, "local memory of a microengine") as u32;
     let code = s.size("code", 64..=16 << 20, "code store of a microengine") as u32;

@@ -395,8 +395,8 @@ impl Levels {
         // LR is a load.
         let (address, bytes, kind) = match *point {
             OrderPoint::Fence => return 0,
-            OrderPoint::Atomic { address, write: true } => (address, 4, AccessKind::Atomic),
-            OrderPoint::Atomic { address, .. } => (address, 4, AccessKind::Load),
+            OrderPoint::Atomic { address, size, write: true } => (address, size, AccessKind::Atomic),
+            OrderPoint::Atomic { address, size, .. } => (address, size, AccessKind::Load),
             OrderPoint::Memory { address, size, write: true } => (address, size, AccessKind::Store),
             OrderPoint::Memory { address, size, .. } => (address, size, AccessKind::Load),
         };

@@ -22,9 +22,10 @@ pub(super) struct Ahead<'r> {
 
 impl Turns for Ahead<'_> {
     fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64> {
-        let OrderPoint::Memory { address, .. } = point else { return None };
+        let OrderPoint::Memory { address, size, .. } = point else { return None };
         if !std::mem::take(&mut self.first) {
-            let is_watched = self.words.binary_search(&(address & !3)).is_ok();
+            let watched = |address: u32| self.words.binary_search(&(address & !3)).is_ok();
+            let is_watched = watched(address) || size > 4 && watched(address + 4);
             if is_watched || !self.sim.try_pass_until(self.edges.at(cycle)) {
                 return None;
             }

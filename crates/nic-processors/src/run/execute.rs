@@ -29,6 +29,9 @@ use std::rc::Rc;
 /// The register with the address of the core's registers in PsPIN's runtime: s2.
 const REGISTERS: usize = 18;
 
+/// Argument registers of a command of nicety.h.
+const ARGUMENTS: usize = 5;
+
 /// The register tp.
 const THREAD_POINTER: usize = 4;
 
@@ -137,9 +140,9 @@ impl<'e, C: Commands> Execution<'e, C> {
             state.context = Context::new(hart);
             state.context.call(&handlers.image, entry, stack_top, &arguments, limit);
             if pspin {
-                state.context.set_reg(REGISTERS, pspin_map::HARDWARE);
+                state.context.set_reg(REGISTERS, pspin_map::HARDWARE.into());
                 // FPsPIN's runtime keeps the core's number there for handlers.
-                state.context.set_reg(THREAD_POINTER, hart);
+                state.context.set_reg(THREAD_POINTER, hart.into());
             }
             state.context.set_cycle(spec.handler_start);
             // `time` continues between handlers, `cycle` restarts with each.
@@ -298,7 +301,13 @@ impl<'e, C: Commands> Execution<'e, C> {
         let (processors, thread) = (self.processors, self.thread);
         let asked = processors.sim.now();
         self.running.path.advance(stages::HANDLER, asked);
-        let registers = thread.state.borrow().context.args();
+        let (registers, beyond) = {
+            let context = &thread.state.borrow().context;
+            (context.args(), context.argument_beyond(ARGUMENTS))
+        };
+        if let Some(argument) = beyond {
+            return Break(self.stop(Stop::Trap(TrapKind::ArgumentBeyond { argument })));
+        }
         let answer = self.card.command(self.running, registers).await;
         let (now, running) = (processors.sim.now(), &mut *self.running);
         if now > asked && running.since <= asked {
@@ -393,9 +402,19 @@ impl Processors {
         reservations: &mut Reservations,
     ) -> Result<(), Box<Trap>> {
         let pc = context.pc();
+        // An access of RV64 may be to two words.
+        let end = match point {
+            OrderPoint::Atomic { address, size, .. } | OrderPoint::Memory { address, size, .. } => {
+                address.saturating_add(size - 1)
+            }
+            OrderPoint::Fence => 0,
+        };
         let value = |space: &AddressSpace<'_>| {
             let (address, _) = word.as_ref()?;
-            space.read(*address, 4).ok()?.first_chunk::<4>().copied()
+            let mut value = [0; 8];
+            let bytes = if end.saturating_sub(*address) < 4 { 4 } else { 8 };
+            value[..bytes].copy_from_slice(space.read(*address, bytes as u32).ok()?);
+            Some(value)
         };
         let before = value(space);
         context.perform(image, space, reservations)?;

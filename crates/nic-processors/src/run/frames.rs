@@ -161,7 +161,7 @@ impl Deref for Frames {
 /// Loads a program with a frame handler of the given or default name.
 ///
 /// # Errors
-/// When it is not an RV32 program for these cores, or has no such handler.
+/// When it is not a program for these cores, or has no such handler.
 pub fn load_frame_handler(elf: &[u8], name: Option<&str>, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
     let payload = Some(name.unwrap_or(HANDLER).to_owned());
     let image = Image::load(elf, &hpu.core)?;
@@ -229,9 +229,9 @@ impl Frames {
         });
         let mut memory = RunMemory::empty();
         memory.hold_part(place, start as usize..(start + len) as usize);
-        let words = [map::PACKET + start, len, number, channel];
-        for (at, word) in words.into_iter().enumerate() {
-            memory.arguments[4 * at..][..4].copy_from_slice(&word.to_le_bytes());
+        let behind = memory.put_pointer(0, map::PACKET + start, &self.hpu.core.isa);
+        for (at, word) in [len, number, channel].into_iter().enumerate() {
+            memory.arguments[behind + 4 * at..][..4].copy_from_slice(&word.to_le_bytes());
         }
         let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
             self.work.borrow_mut().push(None);
@@ -386,9 +386,8 @@ impl Commands for Frames {
             _ => return self.common_command(running, registers, SERVED),
         };
         running.memory.set_part(start as usize..end as usize, self.limits.place() as usize);
-        for (at, word) in [(0, map::PACKET + start), (4, end - start)] {
-            running.memory.arguments[at..at + 4].copy_from_slice(&word.to_le_bytes());
-        }
+        let behind = running.memory.put_pointer(0, map::PACKET + start, &self.hpu.core.isa);
+        running.memory.arguments[behind..behind + 4].copy_from_slice(&(end - start).to_le_bytes());
         Ok(0)
     }
 

@@ -21,7 +21,8 @@ pub struct Printed {
 impl Processors {
     /// Prints for a handler. Returns the number of bytes.
     pub fn print(&self, running: &mut Running, text: u32, arguments: u32) -> Result<u32, TrapKind> {
-        let text = running.with_space(|space| format(space, text, arguments))?;
+        let wide = self.hpu.core.isa.is_wide();
+        let text = running.with_space(|space| format(space, text, Arguments { at: arguments, wide }))?;
         let length = text.len() as u32;
         running.busy += self.hpu.printf + self.hpu.printf_byte * u64::from(length);
         let mut printed = self.printed.get();
@@ -43,24 +44,30 @@ const LINE: usize = 1024;
 /// Longest string read from a handler's memory, in bytes.
 const STRING: u32 = 512;
 
-/// The variable arguments of a call, in the memory layout of the RV32 calling convention.
-struct Arguments {
+/// The variable arguments of a call, in the memory layout of the calling convention: one after another in words in RV32,
+/// and in 8 bytes each in RV64.
+pub(crate) struct Arguments {
     at: u32,
+    wide: bool,
 }
 
 impl Arguments {
     fn word(&mut self, space: &AddressSpace<'_>) -> Result<u32, TrapKind> {
         let bytes = space.read(self.at, 4)?;
-        self.at = self.at.wrapping_add(4);
+        self.at = self.at.wrapping_add(if self.wide { 8 } else { 4 });
         Ok(u32::from_le_bytes(*bytes.first_chunk().expect("four bytes were asked for")))
     }
 
     /// 64-bit arguments lie at multiples of 8.
     fn long(&mut self, space: &AddressSpace<'_>) -> Result<u64, TrapKind> {
         self.at = self.at.wrapping_add(7) & !7;
-        let low = self.word(space)?;
-        let high = self.word(space)?;
-        Ok(u64::from(low) | u64::from(high) << 32)
+        let bytes = space.read(self.at, 8)?;
+        self.at = self.at.wrapping_add(8);
+        Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were asked for")))
+    }
+
+    fn pointer(&mut self, space: &AddressSpace<'_>) -> Result<u64, TrapKind> {
+        if self.wide { self.long(space) } else { self.word(space).map(u64::from) }
     }
 }
 
@@ -129,13 +136,16 @@ impl Conversion {
     }
 }
 
-/// Returns the text of a `printf` with its format at `format` and its arguments from `arguments` on.
+/// Returns the text of a `printf` with its format at `format`.
 ///
 /// # Errors
 /// When format, arguments or a string are outside the handler's memory.
-pub(crate) fn format(space: &AddressSpace<'_>, format: u32, arguments: u32) -> Result<String, TrapKind> {
+pub(crate) fn format(
+    space: &AddressSpace<'_>,
+    format: u32,
+    mut arguments: Arguments,
+) -> Result<String, TrapKind> {
     let format = string(space, format, LINE as u32)?;
-    let mut arguments = Arguments { at: arguments };
     let mut text = Vec::new();
     let mut rest = format.as_slice();
     while let Some((&byte, after)) = rest.split_first() {
@@ -194,6 +204,7 @@ fn parse<'f>(
             b'h' => c.bits /= 2,
             b'l' if after.first() == Some(&b'l') => (c.long, c.bits) = (true, 64),
             b'j' => (c.long, c.bits) = (true, 64),
+            b'l' | b'z' | b't' if arguments.wide => (c.long, c.bits) = (true, 64),
             b'l' | b'z' | b't' => {}
             _ => break,
         }
@@ -241,11 +252,12 @@ fn convert(
         Some(b'X') => {
             c.number(if c.alternate { "0X" } else { "" }, format!("{:X}", c.unsigned(arguments, space)?))
         }
-        Some(b'p') => c.number("0x", format!("{:x}", arguments.word(space)?)),
+        Some(b'p') => c.number("0x", format!("{:x}", arguments.pointer(space)?)),
         Some(b'c') => c.pad(char::from(arguments.word(space)? as u8).to_string()),
         Some(b's') => {
             let most = c.precision.map_or(STRING, |p| (p as u32).min(STRING));
-            let address = arguments.word(space)?;
+            let argument = arguments.pointer(space)?;
+            let address = u32::try_from(argument).map_err(|_| TrapKind::ArgumentBeyond { argument })?;
             c.pad(String::from_utf8_lossy(&string(space, address, most)?).into_owned())
         }
         _ => return Ok(None),
@@ -261,8 +273,12 @@ mod tests {
 
     const BASE: u32 = 0x1000;
 
-    /// Returns the output with the format at the start of memory and argument words from offset 512 on.
     fn printed(format_text: &str, words: &[u32]) -> String {
+        printed_by(false, format_text, words)
+    }
+
+    /// Returns the output with the format at the start of memory and argument words from offset 512 on.
+    fn printed_by(wide: bool, format_text: &str, words: &[u32]) -> String {
         let mut memory = vec![0; 1024];
         memory[..format_text.len()].copy_from_slice(format_text.as_bytes());
         memory[256..262].copy_from_slice(b"hello\0");
@@ -270,7 +286,7 @@ mod tests {
             memory[512 + 4 * i..516 + 4 * i].copy_from_slice(&word.to_le_bytes());
         }
         let space = AddressSpace::new().with(Region::memory("memory", BASE, &mut memory));
-        format(&space, BASE, BASE + 512).unwrap()
+        format(&space, BASE, Arguments { at: BASE + 512, wide }).unwrap()
     }
 
     #[test]
@@ -306,19 +322,33 @@ mod tests {
     fn a_string_outside_the_memory_fails() {
         let mut memory = *b"%s\0\0\x00\x00\x00\x00";
         let space = AddressSpace::new().with(Region::memory("memory", BASE, &mut memory));
-        assert!(matches!(format(&space, BASE, BASE + 4), Err(TrapKind::OutOfRegion { address: 0, .. })));
+        assert!(matches!(
+            format(&space, BASE, Arguments { at: BASE + 4, wide: false }),
+            Err(TrapKind::OutOfRegion { address: 0, .. })
+        ));
+    }
+
+    #[test]
+    fn arguments_of_rv64_are_8_bytes_each() {
+        let low = |value: u32| [value, u32::MAX];
+        let words = [low(1), [0, 1], [3, 0], low(-4i32 as u32), [BASE + 256, 0], [0x10, 0x20]].concat();
+        assert_eq!(printed_by(true, "%d %ld %zu %hd %s %p", &words), "1 4294967296 3 -4 hello 0x2000000010");
+        let mut memory = *b"%s\0\0\0\0\0\0\0\0\0\0\x01\0\0\0";
+        let space = AddressSpace::new().with(Region::memory("memory", BASE, &mut memory));
+        let text = format(&space, BASE, Arguments { at: BASE + 8, wide: true });
+        assert_eq!(text, Err(TrapKind::ArgumentBeyond { argument: 1 << 32 }));
     }
 
     proptest! {
         #[test]
-        fn no_format_panics(text in "[ -~]{0,200}", words in prop::collection::vec(any::<u32>(), 0..100)) {
+        fn no_format_panics(text in "[ -~]{0,200}", words in prop::collection::vec(any::<u32>(), 0..100), wide: bool) {
             let mut memory = vec![0; 1024];
             memory[..text.len()].copy_from_slice(text.as_bytes());
             for (i, word) in words.iter().enumerate() {
                 memory[512 + 4 * i..516 + 4 * i].copy_from_slice(&word.to_le_bytes());
             }
             let space = AddressSpace::new().with(Region::memory("memory", BASE, &mut memory));
-            if let Ok(text) = format(&space, BASE, BASE + 512) {
+            if let Ok(text) = format(&space, BASE, Arguments { at: BASE + 512, wide }) {
                 prop_assert!(text.len() <= 3 * LINE);
             }
         }

@@ -19,18 +19,24 @@ const ATOMIC_WORDS: usize = 1 << 16;
 impl Running {
     /// Returns the shared word, and its address, of an access that must wait for its turn. None for any other access.
     pub(crate) fn ordered_word(&self, point: &OrderPoint) -> Option<(u32, SharedWord)> {
-        let (address, atomic) = match *point {
-            OrderPoint::Atomic { address, .. } => (address & !3, true),
-            OrderPoint::Memory { address, .. } => (address & !3, false),
+        let (address, size, atomic) = match *point {
+            OrderPoint::Atomic { address, size, .. } => (address & !3, size, true),
+            OrderPoint::Memory { address, size, .. } => (address & !3, size, false),
             OrderPoint::Fence => return None,
         };
-        if !atomic && self.application().atomic_words.borrow().binary_search(&address).is_err() {
-            // The access waits only for its memory.
-            return None;
-        }
+        // An access to a double word is one to its first ordered word.
+        let words = (address..=address.saturating_add(size - 4.min(size))).step_by(4);
+        let address = match atomic {
+            true => address,
+            false => {
+                let ordered = self.application().atomic_words.borrow();
+                // Without one, the access waits only for its memory.
+                words.clone().find(|word| ordered.binary_search(word).is_ok())?
+            }
+        };
         let shared = shared_word(&self.attachment, address)?;
         if atomic {
-            order_word(&self.attachment, address);
+            words.for_each(|word| order_word(&self.attachment, word));
         }
         Some((address, shared))
     }
@@ -48,8 +54,9 @@ impl Running {
     /// Orders accesses to the word of the next store. An atomic store may follow a fence.
     pub(crate) fn orders_next(&self) {
         let attachment = &self.attachment;
-        let stored = self.thread.state.borrow().context.next_store(&attachment.program.handlers.image);
-        if let Some(word) = stored.filter(|&word| shared_word(attachment, word).is_some()) {
+        let state = self.thread.state.borrow();
+        let stored = state.context.next_store(&attachment.program.handlers.image);
+        for word in stored.filter(|&word| shared_word(attachment, word).is_some()) {
             order_word(attachment, word);
         }
     }

@@ -3,7 +3,7 @@
 use nicety_hpu::{CycleCosts, Overlap};
 use nicety_spec::{Reader, Section};
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "width",
     "window",
     "alus",
@@ -14,6 +14,7 @@ const KEYS: [&str; 22] = [
     "mul",
     "mul_high",
     "div",
+    "div_word",
     "load",
     "store",
     "branch",
@@ -74,6 +75,7 @@ fn read_section(s: &Section<'_>, costs: CycleCosts) -> (CycleCosts, Overlap) {
         mul: latency("mul", costs.mul, "latency of mul"),
         mul_high: latency("mul_high", costs.mul_high, "latency of mulh, mulhu, mulhsu"),
         div: latency("div", costs.div, "latency of div, divu, rem, remu"),
+        div_word: latency("div_word", costs.div_word, "latency of divw, divuw, remw, remuw"),
         load: latency(
             "load",
             costs.load + costs.load_use,

@@ -148,6 +148,9 @@ impl Card {
             drop(table);
             return self.begin_task(running, handler.expect("only handlers that exist are run"), slots);
         }
+        let isa = &self.processors().hpu.core.isa;
+        let pointer = if run.kind == Kind::Header { 40 } else { 0 };
+        let behind = memory.put_pointer(pointer, map::PACKET, isa);
         let mut put = |at: usize, bytes: &[u8]| memory.arguments[at..at + bytes.len()].copy_from_slice(bytes);
         let (entry, registers) = match run.kind {
             Kind::Header => {
@@ -160,14 +163,12 @@ impl Card {
                 put(24, &header.hdr_data.to_le_bytes());
                 put(32, &(delivery.remote_offset as u32).to_le_bytes());
                 put(36, &(delivery.mlength as u32).to_le_bytes());
-                put(40, &map::PACKET.to_le_bytes());
-                put(44, &kept.to_le_bytes());
+                put(behind, &kept.to_le_bytes());
                 (program.header, [map::ARGUMENTS, attachment.state_address(), 0])
             }
             Kind::Payload => {
-                put(0, &map::PACKET.to_le_bytes());
-                put(4, &kept.to_le_bytes());
-                put(8, &(offset as u32).to_le_bytes());
+                put(behind, &kept.to_le_bytes());
+                put(behind + 4, &(offset as u32).to_le_bytes());
                 (program.payload, [map::ARGUMENTS, attachment.state_address(), 0])
             }
             Kind::Completion => {

@@ -48,7 +48,7 @@ def _cc(
         bool, typer.Option("--flags", help="With --host: print the options for any other C compiler.")
     ] = False,
 ) -> None:
-    """Compile C handlers or a bare program to an RV32 ELF file, a program of a host, or an XDP program."""
+    """Compile C handlers or a bare program to a RISC-V ELF file, a program of a host, or an XDP program."""
     if flags:
         _print_flags(files, host=host)
         return

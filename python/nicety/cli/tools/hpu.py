@@ -19,7 +19,7 @@ _REPORTED = ("exit_code", "instructions", "cycles", "trap")
 
 @hpu.command("run")
 def _run(
-    file: Annotated[Path, typer.Argument(metavar="FILE.elf", help="An RV32 program, as nicety cc writes it.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.elf", help="A RISC-V program, as nicety cc writes it.")],
     entry: Annotated[
         str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
     ] = None,
