@@ -9,6 +9,7 @@
 //! - [`Map`] (`map/`): maps by type, with the error numbers of Linux.
 //! - [`Machine`] (`machine/`): runs a program on a [`Packet`]. Each access is checked; a [`Trap`] names instruction and line.
 //! - [`report`] (`report/`): objects and runs as JSON.
+//! - [`translate`] (`translate/`): programs as RISC-V assembly, for the processors of a card.
 //!
 //! # Addresses
 //! The upper half of an address names a region: context, packet, stacks, or the values of a map. So a pointer that leaves its region
@@ -25,6 +26,7 @@ mod map;
 mod object;
 mod op;
 pub mod report;
+pub mod translate;
 
 pub use decode::{Code, DecodeError, MOST_SLOTS, decode};
 pub use error::ObjectError;

@@ -1,5 +1,6 @@
 //! Tests of the crate through its public interface.
 
+mod generate;
 mod instructions;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -7,3 +8,4 @@ mod maps;
 mod objects;
 mod packets;
 mod reports;
+mod translate;

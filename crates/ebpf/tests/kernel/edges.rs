@@ -1,8 +1,8 @@
 //! Calls of user space on maps, with the kernel's error numbers, and the order of evictions.
 
-use super::generate::Random;
 use super::sys::{KernelMap, possible_cpus, stay_on_first_cpu};
 use super::{allowed, programs};
+use crate::generate::Random;
 use crate::maps::definition;
 use nicety_ebpf::{Limits, Machine, MapDefinition, MapKind};
 

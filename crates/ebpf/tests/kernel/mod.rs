@@ -3,11 +3,10 @@
 //! Where bpf() is not allowed, the tests say so and end.
 
 mod edges;
-mod generate;
 mod objects;
 mod sys;
 
-use generate::{Generated, Generator, INNER, Random, maps, names_map};
+use crate::generate::{Generated, Generator, INNER, Random, maps, names_map};
 use nicety_ebpf::{Instruction, Limits, Linked, Machine, MapKind, Packet};
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};

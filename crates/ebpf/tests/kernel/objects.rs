@@ -1,8 +1,8 @@
 //! Programs of objects beside the kernel: those of this crate's tests, and all in the folder that `NICETY_XDP_OBJECTS` names.
 
-use super::generate::Random;
 use super::sys::{self, KernelMap, possible_cpus, stay_on_first_cpu};
 use super::{allowed, programs};
+use crate::generate::Random;
 use nicety_ebpf::instruction::{CONSTANT_MAP, CONSTANT_VALUE};
 use nicety_ebpf::{Entry, Helper, Initial, Limits, Linked, Machine, MapDefinition, MapKind, Object, Packet};
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,0 +1,542 @@
+//! The text of a function: labels, frames, calls, lines. The instructions of a width are in `rv64` and `rv32`.
+
+use super::demand::{self, Argument, Demand, Part};
+use super::facts::{Known, Note, Place, fits};
+use super::ir::{Function, Ins, Kind, Value};
+use super::{Options, Program, names};
+use crate::helper::Helper;
+use crate::map::MapKind;
+use crate::object::MapDefinition;
+use crate::op::{Alu, Width};
+use std::fmt::Write;
+
+/// A line of assembly.
+macro_rules! line {
+    ($code:expr, $($text:tt)*) => {
+        $code.text.put(format_args!($($text)*))
+    };
+}
+pub(super) use line;
+
+/// The stack of a function: arguments of calls, saved values, the program's bytes, and saved registers, from below.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Frame {
+    /// Bytes of all.
+    pub size: i32,
+    /// The end of the program's bytes.
+    pub end: i32,
+    /// The first byte for registers around calls of the compiler's library.
+    pub kept: i32,
+    /// Saved registers with their places.
+    pub saved: Vec<(&'static str, i32)>,
+}
+
+/// Written lines.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Text {
+    pub out: String,
+    /// Instructions and pseudo-instructions.
+    pub count: usize,
+}
+
+impl Text {
+    /// Writes an instruction.
+    pub fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.out, "\t{text}");
+        self.count += 1;
+    }
+}
+
+/// The code of a function.
+pub(super) struct Coder<'p> {
+    pub text: Text,
+    pub options: &'p Options,
+    pub maps: &'p [MapDefinition],
+    pub program: &'p Program<'p>,
+    pub function: &'p Function,
+    pub notes: &'p [Note],
+    pub behind: &'p [Demand],
+    pub reached: &'p [bool],
+    pub frame: Frame,
+    /// Names of r0 to r9: the low and the high half.
+    pub low: [&'static str; 10],
+    pub high: [&'static str; 10],
+    labels: usize,
+}
+
+const LOW64: [&str; 10] = ["a5", "a0", "a1", "a2", "a3", "a4", "s1", "s2", "s3", "s4"];
+const LOW32: [&str; 10] = ["t3", "a0", "a2", "a4", "a6", "t5", "s0", "s2", "s4", "s6"];
+const HIGH32: [&str; 10] = ["t4", "a1", "a3", "a5", "a7", "t6", "s1", "s3", "s5", "s7"];
+/// Registers for r6 to r9 in a function where no call comes between a write and a read.
+const SHORT64: [&str; 4] = ["t3", "t4", "t5", "t6"];
+
+impl<'p> Coder<'p> {
+    pub fn new(
+        options: &'p Options,
+        maps: &'p [MapDefinition],
+        program: &'p Program<'p>,
+        function: &'p Function,
+        passes: (&'p [Note], &'p [Demand], &'p [bool]),
+    ) -> Coder<'p> {
+        let (notes, behind, reached) = passes;
+        let wide = options.isa.wide;
+        let mut coder = Coder {
+            text: Text::default(),
+            options,
+            maps,
+            program,
+            function,
+            notes,
+            behind,
+            reached,
+            frame: Frame::default(),
+            low: if wide { LOW64 } else { LOW32 },
+            high: if wide { ["zero"; 10] } else { HIGH32 },
+            labels: 0,
+        };
+        coder.lay_out();
+        coder
+    }
+
+    pub fn wide(&self) -> bool {
+        self.options.isa.wide
+    }
+
+    /// A new local label.
+    pub fn label(&mut self) -> String {
+        self.labels += 1;
+        format!(".L{}_{}_{}", self.program.symbol, self.function.first, self.labels)
+    }
+
+    /// The label of a step.
+    pub fn step_label(&self, step: usize) -> String {
+        format!(".L{}_step_{step}", self.program.symbol)
+    }
+
+    pub fn mark(&mut self, label: &str) {
+        let _ = writeln!(self.text.out, "{label}:");
+    }
+
+    /// Whether a step calls a function of C or of the program.
+    fn calls(&self, at: usize) -> bool {
+        let ins = &self.function.ins[at];
+        match ins.kind {
+            Kind::Call => true,
+            Kind::Helper(number) => !self.is_inline(number, at),
+            _ => self.calls_library(at),
+        }
+    }
+
+    /// Whether a step is a 64-bit division in 32-bit code.
+    pub fn calls_library(&self, at: usize) -> bool {
+        let (ins, note) = (&self.function.ins[at], &self.notes[at]);
+        let Kind::Alu(Alu::Div | Alu::Mod | Alu::SignedDiv | Alu::SignedMod, true) = ins.kind else {
+            return false;
+        };
+        !self.wide() && !self.divides_words(ins, note) && self.behind[at][ins.dst as usize] != Part::None
+    }
+
+    /// Whether a helper is a few instructions here.
+    fn is_inline(&self, number: u32, at: usize) -> bool {
+        match Helper::of(number) {
+            Some(Helper::MapLookup) => self.inline_array(at).is_some(),
+            Some(Helper::Cpu | Helper::TailCall) => true,
+            _ => false,
+        }
+    }
+
+    /// The array that a step looks up.
+    pub fn inline_array(&self, at: usize) -> Option<u32> {
+        let Known::Is(Value::Map(number)) = self.notes[at].arguments[0] else { return None };
+        let map = self.maps.get(number as usize)?;
+        let stack = matches!(self.notes[at].arguments[1], Known::Is(Value::Frame(_)));
+        if !self.options.misaligned && !stack {
+            return None;
+        }
+        let array = map.kind == MapKind::Array as u32 || map.kind == MapKind::PerCpuArray as u32;
+        (array && map.key_size == 4 && map.inner.is_none()).then_some(number)
+    }
+
+    /// Chooses the places of the stack and the registers to save.
+    fn lay_out(&mut self) {
+        let function = self.function;
+        let steps = || (0..function.ins.len()).filter(|&at| self.reached[at]);
+        let calls: Vec<usize> = steps().filter(|&at| self.calls(at)).collect();
+        let mut saved: Vec<&'static str> = Vec::new();
+        if !calls.is_empty() || steps().any(|at| self.needs_spare(&function.ins[at])) {
+            saved.push("ra");
+        }
+        for register in 6..10 {
+            let most = steps().map(|at| self.behind[at][register]).max().unwrap_or_default();
+            let over_call = calls.iter().any(|&at| self.behind[at][register] != Part::None);
+            if self.wide() && !over_call {
+                self.low[register] = SHORT64[register - 6];
+                continue;
+            }
+            if most != Part::None {
+                saved.push(self.low[register]);
+            }
+            if most == Part::Whole && !self.wide() {
+                saved.push(self.high[register]);
+            }
+        }
+        let library = steps().any(|at| self.calls_library(at));
+        let arguments =
+            if self.wide() { 0 } else { 8 * i32::from(steps().any(|at| self.has_stack_argument(at))) };
+        let kept = arguments;
+        let begin = kept + if library { 8 * 6 } else { 0 };
+        let word = if self.wide() { 8 } else { 4 };
+        let depth = self.depth();
+        let end = (begin + depth + 7) / 8 * 8;
+        let size = (end + word * saved.len() as i32 + 15) / 16 * 16;
+        let places = saved.iter().enumerate().map(|(at, name)| (*name, size - word * (at as i32 + 1)));
+        self.frame = Frame { size, end, kept, saved: places.collect() };
+    }
+
+    fn has_stack_argument(&self, at: usize) -> bool {
+        matches!(self.function.ins[at].kind, Kind::Helper(number) if demand::arguments(number).len() == 5)
+    }
+
+    /// Bytes of stack that the program uses.
+    fn depth(&self) -> i32 {
+        let mut depth = 0;
+        for (at, ins) in self.function.ins.iter().enumerate().filter(|(at, _)| self.reached[*at]) {
+            let far = |value: Value, to: i32| if let Value::Frame(at) = value { -(at + to) } else { 0 };
+            match ins.kind {
+                Kind::Load(..) | Kind::Store(..) | Kind::Atomic(..) => {
+                    depth = depth.max(far(ins.a, ins.to));
+                    let stored = matches!(ins.b, Value::Frame(_));
+                    let unknown = self.notes[at].place == Place::Stack && !matches!(ins.a, Value::Frame(_));
+                    if (stored && !matches!(ins.kind, Kind::Load(..))) || unknown {
+                        return super::STACK;
+                    }
+                }
+                Kind::Alu(Alu::Mov, true) => depth = depth.max(far(ins.b, 0)),
+                Kind::Alu(..) if self.notes[at].place == Place::Stack => return super::STACK,
+                Kind::Alu(..) if matches!(ins.b, Value::Frame(_)) => return super::STACK,
+                // Others see the stack.
+                Kind::Call => return super::STACK,
+                Kind::Helper(number)
+                    if matches!(Helper::of(number), Some(Helper::Loop | Helper::ForEachMapElem)) =>
+                {
+                    return super::STACK;
+                }
+                _ => {}
+            }
+        }
+        depth.clamp(0, super::STACK)
+    }
+
+    /// Writes the function.
+    pub fn write(&mut self) {
+        let name = names::function(self.program, self.function.first);
+        let size = if self.wide() { "d" } else { "w" };
+        let _ = writeln!(self.text.out, "\t.type {name}, @function");
+        self.mark(&name);
+        if self.frame.size > 0 {
+            line!(self, "addi sp, sp, -{}", self.frame.size);
+        }
+        for (register, place) in self.frame.saved.clone() {
+            line!(self, "s{size} {register}, {place}(sp)");
+        }
+        let mut shown = None;
+        for at in 0..self.function.ins.len() {
+            if !self.reached[at] {
+                continue;
+            }
+            let step = self.function.first + at;
+            if self.function.leads[at] {
+                let label = self.step_label(step);
+                self.mark(&label);
+            }
+            let slot = self.program.linked.code.slots[step] as usize;
+            let place = self.program.linked.line(slot).map(|line| (self.program.file(&line.file), line.line));
+            if let Some((file, row)) = place.filter(|_| place != shown) {
+                let _ = writeln!(self.text.out, "\t.loc {file} {row}");
+                shown = place;
+            }
+            self.step(at);
+        }
+        let _ = writeln!(self.text.out, "\t.size {name}, .-{name}");
+    }
+
+    fn step(&mut self, at: usize) {
+        let ins = self.function.ins[at];
+        match ins.kind {
+            Kind::Nothing => {}
+            Kind::Jump => {
+                if ins.to as usize != self.function.first + at + 1 {
+                    let label = self.step_label(ins.to as usize);
+                    line!(self, "j {label}");
+                }
+            }
+            Kind::Exit => self.exit(&ins),
+            Kind::Call => {
+                let name = names::function(self.program, ins.to as usize);
+                line!(self, "call {name}");
+            }
+            Kind::Helper(number) => self.helper(number, at),
+            _ if self.wide() => self.step64(at),
+            _ => self.step32(at),
+        }
+    }
+
+    /// Restores registers and frees the stack.
+    fn leave(&mut self) {
+        let size = if self.wide() { "d" } else { "w" };
+        for (register, place) in self.frame.saved.clone() {
+            line!(self, "l{size} {register}, {place}(sp)");
+        }
+        if self.frame.size > 0 {
+            line!(self, "addi sp, sp, {}", self.frame.size);
+        }
+    }
+
+    fn exit(&mut self, ins: &Ins) {
+        // The C caller of a program reads a0; functions have their result in r0.
+        let (to, high) = if self.function.is_main && !self.program.tail {
+            ("a0", None)
+        } else {
+            (self.low[0], Some(self.high[0]))
+        };
+        match ins.a {
+            // The ABI extends the sign of a 32-bit result.
+            Value::Reg(register) if to == "a0" && self.wide() => {
+                line!(self, "sext.w a0, {}", self.low[register as usize]);
+            }
+            Value::Const(number) if to == "a0" => line!(self, "li a0, {}", number as i32),
+            value => self.low_into(to, value),
+        }
+        if let Some(high) = high.filter(|_| !self.wide()) {
+            let max = match ins.a {
+                Value::Const(number) => number as u64,
+                _ => u64::MAX,
+            };
+            self.high_into(high, ins.a, max);
+        }
+        self.leave();
+        line!(self, "ret");
+    }
+
+    /// A call of a helper, or its instructions.
+    fn helper(&mut self, number: u32, at: usize) {
+        let result = self.behind[at][0];
+        match Helper::of(number) {
+            Some(Helper::MapLookup) => {
+                if let Some(map) = self.inline_array(at) {
+                    return self.array(map, at);
+                }
+            }
+            Some(Helper::Cpu) => {
+                self.cpu(self.low[0]);
+                if result == Part::Whole && !self.wide() {
+                    line!(self, "li {}, 0", self.high[0]);
+                }
+                return;
+            }
+            Some(Helper::TailCall) => return self.tail_call(at),
+            _ => {}
+        }
+        if !self.wide() && demand::arguments(number).len() == 5 {
+            line!(self, "sw {}, 0(sp)", self.low[5]);
+            if demand::arguments(number)[4] == Argument::Whole {
+                line!(self, "sw {}, 4(sp)", self.high[5]);
+            }
+        }
+        line!(self, "call {}", names::helper(number));
+        if result != Part::None {
+            line!(self, "mv {}, a0", self.low[0]);
+        }
+        if result == Part::Whole && !self.wide() {
+            line!(self, "mv {}, a1", self.high[0]);
+        }
+    }
+
+    /// The core's number, from 0 on.
+    fn cpu(&mut self, to: &str) {
+        line!(self, "csrr {to}, mhartid");
+        if let Some(cluster) = self.options.cluster {
+            // The core in five bits, the cluster above them.
+            line!(self, "srli t1, {to}, 5");
+            line!(self, "andi {to}, {to}, 31");
+            line!(self, "li t2, {cluster}");
+            line!(self, "mul t1, t1, t2");
+            line!(self, "add {to}, {to}, t1");
+        }
+    }
+
+    /// The address of an array's value, or 0.
+    fn array(&mut self, number: u32, at: usize) {
+        let map = &self.maps[number as usize];
+        let (result, high) = (self.low[0], self.high[0]);
+        let demanded = self.behind[at][0];
+        if demanded == Part::None {
+            return;
+        }
+        let memory = names::memory(self.maps, number);
+        let stride = u64::from(map.value_size).next_multiple_of(8) as i64;
+        match self.notes[at].arguments[1] {
+            Known::Is(Value::Frame(key)) => line!(self, "lw t0, {}(sp)", self.frame.end + key),
+            _ => line!(self, "lw t0, 0({})", self.low[2]),
+        }
+        let done = self.label();
+        line!(self, "li {result}, 0");
+        if map.max_entries == 1 {
+            line!(self, "bnez t0, {done}");
+            line!(self, "li t0, 0");
+        } else {
+            line!(self, "li t1, {}", map.max_entries as i32);
+            line!(self, "bgeu t0, t1, {done}");
+        }
+        if map.kind == MapKind::PerCpuArray as u32 {
+            self.per_cpu();
+        }
+        self.scaled("t0", stride);
+        self.address(result, &memory);
+        line!(self, "add {result}, {result}, t0");
+        self.mark(&done);
+        if demanded == Part::Whole && !self.wide() {
+            line!(self, "li {high}, 0");
+        }
+    }
+
+    /// Turns an entry's number in t0 into that of the core's value.
+    fn per_cpu(&mut self) {
+        let cpus = i64::from(self.options.cpus);
+        self.scaled("t0", cpus);
+        if cpus > 1 {
+            let t = "a0";
+            self.cpu(t);
+            line!(self, "add t0, t0, {t}");
+        }
+    }
+
+    fn scaled(&mut self, register: &str, factor: i64) {
+        match factor {
+            1 => {}
+            _ if factor.count_ones() == 1 => {
+                line!(self, "slli {register}, {register}, {}", factor.trailing_zeros())
+            }
+            _ => {
+                line!(self, "li t1, {factor}");
+                line!(self, "mul {register}, {register}, t1");
+            }
+        }
+    }
+
+    /// Loads the address of a name.
+    pub fn address(&mut self, to: &str, name: &str) {
+        match self.wide() {
+            true => line!(self, "lla {to}, {name}"),
+            false => {
+                line!(self, "lui {to}, %hi({name})");
+                line!(self, "addi {to}, {to}, %lo({name})");
+            }
+        }
+    }
+
+    /// Goes on in another program, at an address of an array. Behind a miss r0 keeps no promise.
+    fn tail_call(&mut self, at: usize) {
+        let Known::Is(Value::Map(number)) = self.notes[at].arguments[1] else {
+            // Refused before.
+            return;
+        };
+        let missed = self.label();
+        let entries = self.maps[number as usize].max_entries;
+        let memory = names::memory(self.maps, number);
+        line!(self, "beqz s11, {missed}");
+        match self.wide() {
+            true => {
+                line!(self, "slli t0, {}, 32", self.low[3]);
+                line!(self, "srli t0, t0, 32");
+            }
+            false => line!(self, "mv t0, {}", self.low[3]),
+        }
+        line!(self, "li t1, {entries}");
+        line!(self, "bgeu t0, t1, {missed}");
+        line!(self, "slli t0, t0, 2");
+        self.address("t1", &memory);
+        line!(self, "add t0, t0, t1");
+        line!(self, "lw{} t0, 0(t0)", if self.wide() { "u" } else { "" });
+        line!(self, "beqz t0, {missed}");
+        line!(self, "addi s11, s11, -1");
+        self.leave();
+        line!(self, "jr t0");
+        self.mark(&missed);
+    }
+
+    /// Puts the low half, or all of 64 bits, of a value into a register.
+    pub fn low_into(&mut self, to: &str, value: Value) {
+        match value {
+            Value::Reg(register) => {
+                if self.low[register as usize] != to {
+                    line!(self, "mv {to}, {}", self.low[register as usize]);
+                }
+            }
+            Value::Const(number) if self.wide() => line!(self, "li {to}, {number}"),
+            Value::Const(number) => line!(self, "li {to}, {}", number as i32),
+            Value::Frame(at) => {
+                let at = i64::from(self.frame.end + at);
+                self.plus(to, "sp", at);
+            }
+            other => {
+                let name = names::value(self.maps, self.program, other);
+                self.address(to, &name);
+            }
+        }
+    }
+
+    /// The register of the low half, or `temporary` with it.
+    pub fn low_of(&mut self, value: Value, temporary: &'static str) -> &'static str {
+        match value {
+            Value::Reg(register) => self.low[register as usize],
+            Value::Const(0) => "zero",
+            other => {
+                self.low_into(temporary, other);
+                temporary
+            }
+        }
+    }
+
+    /// The sum of a register and a constant.
+    pub fn plus(&mut self, to: &str, from: &str, number: i64) {
+        if fits(number) {
+            if number != 0 || to != from {
+                line!(self, "addi {to}, {from}, {number}");
+            }
+            return;
+        }
+        let temporary = if from == "t2" { "t1" } else { "t2" };
+        line!(self, "li {temporary}, {number}");
+        line!(self, "add {to}, {from}, {temporary}");
+    }
+
+    /// The base register and the distance of an access to `bytes` bytes, as an operand.
+    pub fn place(
+        &mut self,
+        ins: &Ins,
+        bytes: usize,
+        temporary: &'static str,
+    ) -> (String, Option<&'static str>) {
+        let end = bytes as i64;
+        let (base, to) = match ins.a {
+            Value::Frame(at) => ("sp", i64::from(self.frame.end + at + ins.to)),
+            Value::Reg(register) => (self.low[register as usize], i64::from(ins.to)),
+            Value::Const(0) => ("zero", i64::from(ins.to)),
+            other => {
+                self.low_into(temporary, other);
+                (temporary, i64::from(ins.to))
+            }
+        };
+        if fits(to) && fits(to + end) {
+            return (format!("{to}({base})"), Some(base));
+        }
+        self.plus(temporary, base, to);
+        (format!("0({temporary})"), Some(temporary))
+    }
+
+    /// Loads of one instruction, or of bytes where words must be aligned.
+    pub fn is_split(&self, ins: &Ins, note: &Note, width: Width) -> bool {
+        !self.options.misaligned && width != Width::B1 && !demand::is_aligned(ins, note.place, width.bytes())
+    }
+}

@@ -1,0 +1,466 @@
+//! Knowledge of registers before each step: constants, copies, pointers, and the largest number.
+
+use super::ir::{Function, Ins, Kind, Value};
+use crate::helper::Helper;
+use crate::op::{Alu, Atomic, Condition, Width};
+
+/// Where a register points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) enum Place {
+    /// Not known to be a pointer.
+    #[default]
+    Unknown,
+    Context,
+    Packet,
+    Stack,
+    /// The value of a map or a record, or null.
+    Value,
+}
+
+/// The known origin of a register's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    Nothing,
+    Is(Value),
+    /// Another register plus a constant.
+    Sum(u8, i32),
+}
+
+/// The knowledge of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    pub known: Known,
+    /// The largest number that it can be.
+    pub max: u64,
+    pub place: Place,
+}
+
+/// The largest 32-bit number.
+pub(super) const WORD: u64 = u32::MAX as u64;
+
+pub(super) type Facts = [Fact; 11];
+
+const ANY: Fact = Fact { known: Known::Nothing, max: u64::MAX, place: Place::Unknown };
+
+impl Fact {
+    fn of(value: Value) -> Fact {
+        match value {
+            Value::Const(number) => {
+                Fact { known: Known::Is(value), max: number as u64, place: Place::Unknown }
+            }
+            Value::Frame(_) => Fact { known: Known::Is(value), max: WORD, place: Place::Stack },
+            Value::Data(..) => Fact { known: Known::Is(value), max: WORD, place: Place::Value },
+            _ => Fact { known: Known::Is(value), max: WORD, place: Place::Unknown },
+        }
+    }
+
+    fn up_to(max: u64) -> Fact {
+        Fact { max, ..ANY }
+    }
+
+    fn pointer(place: Place) -> Fact {
+        Fact { known: Known::Nothing, max: WORD, place }
+    }
+
+    fn constant(self) -> Option<i64> {
+        match self.known {
+            Known::Is(Value::Const(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn is_pointer(self) -> bool {
+        self.place != Place::Unknown
+    }
+
+    fn joined(self, other: Fact) -> Fact {
+        Fact {
+            known: if self.known == other.known { self.known } else { Known::Nothing },
+            max: self.max.max(other.max),
+            place: if self.place == other.place { self.place } else { Place::Unknown },
+        }
+    }
+}
+
+/// The facts that choose the code of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    /// The largest numbers of the operands and of the result.
+    pub a: u64,
+    pub b: u64,
+    pub out: u64,
+    /// Where operand `a` points.
+    pub place: Place,
+    /// The known values of r1 and r2.
+    pub arguments: [Known; 2],
+}
+
+fn entry(function: &Function) -> Facts {
+    let mut facts = [ANY; 11];
+    facts[10] = Fact::of(Value::Frame(0));
+    if function.is_main {
+        facts[1] = Fact::pointer(Place::Context);
+    }
+    facts
+}
+
+/// The facts at the begin of each block; none where it is never reached.
+pub(super) fn at_blocks(function: &Function) -> Vec<Option<Facts>> {
+    let blocks = function.blocks();
+    let mut number = vec![usize::MAX; function.ins.len()];
+    blocks.iter().enumerate().for_each(|(block, &(first, _))| number[first] = block);
+    let mut facts: Vec<Option<Facts>> = vec![None; blocks.len()];
+    let mut visits = vec![0u32; blocks.len()];
+    facts[0] = Some(entry(function));
+    let mut waiting = std::collections::BTreeSet::from([0]);
+    while let Some(block) = waiting.pop_first() {
+        let Some(mut now) = facts[block] else { continue };
+        let (first, last) = blocks[block];
+        for at in first..=last {
+            now = after(&now, &function.ins[at]);
+        }
+        for (side, next) in function.next(last).enumerate() {
+            let target = number[next];
+            let arriving = refined(&now, &function.ins[last], side == 1);
+            let joined = match &facts[target] {
+                None => arriving,
+                Some(known) => join(known, &arriving, visits[target] > 3),
+            };
+            if facts[target].as_ref() != Some(&joined) {
+                facts[target] = Some(joined);
+                visits[target] += 1;
+                waiting.insert(target);
+            }
+        }
+    }
+    facts
+}
+
+/// The facts that both ways have in common. A loop's growing number ends at the limit of its width.
+fn join(known: &Facts, arriving: &Facts, widen: bool) -> Facts {
+    std::array::from_fn(|at| {
+        let mut joined = known[at].joined(arriving[at]);
+        if widen && joined.max > known[at].max {
+            joined.max = if joined.max <= WORD { WORD } else { u64::MAX };
+        }
+        joined
+    })
+}
+
+/// Facts behind a jump that compares with a constant.
+fn refined(facts: &Facts, ins: &Ins, taken: bool) -> Facts {
+    let mut refined = *facts;
+    let (Kind::Branch(condition, wide), Value::Reg(register)) = (ins.kind, ins.a) else { return refined };
+    let fact = &mut refined[register as usize];
+    let limit = operand(facts, ins.b).max;
+    // A 32-bit comparison says nothing of the upper half.
+    if !wide && (fact.max > WORD || limit > WORD) {
+        return refined;
+    }
+    let max = match (condition, taken) {
+        (Condition::Below, true) | (Condition::AboveOrEqual, false) => limit.saturating_sub(1),
+        (Condition::BelowOrEqual, true) | (Condition::Above, false) | (Condition::Equal, true) => limit,
+        (Condition::Unequal, false) => limit,
+        _ => return refined,
+    };
+    fact.max = fact.max.min(max);
+    refined
+}
+
+fn operand(facts: &Facts, value: Value) -> Fact {
+    match value {
+        Value::Reg(register) => facts[register as usize],
+        other => Fact::of(other),
+    }
+}
+
+/// The facts behind a step.
+pub(super) fn after(facts: &Facts, ins: &Ins) -> Facts {
+    let mut next = *facts;
+    let set = |next: &mut Facts, register: u8, fact: Fact| {
+        for other in next.iter_mut() {
+            if matches!(other.known, Known::Sum(of, _) if of == register) {
+                other.known = Known::Nothing;
+            }
+        }
+        let own = matches!(fact.known, Known::Sum(of, _) if of == register);
+        next[register as usize] = if own { Fact { known: Known::Nothing, ..fact } } else { fact };
+    };
+    match ins.kind {
+        Kind::Alu(..)
+        | Kind::Neg(_)
+        | Kind::Extend(..)
+        | Kind::Truncate(_)
+        | Kind::Swap(_)
+        | Kind::Load(..) => {
+            set(&mut next, ins.dst, result(facts, ins));
+        }
+        Kind::Atomic(atomic, wide) => {
+            let old = Fact::up_to(if wide { u64::MAX } else { WORD });
+            match (atomic, ins.b) {
+                (Atomic::CompareExchange, _) => set(&mut next, 0, old),
+                (_, Value::Reg(src)) if atomic.fetches() => set(&mut next, src, old),
+                _ => {}
+            }
+        }
+        Kind::Helper(number) => {
+            (1..=5).for_each(|register| set(&mut next, register, ANY));
+            set(&mut next, 0, returned(number));
+        }
+        Kind::Call => (0..=5).for_each(|register| set(&mut next, register, ANY)),
+        Kind::Nothing | Kind::Store(..) | Kind::Jump | Kind::Branch(..) | Kind::Exit => {}
+    }
+    next
+}
+
+/// The result of a helper.
+fn returned(number: u32) -> Fact {
+    match Helper::of(number) {
+        Some(Helper::MapLookup | Helper::MapLookupPercpu | Helper::RingbufReserve) => {
+            Fact::pointer(Place::Value)
+        }
+        Some(Helper::Random | Helper::Cpu | Helper::CsumDiff | Helper::BuffLen) => Fact::up_to(WORD),
+        Some(Helper::Redirect | Helper::RedirectMap) => Fact::up_to(WORD),
+        _ => ANY,
+    }
+}
+
+/// The result of a step that writes `dst`.
+pub(super) fn result(facts: &Facts, ins: &Ins) -> Fact {
+    let (a, b) = (operand(facts, ins.a), operand(facts, ins.b));
+    let mask = |width: Width| width.truncated(u64::MAX);
+    match ins.kind {
+        Kind::Alu(Alu::Mov, true) => copied(ins.b, b),
+        Kind::Alu(Alu::Mov, false) if b.max <= WORD => copied(ins.b, b),
+        Kind::Alu(alu, true) => wide(alu, ins, a, b),
+        Kind::Alu(alu, false) => narrow(alu, a, b),
+        Kind::Neg(wide) => match (a.constant(), wide) {
+            (Some(number), true) => Fact::of(Value::Const(number.wrapping_neg())),
+            _ => Fact::up_to(if wide { u64::MAX } else { WORD }),
+        },
+        Kind::Extend(width, wide) => {
+            let plain = b.max <= mask(width) >> 1;
+            match wide {
+                _ if plain => copied(ins.b, b),
+                true => ANY,
+                false => Fact::up_to(WORD),
+            }
+        }
+        Kind::Truncate(width) if a.max <= mask(width) => copied(ins.a, a),
+        Kind::Truncate(width) => Fact::up_to(mask(width)),
+        Kind::Swap(width) => Fact::up_to(mask(width)),
+        Kind::Load(_, true, _) => ANY,
+        Kind::Load(Width::B4, false, false) if a.place == Place::Context && (0..=8).contains(&ins.to) => {
+            Fact::pointer(Place::Packet)
+        }
+        Kind::Load(width, false, _) => Fact::up_to(mask(width)),
+        _ => ANY,
+    }
+}
+
+/// A copy of an operand.
+fn copied(value: Value, fact: Fact) -> Fact {
+    match (value, fact.known) {
+        (Value::Reg(register), Known::Nothing) => Fact { known: Known::Sum(register, 0), ..fact },
+        _ => fact,
+    }
+}
+
+fn bits(max: u64) -> u64 {
+    u64::MAX.checked_shr(max.leading_zeros()).unwrap_or(0)
+}
+
+fn wide(alu: Alu, ins: &Ins, a: Fact, b: Fact) -> Fact {
+    if let (Some(a), Some(b)) = (a.constant(), b.constant()) {
+        return Fact::of(Value::Const(alu.of64(a as u64, b as u64) as i64));
+    }
+    let count = b.constant();
+    if let (Alu::Add, Some(distance)) = (alu, count) {
+        return moved(ins, a, distance);
+    }
+    match alu {
+        Alu::Add | Alu::Sub if a.is_pointer() && !b.is_pointer() => Fact::pointer(a.place),
+        Alu::Add if b.is_pointer() && !a.is_pointer() => Fact::pointer(b.place),
+        _ => Fact::up_to(largest(alu, a.max, b.max, count, u64::MAX)),
+    }
+}
+
+fn narrow(alu: Alu, a: Fact, b: Fact) -> Fact {
+    if let (Some(a), Some(b)) = (a.constant(), b.constant()) {
+        return Fact::of(Value::Const(i64::from(alu.of32(a as u32, b as u32))));
+    }
+    let count = b.constant().map(|count| i64::from(count as u32));
+    let b_max = count.map_or(b.max.min(WORD), |count| count as u64);
+    let limit = if alu == Alu::Mov { b_max } else { largest(alu, a.max.min(WORD), b_max, count, WORD) };
+    Fact::up_to(limit)
+}
+
+/// An operand plus a constant.
+fn moved(ins: &Ins, a: Fact, distance: i64) -> Fact {
+    let max = match a.is_pointer() {
+        true => WORD,
+        false => a.max.saturating_add(distance as u64),
+    };
+    let fact = Fact { known: Known::Nothing, max, place: a.place };
+    let Ok(short) = i32::try_from(distance) else { return fact };
+    let known = match (a.known, ins.a) {
+        (Known::Is(Value::Frame(at)), _) => at.checked_add(short).map(|at| Known::Is(Value::Frame(at))),
+        (Known::Is(Value::Data(map, at)), _) => {
+            at.checked_add_signed(short).map(|at| Known::Is(Value::Data(map, at)))
+        }
+        (Known::Sum(of, at), _) => at.checked_add(short).map(|at| Known::Sum(of, at)),
+        (Known::Nothing, Value::Reg(register)) => Some(Known::Sum(register, short)),
+        _ => None,
+    };
+    Fact { known: known.unwrap_or(Known::Nothing), ..fact }
+}
+
+/// The largest result, at most `limit`: the largest number of the operation's width.
+fn largest(alu: Alu, a: u64, b: u64, count: Option<i64>, limit: u64) -> u64 {
+    let half = limit >> 1;
+    let shift = count.map(|count| count as u32 & if limit == WORD { 31 } else { 63 });
+    let found = match alu {
+        Alu::Add => a.checked_add(b),
+        Alu::Mul => a.checked_mul(b),
+        Alu::Sub | Alu::Mov => None,
+        Alu::Div => Some(count.map_or(a, |count| a / (count as u64).max(1))),
+        Alu::SignedDiv if a <= half && b <= half => Some(a),
+        Alu::Mod => Some(count.map_or(a, |count| a.min((count as u64).saturating_sub(1)))),
+        Alu::SignedMod if a <= half && b <= half => Some(a),
+        Alu::SignedDiv | Alu::SignedMod => None,
+        Alu::Or | Alu::Xor => Some(bits(a | b)),
+        Alu::And => Some(a.min(b)),
+        Alu::Lsh => shift.filter(|shift| a.leading_zeros() >= *shift).map(|shift| a << shift),
+        Alu::Rsh => Some(shift.map_or(a, |shift| a >> shift)),
+        Alu::Arsh if a <= half => Some(shift.map_or(a, |shift| a >> shift)),
+        Alu::Arsh => None,
+    };
+    found.filter(|found| *found <= limit).unwrap_or(limit)
+}
+
+/// Rewrites operands by the facts, and notes what the code is chosen by.
+pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>]) -> Vec<Note> {
+    let unknown = Note {
+        a: u64::MAX,
+        b: u64::MAX,
+        out: u64::MAX,
+        place: Place::Unknown,
+        arguments: [Known::Nothing; 2],
+    };
+    let mut notes = vec![unknown; function.ins.len()];
+    for ((first, last), facts) in function.blocks().into_iter().zip(at_blocks) {
+        let Some(mut now) = *facts else {
+            // Code that no way reaches.
+            continue;
+        };
+        for (ins, note) in function.ins[first..=last].iter_mut().zip(&mut notes[first..=last]) {
+            let next = after(&now, ins);
+            *ins = rewritten(&now, *ins);
+            let a = operand(&now, ins.a);
+            *note = Note {
+                a: a.max,
+                b: operand(&now, ins.b).max,
+                out: next[ins.dst as usize].max,
+                place: a.place,
+                arguments: [now[1].known, now[2].known],
+            };
+            now = next;
+        }
+    }
+    notes
+}
+
+fn rewritten(facts: &Facts, ins: Ins) -> Ins {
+    let mut ins = ins;
+    let pure = matches!(ins.kind, Kind::Alu(..) | Kind::Neg(_) | Kind::Extend(..) | Kind::Truncate(_));
+    if pure {
+        let result = result(facts, &ins);
+        match result.known {
+            Known::Is(value) => return Ins { kind: Kind::Alu(Alu::Mov, true), b: value, a: value, ..ins },
+            Known::Sum(of, 0) => {
+                let of = Value::Reg(of);
+                return Ins { kind: Kind::Alu(Alu::Mov, true), b: of, a: of, ..ins };
+            }
+            Known::Sum(of, at) if fits(i64::from(at)) => {
+                let b = Value::Const(i64::from(at));
+                return Ins { kind: Kind::Alu(Alu::Add, true), a: Value::Reg(of), b, ..ins };
+            }
+            _ => {}
+        }
+        ins = if let Kind::Alu(alu, _) = ins.kind { commuted(facts, alu, ins) } else { ins };
+    }
+    let constant = |value: Value| operand(facts, value).constant();
+    match ins.kind {
+        Kind::Load(..) | Kind::Store(..) | Kind::Atomic(..) => {
+            (ins.a, ins.to) = base(facts, ins.a, ins.to);
+        }
+        _ => ins.a = same(facts, ins.a),
+    }
+    // The register of an atomic operation is written as well.
+    if !matches!(ins.kind, Kind::Atomic(..)) {
+        ins.b = same(facts, ins.b);
+    }
+    match (ins.kind, constant(ins.b)) {
+        (Kind::Atomic(..), _) => {}
+        (_, Some(0)) => ins.b = Value::Const(0),
+        (Kind::Alu(alu, wide), Some(number)) if suits(alu, number) => {
+            ins.b = Value::Const(if wide { number } else { i64::from(number as i32) });
+        }
+        (Kind::Branch(Condition::Test, _), Some(number)) if fits(number) => ins.b = Value::Const(number),
+        _ => {}
+    }
+    match (ins.kind, constant(ins.a)) {
+        (Kind::Exit, Some(number)) => ins.a = Value::Const(number),
+        (Kind::Atomic(..) | Kind::Load(..) | Kind::Store(..), _) => {}
+        (_, Some(0)) => ins.a = Value::Const(0),
+        _ => {}
+    }
+    ins
+}
+
+/// Puts a constant behind the other operand where the order does not matter.
+fn commuted(facts: &Facts, alu: Alu, ins: Ins) -> Ins {
+    let swaps = matches!(alu, Alu::Add | Alu::Mul | Alu::Or | Alu::And | Alu::Xor);
+    let (a, b) = (operand(facts, ins.a).constant(), operand(facts, ins.b).constant());
+    if swaps && a.is_some() && b.is_none() { Ins { a: ins.b, b: ins.a, ..ins } } else { ins }
+}
+
+/// Whether a constant is an operand of the code itself, and needs no register.
+fn suits(alu: Alu, number: i64) -> bool {
+    match alu {
+        Alu::Lsh | Alu::Rsh | Alu::Arsh => true,
+        Alu::Mul | Alu::Div | Alu::Mod => number > 0 && number.count_ones() == 1,
+        Alu::Add | Alu::Or | Alu::And | Alu::Xor => fits(number),
+        _ => false,
+    }
+}
+
+/// Whether a number is an immediate of RISC-V.
+pub(super) fn fits(number: i64) -> bool {
+    (-2048..2048).contains(&number)
+}
+
+/// The register that has the same value, or the stack's address.
+fn same(facts: &Facts, value: Value) -> Value {
+    let Value::Reg(register) = value else { return value };
+    match facts[register as usize].known {
+        Known::Sum(of, 0) => Value::Reg(of),
+        Known::Is(frame @ Value::Frame(_)) if register == 10 => frame,
+        _ => value,
+    }
+}
+
+/// The base and the distance of an access.
+fn base(facts: &Facts, value: Value, to: i32) -> (Value, i32) {
+    let Value::Reg(register) = value else { return (value, to) };
+    match facts[register as usize].known {
+        Known::Is(frame @ Value::Frame(_)) => (frame, to),
+        Known::Is(data @ Value::Data(..)) => (data, to),
+        Known::Sum(of, at)
+            if fits(i64::from(at) + i64::from(to)) && fits(i64::from(at) + i64::from(to) + 8) =>
+        {
+            (Value::Reg(of), at + to)
+        }
+        _ => (value, to),
+    }
+}

@@ -1,0 +1,312 @@
+//! Translates linked programs to RISC-V assembly, for RV32 and RV64. The text is for clang and for binutils.
+//!
+//! # Registers
+//! | eBPF | RV64 | RV32, low and high half |
+//! |---|---|---|
+//! | r0 | a5 | t3, t4 |
+//! | r1 to r4 | a0 to a3 | a0 to a7 |
+//! | r5 | a4 | t5, t6; on the stack in calls of helpers |
+//! | r6 to r9 | s1 to s4, or t3 to t6 where no call comes between a write and a read | s0 to s7 |
+//! | r10 | sp plus a constant | sp plus a constant |
+//!
+//! # Names
+//! - `nicety_xdp_program_NAME`: `uint32_t (struct xdp_md *)`.
+//! - `nicety_bpf_HELPER`: `uint64_t (uint64_t, ...)`, with the arguments of Linux's helper. The upper bits of a 32-bit number among
+//!   them are undefined. On RV32 those of an address are undefined as well.
+//! - `nicety_map_NAME`: a map's descriptor, and `nicety_map_memory_NAME` its memory. Arrays have values of a multiple of 8 bytes
+//!   each; a per-CPU array has those of all cores for an entry, and an array of programs has the addresses of their code.
+//! - `nicety_data_SECTION`: the bytes of a data section.
+//!
+//! # Promises of a program
+//! Linux's verifier proves that a pointer stays inside its memory; here a pointer plus or minus a number never leaves 32 bits. In
+//! RV32 code, a 64-bit atomic operation takes one of the locks in [`LOCK_NAME`], and plain 64-bit accesses are two of 32 bits.
+
+mod code;
+mod demand;
+mod facts;
+mod ir;
+mod names;
+mod rv32;
+mod rv32_memory;
+mod rv64;
+
+use crate::error::ObjectError;
+use crate::helper::Helper;
+use crate::object::{Linked, MapDefinition, Object};
+use crate::op::Op;
+use code::Coder;
+use demand::Rules;
+use ir::{Function, Kind, Value};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Bytes of a function's stack.
+const STACK: i32 = 512;
+/// Locks of 64-bit atomic operations in RV32 code, eight bytes from one to the next.
+pub const LOCKS: usize = 64;
+/// The name of these locks.
+pub const LOCK_NAME: &str = "nicety_xdp_locks";
+
+/// The instruction set of a card's cores, as far as the translation asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isa {
+    /// Whether registers have 64 bits.
+    pub wide: bool,
+    /// Extensions that make code shorter.
+    pub zba: bool,
+    /// See `zba`.
+    pub zbb: bool,
+}
+
+impl Isa {
+    /// Reads a text such as `rv32imac_zicsr`.
+    ///
+    /// # Errors
+    /// It is no RISC-V instruction set, or it lacks M or A.
+    pub fn read(text: &str) -> Result<Isa, ObjectError> {
+        let refuse = |problem: &str| {
+            Err(ObjectError::refused(format!("isa {text}"), problem, "write rv32imac or rv64imac"))
+        };
+        let (wide, rest) = match (text.strip_prefix("rv32"), text.strip_prefix("rv64")) {
+            (Some(rest), _) => (false, rest),
+            (_, Some(rest)) => (true, rest),
+            _ => return refuse("an XDP program runs on RV32 or RV64"),
+        };
+        let mut parts = rest.split('_');
+        let letters = parts.next().unwrap_or_default();
+        let longer: Vec<&str> = parts.collect();
+        if !letters.contains('m') || !letters.contains('a') {
+            return refuse("an XDP program needs the extensions M and A");
+        }
+        let has = |name: &str| letters.contains('b') || longer.contains(&"b") || longer.contains(&name);
+        Ok(Isa { wide, zba: has("zba"), zbb: has("zbb") })
+    }
+}
+
+/// The core of a card, and its maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The instruction set.
+    pub isa: Isa,
+    /// Whether the core makes misaligned accesses. Otherwise code reads and writes bytes where an address may be misaligned. An IP
+    /// header behind 14 bytes of Ethernet is: cards do not pad frames as Linux does for such processors.
+    pub misaligned: bool,
+    /// Cores, each with a value of its own in per-CPU maps.
+    pub cpus: u32,
+    /// Cores of a cluster where `mhartid` has the core in five bits and the cluster above them, as PsPIN has it.
+    pub cluster: Option<u32>,
+}
+
+/// A translated program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Translation {
+    /// The text.
+    pub assembly: String,
+    /// Numbers of the maps that the text names, in their order.
+    pub maps: Vec<usize>,
+    /// Names of the functions for C, by program.
+    pub programs: Vec<(String, String)>,
+    /// Names of the code that an array of programs has, by program.
+    pub targets: Vec<(String, String)>,
+    /// Helpers that the text calls.
+    pub helpers: Vec<Helper>,
+    /// Instructions of eBPF.
+    pub instructions: usize,
+    /// Instructions and pseudo-instructions of the text.
+    pub lines: usize,
+}
+
+/// A program with its names.
+pub(crate) struct Program<'p> {
+    linked: &'p Linked,
+    /// The function for C.
+    symbol: String,
+    /// Whether programs of the translation call others in their place.
+    tail: bool,
+    files: &'p BTreeMap<String, usize>,
+}
+
+impl Program<'_> {
+    fn file(&self, name: &str) -> usize {
+        self.files.get(name).copied().unwrap_or(1)
+    }
+}
+
+/// Translates a program of an object, and with tail calls all others that can be linked.
+///
+/// # Errors
+/// The program cannot be linked, or the card cannot run it.
+pub fn translate(object: &Object, program: &str, options: &Options) -> Result<Translation, ObjectError> {
+    let main = object.link(object.program(Some(program))?)?;
+    let mut all = vec![main];
+    if all[0].helpers().contains(&Helper::TailCall) {
+        let others = object.programs.iter().filter(|entry| entry.name != program);
+        all.extend(others.filter_map(|entry| object.link(entry).ok()));
+    }
+    programs(&object.maps, &all, options)
+}
+
+/// Translates linked programs that share maps.
+///
+/// # Errors
+/// A card cannot run one of them.
+pub fn programs(
+    maps: &[MapDefinition],
+    all: &[Linked],
+    options: &Options,
+) -> Result<Translation, ObjectError> {
+    let tail = all.iter().any(|linked| linked.helpers().contains(&Helper::TailCall));
+    let mut files = BTreeMap::new();
+    for line in all.iter().flat_map(|linked| linked.lines.values()) {
+        let next = files.len() + 1;
+        files.entry(line.file.clone()).or_insert(next);
+    }
+    let mut translation = Translation::default();
+    let mut body = String::new();
+    for (number, linked) in all.iter().enumerate() {
+        let plain = names::plain(&linked.name);
+        let known = all[..number].iter().any(|other| names::plain(&other.name) == plain);
+        let name = if known { format!("{plain}_{number}") } else { plain };
+        let program = Program { linked, symbol: format!("nicety_xdp_program_{name}"), tail, files: &files };
+        one(maps, &program, options, &mut body, &mut translation)?;
+    }
+    translation.maps.sort_unstable();
+    translation.maps.dedup();
+    translation.helpers.sort_by_key(|helper| *helper as u32);
+    translation.helpers.dedup();
+    let mut text = String::new();
+    for (file, number) in &files {
+        let _ = writeln!(text, "\t.file {number} \"{}\"", escaped(file));
+    }
+    text.push_str("\t.text\n");
+    text.push_str(&body);
+    if text.contains(LOCK_NAME) {
+        let _ = write!(text, "\t.bss\n\t.p2align 3\n{LOCK_NAME}:\n\t.zero {}\n", 8 * LOCKS);
+    }
+    translation.assembly = text;
+    Ok(translation)
+}
+
+/// A text between quotes.
+fn escaped(text: &str) -> String {
+    let plain = crate::error::printable(text);
+    plain.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+fn one(
+    maps: &[MapDefinition],
+    program: &Program<'_>,
+    options: &Options,
+    body: &mut String,
+    translation: &mut Translation,
+) -> Result<(), ObjectError> {
+    let linked = program.linked;
+    check(linked)?;
+    let symbol = &program.symbol;
+    let _ = writeln!(body, "\t.section .text.{symbol},\"ax\",@progbits\n\t.p2align 2\n\t.globl {symbol}");
+    if program.tail {
+        let _ = writeln!(body, "\t.globl {}", names::function(program, 0));
+    }
+    for mut function in ir::functions(linked)? {
+        let rules = Rules { wide: options.isa.wide, whole_result: program.tail };
+        let at_blocks = facts::at_blocks(&function);
+        let mut reached = vec![false; function.ins.len()];
+        for ((first, last), facts) in function.blocks().into_iter().zip(&at_blocks) {
+            reached[first..=last].fill(facts.is_some());
+        }
+        let notes = facts::rewrite(&mut function, &at_blocks);
+        check_maps(linked, &function, &notes, &reached)?;
+        let behind = demand::behind(&function, &notes, &reached, rules);
+        let mut coder = Coder::new(options, maps, program, &function, (&notes, &behind, &reached));
+        coder.write();
+        translation.lines += coder.text.count;
+        body.push_str(&coder.text.out);
+        entries(&function, program, options, body);
+        for ins in &function.ins {
+            let values = [ins.a, ins.b];
+            translation.maps.extend(values.iter().filter_map(|value| match value {
+                Value::Map(number) | Value::Data(number, _) => Some(*number as usize),
+                _ => None,
+            }));
+            if let Kind::Helper(number) = ins.kind {
+                translation.helpers.extend(Helper::of(number));
+            }
+        }
+    }
+    translation.instructions += linked.code.steps.len();
+    translation.programs.push((linked.name.clone(), symbol.clone()));
+    translation.targets.push((linked.name.clone(), names::function(program, 0)));
+    Ok(())
+}
+
+/// Entries for callers in C: of a callback, and of a program that others may replace.
+fn entries(function: &Function, program: &Program<'_>, options: &Options, body: &mut String) {
+    let mut entry = |name: &str, tail: bool| {
+        let target = names::function(program, function.first);
+        let (store, load, size) = if options.isa.wide { ("sd", "ld", 8) } else { ("sw", "lw", 4) };
+        let _ = writeln!(
+            body,
+            "\t.type {name}, @function\n{name}:\n\taddi sp, sp, -16\n\t{store} ra, {size}(sp)"
+        );
+        if tail {
+            let _ = writeln!(body, "\t{store} s11, 0(sp)\n\tli s11, {TAIL_CALLS}");
+        }
+        let _ = writeln!(body, "\tcall {target}\n\t{load} ra, {size}(sp)");
+        if tail {
+            let _ = writeln!(body, "\t{load} s11, 0(sp)");
+        }
+        let _ = match (options.isa.wide, tail) {
+            (true, true) => writeln!(body, "\tsext.w a0, a5"),
+            (true, false) => writeln!(body, "\tmv a0, a5"),
+            (false, _) => writeln!(body, "\tmv a0, t3\n\tmv a1, t4"),
+        };
+        let _ = writeln!(body, "\taddi sp, sp, 16\n\tret\n\t.size {name}, .-{name}");
+    };
+    if function.is_callback {
+        entry(&names::callback(program, function.first), false);
+    }
+    if function.is_main && program.tail {
+        entry(&program.symbol, true);
+    }
+}
+
+/// The most tail calls of a run.
+const TAIL_CALLS: u32 = 33;
+
+fn refuse<T>(linked: &Linked, step: usize, problem: &str, advice: &str) -> Result<T, ObjectError> {
+    Err(ObjectError::refused(linked.place(linked.code.slots[step] as usize), problem, advice))
+}
+
+fn check(linked: &Linked) -> Result<(), ObjectError> {
+    for (at, step) in linked.code.steps.iter().enumerate() {
+        if matches!(step.op, Op::Atomic32(_) | Op::Atomic64(_)) && step.src == 10 {
+            return refuse(linked, at, "an atomic operation with r10", "copy it to another register");
+        }
+        if step.op == Op::Helper && Helper::of(step.imm as u32).is_none() {
+            return refuse(
+                linked,
+                at,
+                "a call of a helper that nicety lacks",
+                "docs/guide/xdp.md lists them",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a tail call through an array that is found at run time.
+fn check_maps(
+    linked: &Linked,
+    function: &Function,
+    notes: &[facts::Note],
+    reached: &[bool],
+) -> Result<(), ObjectError> {
+    for (at, ins) in function.ins.iter().enumerate().filter(|(at, _)| reached[*at]) {
+        let known = matches!(notes[at].arguments[1], facts::Known::Is(Value::Map(_)));
+        if ins.kind == Kind::Helper(Helper::TailCall as u32) && !known {
+            let problem = "a tail call through an array that is known only at run time";
+            return refuse(linked, function.first + at, problem, "name the array in the call");
+        }
+    }
+    Ok(())
+}

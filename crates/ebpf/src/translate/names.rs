@@ -1,0 +1,58 @@
+//! Names of the translation's symbols.
+
+use super::Program;
+use super::ir::Value;
+use crate::helper;
+use crate::object::MapDefinition;
+
+/// A name of letters, digits and underscores.
+pub(super) fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// The name of a map among others, with its number where another has the same.
+fn of_map(maps: &[MapDefinition], number: u32) -> String {
+    let own = plain(&maps[number as usize].name);
+    let first = maps.iter().position(|map| plain(&map.name) == own);
+    if first == Some(number as usize) { own } else { format!("{own}_{number}") }
+}
+
+/// The descriptor of a map.
+pub(super) fn map(maps: &[MapDefinition], number: u32) -> String {
+    format!("nicety_map_{}", of_map(maps, number))
+}
+
+/// The memory of a map; of a data section, its bytes.
+pub(super) fn memory(maps: &[MapDefinition], number: u32) -> String {
+    let kind = if maps[number as usize].contents.is_some() { "data" } else { "map_memory" };
+    format!("nicety_{kind}_{}", of_map(maps, number))
+}
+
+/// A helper.
+pub(super) fn helper(number: u32) -> String {
+    format!("nicety_bpf_{}", helper::name(number).unwrap_or("unknown"))
+}
+
+/// The code of a function.
+pub(super) fn function(program: &Program<'_>, first: usize) -> String {
+    match first {
+        0 if program.tail => format!("{}_body", program.symbol),
+        0 => program.symbol.clone(),
+        _ => format!("{}_function_{first}", program.symbol),
+    }
+}
+
+/// The entry for helpers that call a function.
+pub(super) fn callback(program: &Program<'_>, first: usize) -> String {
+    format!("{}_callback_{first}", program.symbol)
+}
+
+/// An address.
+pub(super) fn value(maps: &[MapDefinition], program: &Program<'_>, value: Value) -> String {
+    match value {
+        Value::Map(number) => map(maps, number),
+        Value::Data(number, at) => format!("{}+{at}", memory(maps, number)),
+        Value::Function(first) => callback(program, first as usize),
+        _ => String::new(),
+    }
+}

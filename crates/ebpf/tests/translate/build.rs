@@ -1,0 +1,128 @@
+//! Compiles translations with the stand-ins of `tests/data/card.c`, and runs them.
+
+use nicety_ebpf::translate::{Isa, Options, Translation};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The compiler of the Python package `ziglang`, or the one that `NICETY_ZIG` names.
+pub(crate) fn compiler() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("NICETY_ZIG") {
+        return Some(PathBuf::from(named));
+    }
+    let libraries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
+    let found = std::fs::read_dir(libraries).ok()?.flatten();
+    found.map(|python| python.path().join("site-packages/ziglang/zig")).find(|zig| zig.exists())
+}
+
+/// A folder that ends with the test.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nicety-translate-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn options(isa: &str, misaligned: bool) -> Options {
+    Options { isa: Isa::read(isa).unwrap(), misaligned, cpus: 1, cluster: None }
+}
+
+/// Links translations with the stand-ins: their programs run on the packets of `runs`, each with the number of its program.
+pub(crate) fn link(
+    zig: &Path,
+    folder: &Path,
+    isa: &str,
+    translations: &[Translation],
+    runs: &[(usize, Vec<u8>)],
+) -> PathBuf {
+    let wide = isa.starts_with("rv64");
+    let (word, target) = if wide { (".dword", "riscv64") } else { (".word", "riscv32") };
+    let mut inputs = Vec::new();
+    for (program, packet) in runs {
+        inputs.extend((*program as u32).to_le_bytes());
+        inputs.extend((packet.len() as u32).to_le_bytes());
+        inputs.extend(packet);
+    }
+    std::fs::write(folder.join("runs"), inputs).unwrap();
+    let names = |of: fn(&Translation) -> &Vec<(String, String)>| {
+        translations.iter().map(|t| format!("\t{word} {}\n", of(t)[0].1)).collect::<String>()
+    };
+    let table = format!(
+        "\t.globl _start, runs, runs_end, programs, targets\n\t.text\n_start:\n\tlla sp, stack_end\n\tcall all\n\t.data\n\
+         runs:\n\t.incbin \"{}/runs\"\nruns_end:\n\t.p2align 3\nprograms:\n{}targets:\n{}\t.bss\n\t.p2align 4\n\
+         \t.zero 65536\nstack_end:\n",
+        folder.display(),
+        names(|t| &t.programs),
+        names(|t| &t.targets)
+    );
+    std::fs::write(folder.join("table.S"), table).unwrap();
+    let mut files =
+        vec![folder.join("table.S"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/card.c")];
+    for (number, translation) in translations.iter().enumerate() {
+        // The core's number is for its kernel in QEMU.
+        let text = match wide {
+            true => translation.assembly.lines().map(without_hart).collect::<Vec<_>>().join("\n") + "\n",
+            false => translation.assembly.clone(),
+        };
+        files.push(folder.join(format!("{number}.S")));
+        std::fs::write(&files[number + 2], text).unwrap();
+    }
+    let out = folder.join("card.elf");
+    let letters: String = isa[4..].chars().take_while(|letter| *letter != '_').collect();
+    let mut extensions: Vec<String> = letters.chars().skip(1).map(String::from).collect();
+    extensions.extend(isa.split('_').skip(1).filter(|name| *name != "zicsr").map(str::to_owned));
+    let ran = Command::new(zig)
+        .arg("cc")
+        .args(["-target", &format!("{target}-freestanding-none")])
+        .arg(format!("-mcpu=generic_rv{}+{}", if wide { 64 } else { 32 }, extensions.join("+")))
+        .args(["-O1", "-fno-sanitize=all", "-ffreestanding", "-static", "-nostdlib", "-Wl,-e,_start", "-o"])
+        .arg(&out)
+        .args(&files)
+        .arg("-lgcc")
+        .env("ZIG_GLOBAL_CACHE_DIR", std::env::temp_dir().join("nicety-translate-zig"))
+        .env("ZIG_LOCAL_CACHE_DIR", folder.join("cache"))
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{messages}");
+    out
+}
+
+fn without_hart(line: &str) -> String {
+    match line.trim().strip_prefix("csrr ").and_then(|rest| rest.strip_suffix(", mhartid")) {
+        Some(register) => format!("\tli {register}, 0"),
+        None => line.to_owned(),
+    }
+}
+
+/// Runs a program on this project's cores, and returns what it writes. Without `misaligned`, a misaligned access traps.
+pub(crate) fn on_hpu(elf: &Path, isa: &str, misaligned: bool) -> Vec<u8> {
+    let file = std::fs::read(elf).unwrap();
+    let misaligned =
+        if misaligned { nicety_hpu::Misaligned::Costs } else { nicety_hpu::Misaligned::default() };
+    let core = nicety_hpu::Core { isa: isa.parse().unwrap(), misaligned, ..nicety_hpu::Core::default() };
+    let image = nicety_hpu::Image::load(&file, &core).unwrap();
+    let mut out = Vec::new();
+    let result = nicety_hpu::bare::run(&image, None, 10_000_000_000, &mut out).unwrap();
+    assert!(result.trap.is_none(), "{:?}", result.trap.map(|trap| trap.to_string()));
+    out
+}
+
+/// Runs a program on QEMU's emulator, where it is installed.
+pub(crate) fn on_qemu(elf: &Path, wide: bool) -> Option<Vec<u8>> {
+    let name = if wide { "qemu-riscv64" } else { "qemu-riscv32" };
+    let ran = Command::new(name).arg(elf).output().ok()?;
+    assert!(ran.status.success(), "{name}: {:?} {}", ran.status, String::from_utf8_lossy(&ran.stderr));
+    Some(ran.stdout)
+}
