@@ -47,7 +47,7 @@ pub(crate) fn link(
     runs: &[(usize, Vec<u8>)],
 ) -> PathBuf {
     let wide = isa.starts_with("rv64");
-    let (word, target) = if wide { (".dword", "riscv64") } else { (".word", "riscv32") };
+    let word = if wide { ".dword" } else { ".word" };
     let mut inputs = Vec::new();
     for (program, packet) in runs {
         inputs.extend((*program as u32).to_le_bytes());
@@ -78,25 +78,59 @@ pub(crate) fn link(
         files.push(folder.join(format!("{number}.S")));
         std::fs::write(&files[number + 2], text).unwrap();
     }
+    compile(zig, folder, isa, &files, "_start")
+}
+
+/// Links texts to a program that begins at `entry`.
+pub(crate) fn assemble(zig: &Path, folder: &Path, isa: &str, texts: &[String], entry: &str) -> PathBuf {
+    let files: Vec<PathBuf> = (0..texts.len()).map(|number| folder.join(format!("{number}.S"))).collect();
+    files.iter().zip(texts).for_each(|(file, text)| std::fs::write(file, text).unwrap());
+    compile(zig, folder, isa, &files, entry)
+}
+
+fn compile(zig: &Path, folder: &Path, isa: &str, files: &[PathBuf], entry: &str) -> PathBuf {
+    let wide = isa.starts_with("rv64");
+    let target = if wide { "riscv64" } else { "riscv32" };
     let out = folder.join("card.elf");
     let letters: String = isa[4..].chars().take_while(|letter| *letter != '_').collect();
     let mut extensions: Vec<String> = letters.chars().skip(1).map(String::from).collect();
     extensions.extend(isa.split('_').skip(1).filter(|name| *name != "zicsr").map(str::to_owned));
-    let ran = Command::new(zig)
-        .arg("cc")
-        .args(["-target", &format!("{target}-freestanding-none")])
-        .arg(format!("-mcpu=generic_rv{}+{}", if wide { 64 } else { 32 }, extensions.join("+")))
-        .args(["-O1", "-fno-sanitize=all", "-ffreestanding", "-static", "-nostdlib", "-Wl,-e,_start", "-o"])
-        .arg(&out)
-        .args(&files)
-        .arg("-lgcc")
+    let cpu = format!("-mcpu=generic_rv{}+{}", if wide { 64 } else { 32 }, extensions.join("+"));
+    let options = ["-O1", "-g", "-fno-sanitize=all", "-ffreestanding", "-static", "-nostdlib"];
+    zig_cc(
+        zig,
+        folder,
+        &[&["-target", &format!("{target}-freestanding-none"), &cpu], &options[..]].concat(),
+        |command| {
+            command.arg(format!("-Wl,-e,{entry}")).arg("-o").arg(&out).args(files).arg("-lgcc");
+        },
+    );
+    out
+}
+
+/// Compiles one of nicety's XDP programs.
+pub(crate) fn object(zig: &Path, name: &str) -> nicety_ebpf::Object {
+    let folder = Folder::new();
+    let handlers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../handlers");
+    let (source, out) = (handlers.join("xdp").join(format!("{name}.c")), folder.0.join("program.o"));
+    let options =
+        ["-target", "bpfel-freestanding", "-O2", "-g", "-ffreestanding", "-fno-asynchronous-unwind-tables"];
+    zig_cc(zig, &folder.0, &options, |command| {
+        command.arg("-I").arg(handlers.join("include")).arg("-c").arg(source).arg("-o").arg(&out);
+    });
+    nicety_ebpf::Object::read(&std::fs::read(out).unwrap()).unwrap()
+}
+
+fn zig_cc(zig: &Path, folder: &Path, options: &[&str], with: impl FnOnce(&mut Command)) {
+    let mut command = Command::new(zig);
+    command.arg("cc").args(options);
+    with(&mut command);
+    let ran = command
         .env("ZIG_GLOBAL_CACHE_DIR", std::env::temp_dir().join("nicety-translate-zig"))
         .env("ZIG_LOCAL_CACHE_DIR", folder.join("cache"))
         .output()
         .unwrap();
-    let messages = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{messages}");
-    out
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 fn without_hart(line: &str) -> String {

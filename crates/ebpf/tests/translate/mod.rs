@@ -3,4 +3,6 @@
 //! Without a compiler for RISC-V the tests say so and end.
 
 mod build;
+mod card;
 mod random;
+mod ten;
