@@ -257,7 +257,8 @@ impl<'p> Coder<'p> {
             }
             self.step(at);
         }
-        let _ = writeln!(self.text.out, "\t.size {name}, .-{name}");
+        let end = super::debug::end_label(&name);
+        let _ = writeln!(self.text.out, "{end}:\n\t.size {name}, .-{name}");
     }
 
     fn step(&mut self, at: usize) {

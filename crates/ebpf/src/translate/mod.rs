@@ -22,6 +22,7 @@
 //! RV32 code, a 64-bit atomic operation takes one of the locks in [`LOCK_NAME`], and plain 64-bit accesses are two of 32 bits.
 
 mod code;
+mod debug;
 mod demand;
 mod facts;
 mod ir;
@@ -162,13 +163,13 @@ pub fn programs(
         files.entry(line.file.clone()).or_insert(next);
     }
     let mut translation = Translation::default();
-    let mut body = String::new();
+    let (mut body, mut functions) = (String::new(), Vec::new());
     for (number, linked) in all.iter().enumerate() {
         let plain = names::plain(&linked.name);
         let known = all[..number].iter().any(|other| names::plain(&other.name) == plain);
         let name = if known { format!("{plain}_{number}") } else { plain };
         let program = Program { linked, symbol: format!("nicety_xdp_program_{name}"), tail, files: &files };
-        one(maps, &program, options, &mut body, &mut translation)?;
+        functions.extend(one(maps, &program, options, &mut body, &mut translation)?);
     }
     translation.maps.sort_unstable();
     translation.maps.dedup();
@@ -180,8 +181,12 @@ pub fn programs(
     }
     text.push_str("\t.text\n");
     text.push_str(&body);
+    if !files.is_empty() {
+        let source = files.iter().find(|(_, number)| **number == 1).map_or("", |(name, _)| name);
+        text.push_str(&debug::sections(&escaped(source), &functions, options.isa.wide));
+    }
     if text.contains(LOCK_NAME) {
-        let _ = write!(text, "\t.bss\n\t.p2align 3\n{LOCK_NAME}:\n\t.zero {}\n", 8 * LOCKS);
+        let _ = writeln!(text, "\t.comm {LOCK_NAME}, {}, 8", 8 * LOCKS);
     }
     translation.assembly = text;
     Ok(translation)
@@ -193,14 +198,16 @@ fn escaped(text: &str) -> String {
     plain.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
+/// Writes a program, and returns the names of its functions with their labels.
 fn one(
     maps: &[MapDefinition],
     program: &Program<'_>,
     options: &Options,
     body: &mut String,
     translation: &mut Translation,
-) -> Result<(), ObjectError> {
+) -> Result<Vec<(String, String)>, ObjectError> {
     let linked = program.linked;
+    let mut written = Vec::new();
     check(linked)?;
     let symbol = &program.symbol;
     let _ = writeln!(body, "\t.section .text.{symbol},\"ax\",@progbits\n\t.p2align 2\n\t.globl {symbol}");
@@ -221,6 +228,8 @@ fn one(
         coder.write();
         translation.lines += coder.text.count;
         body.push_str(&coder.text.out);
+        let slot = linked.code.slots[function.first] as usize;
+        written.push((escaped(linked.function(slot)), names::function(program, function.first)));
         entries(&function, program, options, body);
         for ins in &function.ins {
             let values = [ins.a, ins.b];
@@ -236,7 +245,7 @@ fn one(
     translation.instructions += linked.code.steps.len();
     translation.programs.push((linked.name.clone(), symbol.clone()));
     translation.targets.push((linked.name.clone(), names::function(program, 0)));
-    Ok(())
+    Ok(written)
 }
 
 /// Entries for callers in C: of a callback, and of a program that others may replace.

@@ -44,7 +44,7 @@ pub(crate) fn link(
     folder: &Path,
     isa: &str,
     translations: &[Translation],
-    runs: &[(usize, Vec<u8>)],
+    runs: &[(usize, &[u8])],
 ) -> PathBuf {
     let wide = isa.starts_with("rv64");
     let word = if wide { ".dword" } else { ".word" };
@@ -52,7 +52,7 @@ pub(crate) fn link(
     for (program, packet) in runs {
         inputs.extend((*program as u32).to_le_bytes());
         inputs.extend((packet.len() as u32).to_le_bytes());
-        inputs.extend(packet);
+        inputs.extend(*packet);
     }
     std::fs::write(folder.join("runs"), inputs).unwrap();
     let names = |of: fn(&Translation) -> &Vec<(String, String)>| {
@@ -67,17 +67,11 @@ pub(crate) fn link(
         names(|t| &t.targets)
     );
     std::fs::write(folder.join("table.S"), table).unwrap();
-    let mut files =
-        vec![folder.join("table.S"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/card.c")];
-    for (number, translation) in translations.iter().enumerate() {
-        // The core's number is for its kernel in QEMU.
-        let text = match wide {
-            true => translation.assembly.lines().map(without_hart).collect::<Vec<_>>().join("\n") + "\n",
-            false => translation.assembly.clone(),
-        };
-        files.push(folder.join(format!("{number}.S")));
-        std::fs::write(&files[number + 2], text).unwrap();
-    }
+    // One file is assembled faster than many.
+    let texts: String = translations.iter().map(|translation| plain(&translation.assembly, wide)).collect();
+    std::fs::write(folder.join("programs.S"), texts).unwrap();
+    let card = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/card.c");
+    let files = [folder.join("table.S"), folder.join("programs.S"), card];
     compile(zig, folder, isa, &files, "_start")
 }
 
@@ -133,11 +127,17 @@ fn zig_cc(zig: &Path, folder: &Path, options: &[&str], with: impl FnOnce(&mut Co
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-fn without_hart(line: &str) -> String {
-    match line.trim().strip_prefix("csrr ").and_then(|rest| rest.strip_suffix(", mhartid")) {
-        Some(register) => format!("\tli {register}, 0"),
-        None => line.to_owned(),
-    }
+/// A text, for QEMU without the core's number: that is for its kernel.
+fn plain(text: &str, qemu: bool) -> String {
+    let line = |line: &str| match line
+        .trim()
+        .strip_prefix("csrr ")
+        .and_then(|rest| rest.strip_suffix(", mhartid"))
+    {
+        Some(register) if qemu => format!("\tli {register}, 0\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
 }
 
 /// Runs a program on this project's cores, and returns what it writes. Without `misaligned`, a misaligned access traps.

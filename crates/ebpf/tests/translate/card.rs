@@ -3,7 +3,7 @@
 use super::build::{Folder, assemble, compiler, options};
 use nicety_ebpf::translate::{self, Translation};
 use nicety_ebpf::{Helper, Machine, MapDefinition, MapKind, Object};
-use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Misaligned, Region, Reservations};
+use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Misaligned, Region, Reservations, Trap};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -73,12 +73,17 @@ fn surroundings(translation: &Translation, object: &Object, machine: &mut Machin
 }
 
 impl Card {
-    /// Translates the only program of an object, with the contents of a machine's maps; none without a compiler.
-    pub(crate) fn new(object: &Object, machine: &mut Machine, isa: &str, misaligned: bool) -> Option<Card> {
+    /// Translates a program of an object, with the contents of a machine's maps; none without a compiler.
+    pub(crate) fn new(
+        object: &Object,
+        name: &str,
+        machine: &mut Machine,
+        isa: &str,
+        misaligned: bool,
+    ) -> Option<Card> {
         let zig = compiler()?;
         let folder = Folder::new();
-        let name = object.programs[0].name.clone();
-        let translation = translate::translate(object, &name, &options(isa, misaligned)).unwrap();
+        let translation = translate::translate(object, name, &options(isa, misaligned)).unwrap();
         let texts = [translation.assembly.clone(), surroundings(&translation, object, machine)];
         let elf = assemble(&zig, &folder.0, isa, &texts, &translation.programs[0].1);
         let treatment = if misaligned { Misaligned::Costs } else { Misaligned::default() };
@@ -116,9 +121,9 @@ impl Card {
         self.maps[map].entries.push((key.to_vec(), at));
     }
 
-    /// Runs the program on a packet.
-    pub(crate) fn run(&mut self, packet: &[u8]) -> Ran {
-        let mut buffer = vec![0; 4096];
+    /// Runs the program on a packet, up to its end or to a trap.
+    pub(crate) fn run(&mut self, packet: &[u8]) -> Result<Ran, Box<Trap>> {
+        let mut buffer = vec![0; HEADROOM as usize + packet.len()];
         buffer[HEADROOM as usize..][..packet.len()].copy_from_slice(packet);
         let data = PACKET + HEADROOM;
         let words = [data, data + packet.len() as u32, data, 1, 0, 0];
@@ -140,6 +145,7 @@ impl Card {
             match context.run(&image, &mut space, &mut Reservations::new(), u64::MAX) {
                 Exit::Return(value) => break value,
                 Exit::Ecall => {}
+                Exit::Trap(trap) => return Err(trap),
                 Exit::Order(_) => {
                     context.perform(&image, &mut space, &mut Reservations::new()).unwrap();
                     continue;
@@ -160,7 +166,7 @@ impl Card {
         drop(space);
         let at = |index: usize| u32::from_le_bytes(words[index..index + 4].try_into().unwrap()) - PACKET;
         let packet = buffer[at(8) as usize..at(4) as usize].to_vec();
-        Ran { value, packet, instructions: context.instret() - STUB * calls }
+        Ok(Ran { value, packet, instructions: context.instret() - STUB * calls })
     }
 }
 

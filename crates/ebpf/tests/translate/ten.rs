@@ -130,12 +130,13 @@ impl Case {
         let object = object(&compiler()?, self.name);
         let mut machine = self.filled(&object);
         let number = machine.add(&object, object.program(None).unwrap()).unwrap();
-        let mut card = Card::new(&object, &mut machine, isa, misaligned)?;
+        let name = object.programs[0].name.clone();
+        let mut card = Card::new(&object, &name, &mut machine, isa, misaligned)?;
         let mut counts = Counts { name: self.name, packets: 0, ebpf: 0, riscv: 0 };
         for packet in &self.packets {
             let mut own = Packet::new(packet, 0).unwrap();
             let outcome = machine.run(number, &mut own).unwrap();
-            let ran = card.run(packet);
+            let ran = card.run(packet).unwrap();
             assert_eq!((ran.value, &ran.packet), (outcome.value, &own.bytes()), "{} on {isa}", self.name);
             counts.packets += 1;
             counts.ebpf += outcome.instructions;
