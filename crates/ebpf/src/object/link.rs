@@ -98,6 +98,7 @@ impl Object {
             ObjectError::refused(linked.place(error.slot), problem, advice)
         })?;
         check_helpers(&linked)?;
+        crate::translate::frames::check(&linked)?;
         linked.maps.sort_unstable();
         linked.maps.dedup();
         Ok(linked)

@@ -25,6 +25,7 @@ mod code;
 mod debug;
 mod demand;
 mod facts;
+pub(crate) mod frames;
 mod ir;
 mod names;
 mod rv32;
