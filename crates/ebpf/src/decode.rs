@@ -12,6 +12,8 @@ pub struct Code {
     pub steps: Vec<Step>,
     /// The slot of each step.
     pub slots: Vec<u32>,
+    /// The steps as the machine runs them.
+    pub(crate) fast: Vec<crate::machine::fast::Fast>,
 }
 
 /// The most slots of a program, as in Linux for root.
@@ -57,7 +59,10 @@ pub fn decode(slots: &[Instruction]) -> Result<Code, DecodeError> {
         at += if slots[at].is_wide() { 2 } else { 1 };
     }
     match code.steps.last().map(|step| step.op) {
-        Some(Op::Exit | Op::Jump) => Ok(code),
+        Some(Op::Exit | Op::Jump) => {
+            code.fast = crate::machine::fast::fast(&code.steps);
+            Ok(code)
+        }
         _ => refuse(
             slots.len() - 1,
             "the last instruction is no exit or jump; end the program with exit".to_owned(),

@@ -227,3 +227,68 @@ fn a_helper_that_is_unknown_traps_where_it_is_called() {
     assert!(trap.to_string().contains("helper 4 (probe_read)"), "{trap}");
     assert_eq!(Helper::MapLookup.name(), "bpf_map_lookup_elem");
 }
+
+#[test]
+fn budgets_are_exact() {
+    // One, three in each of 100 rounds, and two.
+    let slots = [
+        mov_imm(1, 100),
+        mov_imm(2, 1),
+        alu64_imm(SUB, 1, 1),
+        jump_imm(JNE, 1, 0, -3),
+        mov_imm(0, 7),
+        exit(),
+    ];
+    let run = |instructions| {
+        let mut machine = Machine::empty(Limits { instructions, ..Limits::default() });
+        let number = machine.add_program(Linked::of_slots("test", slots.to_vec()).unwrap());
+        machine.run(number, &mut Packet::new(&[7; 64], 0).unwrap())
+    };
+    let outcome = run(303).unwrap();
+    assert_eq!((outcome.value, outcome.instructions), (7, 303));
+    for (budget, place) in [(302, 5), (301, 4), (300, 3), (299, 2), (298, 1), (0, 0)] {
+        let trap = run(budget).unwrap_err();
+        assert_eq!((trap.kind, trap.place), (TrapKind::Budget, format!("program test, instruction {place}")));
+    }
+}
+
+/// A function is replaced by the program itself, and the result goes to the caller of the function.
+pub(crate) fn tail_call_of_a_function(programs: u32) -> Vec<Instruction> {
+    let mut slots = vec![
+        mov(6, 1),
+        load(W, 7, 6, 0),
+        load(B, 2, 7, 0),
+        jump_imm(JEQ, 2, 0, 2),
+        mov_imm(0, 5),
+        exit(),
+        store_imm(B, 7, 0, 1),
+        mov(1, 6),
+        mov_imm(9, 1000),
+        call_local(3),
+        alu64(ADD, 0, 9),
+        alu64_imm(ADD, 0, 7),
+        exit(),
+    ];
+    slots.extend(map(2, programs));
+    slots.extend([mov_imm(9, 0), mov_imm(3, 1), call(Helper::TailCall), mov_imm(0, 1), exit()]);
+    slots
+}
+
+#[test]
+fn a_tail_call_of_a_function_returns_to_its_caller() {
+    let mut machine = Machine::empty(Limits::default());
+    let number = machine.add_program(Linked::of_slots("test", tail_call_of_a_function(0)).unwrap());
+    let kind = nicety_ebpf::MapKind::Programs as u32;
+    let definition = nicety_ebpf::MapDefinition {
+        name: "programs".to_owned(),
+        kind,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 4,
+        ..nicety_ebpf::MapDefinition::default()
+    };
+    machine.add_map(&definition).unwrap();
+    machine.maps[0].set_map(&1u32.to_ne_bytes(), number as u32).unwrap();
+    let mut packet = Packet::new(&[0; 64], 0).unwrap();
+    assert_eq!(machine.run(number, &mut packet).unwrap().value, 1012);
+}

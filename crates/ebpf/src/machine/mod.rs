@@ -3,6 +3,8 @@
 mod call;
 mod call_maps;
 mod call_packet;
+mod execute;
+pub(crate) mod fast;
 mod memory;
 mod packet;
 mod print;
@@ -128,6 +130,8 @@ pub struct Machine {
     samples: Vec<Sample>,
     output: usize,
     running: usize,
+    /// Callers of functions.
+    frames: Vec<execute::Frame>,
 }
 
 impl Machine {
@@ -156,6 +160,7 @@ impl Machine {
             samples: Vec::new(),
             output: 0,
             running: 0,
+            frames: Vec::new(),
         }
     }
 
@@ -258,6 +263,7 @@ impl Machine {
         (self.depth, self.tail_calls, self.budget) = (0, 0, self.limits.instructions);
         (self.redirect, self.locked, self.output, self.running) = (None, None, 0, program);
         self.charged = 0;
+        self.frames.clear();
         let context = address::at(address::CONTEXT, 0);
         let result = self.function(&code, 0, [context, 0, 0, 0, 0]).and_then(|value| {
             self.released()?;

@@ -12,15 +12,6 @@ use std::rc::Rc;
 /// Registers; those behind r10 do not exist, and make any four-bit number a place.
 pub(crate) type Registers = [u64; 16];
 
-/// The caller of a function.
-struct Frame {
-    /// r6 to r9.
-    saved: [u64; 4],
-    /// The step behind the call.
-    back: usize,
-    code: Rc<Linked>,
-}
-
 /// The most tail calls of a run.
 const TAIL_CALLS: u32 = 33;
 
@@ -34,25 +25,26 @@ impl Machine {
     ) -> Result<u64, Fault> {
         let mut registers: Registers = [0; 16];
         registers[1..6].copy_from_slice(&arguments);
-        registers[10] = self.enter()?;
+        registers[10] = self.enter(true)?;
         let depth = self.depth;
         let result = self.execute(Rc::clone(code), step, registers);
         self.depth = depth - 1;
         result.map_err(|trap| Fault::Inner(Box::new(trap)))
     }
 
-    /// Takes a frame, and returns its end.
-    fn enter(&mut self) -> Result<u64, Fault> {
+    /// Takes a frame, with zeros where the function uses them, and returns its end.
+    pub(crate) fn enter(&mut self, clear: bool) -> Result<u64, Fault> {
         if self.depth == FRAMES {
             return Err(Fault::new(TrapKind::Depth, format!("calls inside more than {FRAMES} functions")));
         }
-        let stack = &mut self.stack[self.depth * super::STACK_SIZE..][..super::STACK_SIZE];
-        stack.fill(0);
+        if clear {
+            self.stack[self.depth * super::STACK_SIZE..][..super::STACK_SIZE].fill(0);
+        }
         self.depth += 1;
         Ok(address::at(address::STACK, (self.depth * super::FRAME) as u32))
     }
 
-    fn trap(&self, code: &Linked, step: usize, fault: Fault) -> Trap {
+    pub(crate) fn trap(&self, code: &Linked, step: usize, fault: Fault) -> Trap {
         match fault {
             Fault::Inner(trap) => *trap,
             Fault::Here(kind, problem) => {
@@ -62,63 +54,9 @@ impl Machine {
         }
     }
 
-    fn execute(&mut self, mut code: Rc<Linked>, mut at: usize, mut r: Registers) -> Result<u64, Trap> {
-        let mut frames: Vec<Frame> = Vec::new();
-        loop {
-            let step = code.code.steps[at];
-            let (dst, src) = (usize::from(step.dst & 15), usize::from(step.src & 15));
-            if self.budget == 0 {
-                let problem = format!("the budget of {} instructions is used up", self.limits.instructions);
-                return Err(self.trap(&code, at, Fault::new(TrapKind::Budget, problem)));
-            }
-            self.budget -= 1;
-            at += 1;
-            match step.op {
-                Op::Alu64Imm(alu) => r[dst] = alu.of64(r[dst], step.imm as u64),
-                Op::Alu64Reg(alu) => r[dst] = alu.of64(r[dst], r[src]),
-                Op::Alu32Imm(alu) => r[dst] = u64::from(alu.of32(r[dst] as u32, step.imm as u32)),
-                Op::Alu32Reg(alu) => r[dst] = u64::from(alu.of32(r[dst] as u32, r[src] as u32)),
-                Op::Constant => r[dst] = step.imm as u64,
-                Op::Jump => at = step.to as usize,
-                Op::Jump64Imm(condition) if condition.holds(r[dst], step.imm as u64) => at = step.to as usize,
-                Op::Jump64Reg(condition) if condition.holds(r[dst], r[src]) => at = step.to as usize,
-                Op::Jump32Imm(condition) if condition.holds32(r[dst] as u32, step.imm as u32) => {
-                    at = step.to as usize
-                }
-                Op::Jump32Reg(condition) if condition.holds32(r[dst] as u32, r[src] as u32) => {
-                    at = step.to as usize
-                }
-                Op::Jump64Imm(_) | Op::Jump64Reg(_) | Op::Jump32Imm(_) | Op::Jump32Reg(_) => {}
-                Op::Helper => match self.helper_or_tail(&mut code, &mut at, step.imm as u32, &r) {
-                    Ok(Some(value)) => r[0] = value,
-                    Ok(None) => {}
-                    Err(fault) => return Err(self.trap(&code, at - 1, fault)),
-                },
-                Op::Call => {
-                    let end = self.enter().map_err(|fault| self.trap(&code, at - 1, fault))?;
-                    frames.push(Frame { saved: [r[6], r[7], r[8], r[9]], back: at, code: Rc::clone(&code) });
-                    r[10] = end;
-                    at = step.to as usize;
-                }
-                Op::Exit => {
-                    let Some(frame) = frames.pop() else { return Ok(r[0]) };
-                    self.depth -= 1;
-                    r[6..10].copy_from_slice(&frame.saved);
-                    r[10] = address::at(address::STACK, (self.depth * super::FRAME) as u32);
-                    (at, code) = (frame.back, frame.code);
-                }
-                _ => {
-                    if let Err(fault) = self.other(step, &mut r) {
-                        return Err(self.trap(&code, at - 1, fault));
-                    }
-                }
-            }
-        }
-    }
-
     /// Memory, moves and byte orders.
     #[inline(always)]
-    fn other(&mut self, step: Step, r: &mut Registers) -> Result<(), Fault> {
+    pub(crate) fn other(&mut self, step: Step, r: &mut Registers) -> Result<(), Fault> {
         let (dst, src) = (usize::from(step.dst & 15), usize::from(step.src & 15));
         let to = step.to as i64 as u64;
         match step.op {
@@ -177,7 +115,7 @@ impl Machine {
     }
 
     /// Calls a helper, or goes on in another program.
-    fn helper_or_tail(
+    pub(crate) fn helper_or_tail(
         &mut self,
         code: &mut Rc<Linked>,
         at: &mut usize,
