@@ -1,13 +1,12 @@
 //! The text of a function: labels, frames, calls, lines. The instructions of a width are in `rv64` and `rv32`.
 
 use super::demand::{self, Argument, Demand, Part};
-use super::facts::{Known, Note, Place, fits};
+use super::facts::{Known, Note, Place, WORD, fits};
 use super::ir::{Function, Ins, Kind, Value};
-use super::{Options, Program, names};
+use super::{Options, Program, inline, names};
 use crate::helper::Helper;
-use crate::map::MapKind;
 use crate::object::MapDefinition;
-use crate::op::{Alu, Width};
+use crate::op::{Alu, Condition, Width};
 use std::fmt::Write;
 
 /// A line of assembly.
@@ -55,6 +54,7 @@ pub(super) struct Coder<'p> {
     pub program: &'p Program<'p>,
     pub function: &'p Function,
     pub notes: &'p [Note],
+    pub begin: &'p [Demand],
     pub behind: &'p [Demand],
     pub reached: &'p [bool],
     pub frame: Frame,
@@ -76,9 +76,9 @@ impl<'p> Coder<'p> {
         maps: &'p [MapDefinition],
         program: &'p Program<'p>,
         function: &'p Function,
-        passes: (&'p [Note], &'p [Demand], &'p [bool]),
+        passes: (&'p [Note], &'p [Demand], &'p [Demand], &'p [bool]),
     ) -> Coder<'p> {
-        let (notes, behind, reached) = passes;
+        let (notes, begin, behind, reached) = passes;
         let wide = options.isa.wide;
         let mut coder = Coder {
             text: Text::default(),
@@ -87,6 +87,7 @@ impl<'p> Coder<'p> {
             program,
             function,
             notes,
+            begin,
             behind,
             reached,
             frame: Frame::default(),
@@ -122,7 +123,7 @@ impl<'p> Coder<'p> {
         let ins = &self.function.ins[at];
         match ins.kind {
             Kind::Call => true,
-            Kind::Helper(number) => !self.is_inline(number, at),
+            Kind::Helper(number) => !is_inline(number),
             _ => self.calls_library(at),
         }
     }
@@ -134,27 +135,6 @@ impl<'p> Coder<'p> {
             return false;
         };
         !self.wide() && !self.divides_words(ins, note) && self.behind[at][ins.dst as usize] != Part::None
-    }
-
-    /// Whether a helper is a few instructions here.
-    fn is_inline(&self, number: u32, at: usize) -> bool {
-        match Helper::of(number) {
-            Some(Helper::MapLookup) => self.inline_array(at).is_some(),
-            Some(Helper::Cpu | Helper::TailCall) => true,
-            _ => false,
-        }
-    }
-
-    /// The array that a step looks up.
-    pub fn inline_array(&self, at: usize) -> Option<u32> {
-        let Known::Is(Value::Map(number)) = self.notes[at].arguments[0] else { return None };
-        let map = self.maps.get(number as usize)?;
-        let stack = matches!(self.notes[at].arguments[1], Known::Is(Value::Frame(_)));
-        if !self.options.misaligned && !stack {
-            return None;
-        }
-        let array = map.kind == MapKind::Array as u32 || map.kind == MapKind::PerCpuArray as u32;
-        (array && map.key_size == 4 && map.inner.is_none()).then_some(number)
     }
 
     /// Chooses the places of the stack and the registers to save.
@@ -203,6 +183,7 @@ impl<'p> Coder<'p> {
         for (at, ins) in self.function.ins.iter().enumerate().filter(|(at, _)| self.reached[*at]) {
             let far = |value: Value, to: i32| if let Value::Frame(at) = value { -(at + to) } else { 0 };
             match ins.kind {
+                Kind::Array { number: false, .. } => depth = depth.max(far(ins.a, ins.to)),
                 Kind::Load(..) | Kind::Store(..) | Kind::Atomic(..) => {
                     depth = depth.max(far(ins.a, ins.to));
                     let stored = matches!(ins.b, Value::Frame(_));
@@ -264,7 +245,8 @@ impl<'p> Coder<'p> {
     fn step(&mut self, at: usize) {
         let ins = self.function.ins[at];
         match ins.kind {
-            Kind::Nothing => {}
+            Kind::Nothing | Kind::Tested(_) => {}
+            Kind::Array { map, entries, .. } => self.array(map, entries, at),
             Kind::Jump => {
                 if ins.to as usize != self.function.first + at + 1 {
                     let label = self.step_label(ins.to as usize);
@@ -323,11 +305,6 @@ impl<'p> Coder<'p> {
     fn helper(&mut self, number: u32, at: usize) {
         let result = self.behind[at][0];
         match Helper::of(number) {
-            Some(Helper::MapLookup) => {
-                if let Some(map) = self.inline_array(at) {
-                    return self.array(map, at);
-                }
-            }
             Some(Helper::Cpu) => {
                 self.cpu(self.low[0]);
                 if result == Part::Whole && !self.wide() {
@@ -366,61 +343,111 @@ impl<'p> Coder<'p> {
         }
     }
 
-    /// The address of an array's value, or 0.
-    fn array(&mut self, number: u32, at: usize) {
+    /// The address of an array's value, or 0; where a test follows, a way to its end instead of 0.
+    fn array(&mut self, number: u32, entries: u32, at: usize) {
+        let (ins, note) = (self.function.ins[at], self.notes[at]);
         let map = &self.maps[number as usize];
         let (result, high) = (self.low[0], self.high[0]);
         let demanded = self.behind[at][0];
         if demanded == Part::None {
             return;
         }
+        let key = self.key(&ins, &note);
+        let inside = matches!(ins.kind, Kind::Array { number: true, .. }) && note.a < u64::from(entries);
+        let (missing, test) = self.missing(at);
+        let high_too = demanded == Part::Whole && !self.wide();
+        if !inside {
+            if test.is_none_or(|(_, read)| read) {
+                line!(self, "li {result}, 0");
+                if high_too {
+                    line!(self, "li {high}, 0");
+                }
+            }
+            if entries == 1 {
+                line!(self, "bnez {key}, {missing}");
+            } else {
+                line!(self, "li t1, {}", entries as i32);
+                line!(self, "bgeu {key}, t1, {missing}");
+            }
+        }
         let memory = names::memory(self.maps, number);
-        let stride = u64::from(map.value_size).next_multiple_of(8) as i64;
-        match self.notes[at].arguments[1] {
-            Known::Is(Value::Frame(key)) => line!(self, "lw t0, {}(sp)", self.frame.end + key),
-            _ => line!(self, "lw t0, 0({})", self.low[2]),
+        let mut from = if entries == 1 { "zero" } else { key };
+        if inline::is_per_cpu(map) && self.options.cpus > 1 {
+            from = self.per_cpu(from);
         }
-        let done = self.label();
-        line!(self, "li {result}, 0");
-        if map.max_entries == 1 {
-            line!(self, "bnez t0, {done}");
-            line!(self, "li t0, 0");
-        } else {
-            line!(self, "li t1, {}", map.max_entries as i32);
-            line!(self, "bgeu t0, t1, {done}");
-        }
-        if map.kind == MapKind::PerCpuArray as u32 {
-            self.per_cpu();
-        }
-        self.scaled("t0", stride);
+        let stride = inline::stride(map);
         self.address(result, &memory);
-        line!(self, "add {result}, {result}, t0");
-        self.mark(&done);
-        if demanded == Part::Whole && !self.wide() {
+        if from != "zero" {
+            self.scaled(from, stride);
+            line!(self, "add {result}, {result}, t0");
+        }
+        if high_too && test.is_some_and(|(_, read)| !read) {
             line!(self, "li {high}, 0");
         }
-    }
-
-    /// Turns an entry's number in t0 into that of the core's value.
-    fn per_cpu(&mut self) {
-        let cpus = i64::from(self.options.cpus);
-        self.scaled("t0", cpus);
-        if cpus > 1 {
-            let t = "a0";
-            self.cpu(t);
-            line!(self, "add t0, t0, {t}");
+        if let Some((Condition::Unequal, _)) = test {
+            let label = self.step_label(self.function.ins[at + 1].to as usize);
+            line!(self, "j {label}");
+        }
+        if !matches!(test, Some((Condition::Equal, _))) {
+            self.mark(&missing);
         }
     }
 
-    fn scaled(&mut self, register: &str, factor: i64) {
-        match factor {
-            1 => {}
-            _ if factor.count_ones() == 1 => {
-                line!(self, "slli {register}, {register}, {}", factor.trailing_zeros())
+    /// The place for a key that is missing; the test behind the lookup, and whether that place reads r0.
+    fn missing(&mut self, at: usize) -> (String, Option<(Condition, bool)>) {
+        let Some(next) = self.function.ins.get(at + 1) else { return (self.label(), None) };
+        let read = |step: usize| self.begin[step][0] != Part::None;
+        match next.kind {
+            Kind::Tested(Condition::Equal) => {
+                let target = next.to as usize;
+                (self.step_label(target), Some((Condition::Equal, read(target - self.function.first))))
             }
+            Kind::Tested(condition) => (self.label(), Some((condition, read(at + 2)))),
+            _ => (self.label(), None),
+        }
+    }
+
+    /// The register of a lookup's key, with the key as an unsigned number or with its sign extended.
+    fn key(&mut self, ins: &Ins, note: &Note) -> &'static str {
+        match (ins.kind, ins.a) {
+            (Kind::Array { number: true, .. }, Value::Reg(register)) if !self.wide() || note.a <= WORD => {
+                self.low[register as usize]
+            }
+            (Kind::Array { number: true, .. }, Value::Reg(register)) => {
+                line!(self, "sext.w t0, {}", self.low[register as usize]);
+                "t0"
+            }
+            (Kind::Array { number: true, .. }, value) => self.low_of(value, "t0"),
+            _ => {
+                let (place, _) = self.place(ins, 4, "t0");
+                line!(self, "lw t0, {place}");
+                "t0"
+            }
+        }
+    }
+
+    /// The number of the core's value of an entry, in t0.
+    fn per_cpu(&mut self, entry: &'static str) -> &'static str {
+        // r1 is free behind a lookup.
+        self.cpu("a0");
+        if entry == "zero" {
+            line!(self, "mv t0, a0");
+        } else {
+            self.scaled(entry, i64::from(self.options.cpus));
+            line!(self, "add t0, t0, a0");
+        }
+        "t0"
+    }
+
+    /// A register times a constant, in t0.
+    fn scaled(&mut self, from: &str, factor: i64) {
+        match factor {
+            1 if from == "t0" => {}
+            1 => line!(self, "mv t0, {from}"),
+            _ if factor.count_ones() == 1 => line!(self, "slli t0, {from}, {}", factor.trailing_zeros()),
             _ => {
                 line!(self, "li t1, {factor}");
-                line!(self, "mul {register}, {register}, t1");
+                line!(self, "mul t0, {from}, t1");
             }
         }
     }
@@ -540,4 +567,9 @@ impl<'p> Coder<'p> {
     pub fn is_split(&self, ins: &Ins, note: &Note, width: Width) -> bool {
         !self.options.misaligned && width != Width::B1 && !demand::is_aligned(ins, note.place, width.bytes())
     }
+}
+
+/// Whether a helper is a few instructions here.
+fn is_inline(number: u32) -> bool {
+    matches!(Helper::of(number), Some(Helper::Cpu | Helper::TailCall))
 }

@@ -26,8 +26,13 @@ pub(super) struct Rules {
     pub whole_result: bool,
 }
 
-/// The demand behind each step.
-pub(super) fn behind(function: &Function, notes: &[Note], reached: &[bool], rules: Rules) -> Vec<Demand> {
+/// The demand at the begin of each block, and behind each step.
+pub(super) fn parts(
+    function: &Function,
+    notes: &[Note],
+    reached: &[bool],
+    rules: Rules,
+) -> (Vec<Demand>, Vec<Demand>) {
     let blocks = function.blocks();
     let mut behind = vec![Demand::default(); function.ins.len()];
     let mut begin = vec![Demand::default(); function.ins.len()];
@@ -56,7 +61,7 @@ pub(super) fn behind(function: &Function, notes: &[Note], reached: &[bool], rule
             waiting.extend(&before[first]);
         }
     }
-    behind
+    (begin, behind)
 }
 
 /// The demand in front of a step.
@@ -124,6 +129,16 @@ fn in_front(behind: Demand, ins: &Ins, note: &Note, function: &Function, rules: 
             let whole = !function.is_main || rules.whole_result;
             read(&mut now, ins.a, if whole { Part::Whole } else { Part::Low });
         }
+        Kind::Array { number, .. } => {
+            (0..=5).for_each(|register| now[register] = Part::None);
+            let whole = rules.wide && number && note.a <= WORD;
+            let key = if whole { Part::Whole } else { Part::Low };
+            if behind[0] != Part::None {
+                read(&mut now, ins.a, if number { key } else { address });
+            }
+        }
+        // The lookup has the result.
+        Kind::Tested(_) => now[0] = now[0].max(Part::Low),
         Kind::Nothing | Kind::Jump => {}
     }
     now

@@ -15,6 +15,8 @@ pub(super) enum Place {
     Stack,
     /// The value of a map or a record, or null.
     Value,
+    /// The value of a map or a record.
+    Present,
 }
 
 /// The known origin of a register's value.
@@ -49,7 +51,9 @@ impl Fact {
                 Fact { known: Known::Is(value), max: number as u64, place: Place::Unknown }
             }
             Value::Frame(_) => Fact { known: Known::Is(value), max: WORD, place: Place::Stack },
-            Value::Data(..) => Fact { known: Known::Is(value), max: WORD, place: Place::Value },
+            Value::Data(..) | Value::Memory(..) => {
+                Fact { known: Known::Is(value), max: WORD, place: Place::Present }
+            }
             _ => Fact { known: Known::Is(value), max: WORD, place: Place::Unknown },
         }
     }
@@ -91,6 +95,8 @@ pub(super) struct Note {
     pub out: u64,
     /// Where operand `a` points.
     pub place: Place,
+    /// The known number of operand `b`.
+    pub number: Option<i64>,
     /// The known values of r1 and r2.
     pub arguments: [Known; 2],
 }
@@ -153,6 +159,10 @@ fn refined(facts: &Facts, ins: &Ins, taken: bool) -> Facts {
     let (Kind::Branch(condition, wide), Value::Reg(register)) = (ins.kind, ins.a) else { return refined };
     let fact = &mut refined[register as usize];
     let limit = operand(facts, ins.b).max;
+    let found = matches!((condition, taken), (Condition::Equal, false) | (Condition::Unequal, true));
+    if wide && found && limit == 0 && fact.place == Place::Value {
+        fact.place = Place::Present;
+    }
     // A 32-bit comparison says nothing of the upper half.
     if !wide && (fact.max > WORD || limit > WORD) {
         return refined;
@@ -207,8 +217,13 @@ pub(super) fn after(facts: &Facts, ins: &Ins) -> Facts {
             (1..=5).for_each(|register| set(&mut next, register, ANY));
             set(&mut next, 0, returned(number));
         }
+        Kind::Array { entries, number, .. } => {
+            let inside = number && operand(facts, ins.a).max < u64::from(entries);
+            (1..=5).for_each(|register| set(&mut next, register, ANY));
+            set(&mut next, 0, Fact::pointer(if inside { Place::Present } else { Place::Value }));
+        }
         Kind::Call => (0..=5).for_each(|register| set(&mut next, register, ANY)),
-        Kind::Nothing | Kind::Store(..) | Kind::Jump | Kind::Branch(..) | Kind::Exit => {}
+        Kind::Nothing | Kind::Store(..) | Kind::Jump | Kind::Branch(..) | Kind::Tested(_) | Kind::Exit => {}
     }
     next
 }
@@ -308,6 +323,9 @@ fn moved(ins: &Ins, a: Fact, distance: i64) -> Fact {
         (Known::Is(Value::Data(map, at)), _) => {
             at.checked_add_signed(short).map(|at| Known::Is(Value::Data(map, at)))
         }
+        (Known::Is(Value::Memory(map, at)), _) => {
+            at.checked_add_signed(short).map(|at| Known::Is(Value::Memory(map, at)))
+        }
         (Known::Sum(of, at), _) => at.checked_add(short).map(|at| Known::Sum(of, at)),
         (Known::Nothing, Value::Reg(register)) => Some(Known::Sum(register, short)),
         _ => None,
@@ -345,6 +363,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>]) -> V
         b: u64::MAX,
         out: u64::MAX,
         place: Place::Unknown,
+        number: None,
         arguments: [Known::Nothing; 2],
     };
     let mut notes = vec![unknown; function.ins.len()];
@@ -362,6 +381,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>]) -> V
                 b: operand(&now, ins.b).max,
                 out: next[ins.dst as usize].max,
                 place: a.place,
+                number: operand(&now, ins.b).constant(),
                 arguments: [now[1].known, now[2].known],
             };
             now = next;
@@ -390,7 +410,19 @@ fn rewritten(facts: &Facts, ins: Ins) -> Ins {
         ins = if let Kind::Alu(alu, _) = ins.kind { commuted(facts, alu, ins) } else { ins };
     }
     let constant = |value: Value| operand(facts, value).constant();
+    if let (Kind::Branch(condition @ (Condition::Equal | Condition::Unequal), true), Some(0)) =
+        (ins.kind, constant(ins.b))
+        && matches!(
+            operand(facts, ins.a).place,
+            Place::Present | Place::Packet | Place::Stack | Place::Context
+        )
+    {
+        // A pointer that is not null.
+        let kind = if condition == Condition::Equal { Kind::Nothing } else { Kind::Jump };
+        return Ins { kind, ..ins };
+    }
     match ins.kind {
+        Kind::Array { .. } => return ins,
         Kind::Load(..) | Kind::Store(..) | Kind::Atomic(..) => {
             (ins.a, ins.to) = base(facts, ins.a, ins.to);
         }
@@ -455,7 +487,7 @@ fn base(facts: &Facts, value: Value, to: i32) -> (Value, i32) {
     let Value::Reg(register) = value else { return (value, to) };
     match facts[register as usize].known {
         Known::Is(frame @ Value::Frame(_)) => (frame, to),
-        Known::Is(data @ Value::Data(..)) => (data, to),
+        Known::Is(data @ (Value::Data(..) | Value::Memory(..))) => (data, to),
         Known::Sum(of, at)
             if fits(i64::from(at) + i64::from(to)) && fits(i64::from(at) + i64::from(to) + 8) =>
         {

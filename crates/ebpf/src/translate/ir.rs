@@ -19,6 +19,8 @@ pub(super) enum Value {
     Map(u32),
     /// A byte of a data section, by its map.
     Data(u32, u32),
+    /// A byte of an array's memory, by its map.
+    Memory(u32, u32),
     /// A function by its first step.
     Function(u32),
 }
@@ -40,6 +42,14 @@ pub(super) enum Kind {
     Atomic(Atomic, bool),
     Jump,
     Branch(Condition, bool),
+    /// A jump that compares the result of the lookup in front of it with 0; the lookup does it.
+    Tested(Condition),
+    /// The address of an array's value in r0. The key is `a` itself, or at `a`.
+    Array {
+        map: u32,
+        entries: u32,
+        number: bool,
+    },
     Helper(u32),
     Call,
     /// The end of a function, with the result `a`.
@@ -55,6 +65,13 @@ pub(super) struct Ins {
     pub b: Value,
     /// A distance in bytes of memory, or a step.
     pub to: i32,
+}
+
+impl Ins {
+    /// Whether `to` is a step that can be next.
+    pub fn jumps(&self) -> bool {
+        matches!(self.kind, Kind::Jump | Kind::Branch(..) | Kind::Tested(_))
+    }
 }
 
 /// A function: a row of steps.
@@ -82,7 +99,7 @@ impl Function {
     /// The steps that can follow a step.
     pub fn next(&self, at: usize) -> impl Iterator<Item = usize> {
         let ins = self.ins[at];
-        let target = matches!(ins.kind, Kind::Jump | Kind::Branch(..)).then(|| ins.to as usize - self.first);
+        let target = ins.jumps().then(|| ins.to as usize - self.first);
         let falls = (!matches!(ins.kind, Kind::Jump | Kind::Exit)).then_some(at + 1);
         falls.into_iter().chain(target)
     }

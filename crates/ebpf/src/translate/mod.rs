@@ -11,11 +11,13 @@
 //!
 //! # Names
 //! - `nicety_xdp_program_NAME`: `uint32_t (struct xdp_md *)`.
-//! - `nicety_bpf_HELPER`: `uint64_t (uint64_t, ...)`, with the arguments of Linux's helper. The upper bits of a 32-bit number among
-//!   them are undefined. On RV32 those of an address are undefined as well.
-//! - `nicety_map_NAME`: a map's descriptor, and `nicety_map_memory_NAME` its memory. Arrays have values of a multiple of 8 bytes
-//!   each; a per-CPU array has those of all cores for an entry, and an array of programs has the addresses of their code.
+//! - `nicety_bpf_HELPER`: `uint64_t (uint64_t, ...)`, with the arguments of Linux's helper.
+//! - `nicety_map_NAME`: a map's descriptor, and `nicety_map_memory_NAME` its memory.
 //! - `nicety_data_SECTION`: the bytes of a data section.
+//!
+//! A helper's arguments have undefined upper bits where Linux has a 32-bit number, and on RV32 where it has an address. The memory
+//! of an array has values of a multiple of 8 bytes each. A per-CPU array has the values of all cores for each entry, and an array of
+//! programs has addresses of code.
 //!
 //! # Promises of a program
 //! Linux's verifier proves that a pointer stays inside its memory; here a pointer plus or minus a number never leaves 32 bits. In
@@ -26,6 +28,7 @@ mod debug;
 mod demand;
 mod facts;
 pub(crate) mod frames;
+mod inline;
 mod ir;
 mod names;
 mod rv32;
@@ -34,6 +37,7 @@ mod rv64;
 
 use crate::error::ObjectError;
 use crate::helper::Helper;
+use crate::map::MapKind;
 use crate::object::{Linked, MapDefinition, Object};
 use crate::op::Op;
 use code::Coder;
@@ -180,7 +184,8 @@ pub fn programs(
     for (file, number) in &files {
         let _ = writeln!(text, "\t.file {number} \"{}\"", escaped(file));
     }
-    text.push_str("\t.text\n");
+    // The linker makes calls shorter.
+    text.push_str("\t.option relax\n\t.text\n");
     text.push_str(&body);
     if !files.is_empty() {
         let source = files.iter().find(|(_, number)| **number == 1).map_or("", |(name, _)| name);
@@ -217,15 +222,19 @@ fn one(
     }
     for mut function in ir::functions(linked)? {
         let rules = Rules { wide: options.isa.wide, whole_result: program.tail };
+        let first = facts::at_blocks(&function);
+        let notes = facts::rewrite(&mut function, &first);
+        inline::arrays(&mut function, &notes, maps, options);
         let at_blocks = facts::at_blocks(&function);
         let mut reached = vec![false; function.ins.len()];
         for ((first, last), facts) in function.blocks().into_iter().zip(&at_blocks) {
             reached[first..=last].fill(facts.is_some());
         }
         let notes = facts::rewrite(&mut function, &at_blocks);
+        inline::join_tests(&mut function);
         check_maps(linked, &function, &notes, &reached)?;
-        let behind = demand::behind(&function, &notes, &reached, rules);
-        let mut coder = Coder::new(options, maps, program, &function, (&notes, &behind, &reached));
+        let (begin, behind) = demand::parts(&function, &notes, &reached, rules);
+        let mut coder = Coder::new(options, maps, program, &function, (&notes, &begin, &behind, &reached));
         coder.write();
         translation.lines += coder.text.count;
         body.push_str(&coder.text.out);
@@ -235,9 +244,14 @@ fn one(
         for ins in &function.ins {
             let values = [ins.a, ins.b];
             translation.maps.extend(values.iter().filter_map(|value| match value {
-                Value::Map(number) | Value::Data(number, _) => Some(*number as usize),
+                Value::Map(number) | Value::Data(number, _) | Value::Memory(number, _) => {
+                    Some(*number as usize)
+                }
                 _ => None,
             }));
+            if let Kind::Array { map, .. } = ins.kind {
+                translation.maps.push(map as usize);
+            }
             if let Kind::Helper(number) = ins.kind {
                 translation.helpers.extend(Helper::of(number));
             }
@@ -302,6 +316,14 @@ fn check(linked: &Linked) -> Result<(), ObjectError> {
         }
     }
     Ok(())
+}
+
+/// Whether a map is an array with lookups by instructions.
+fn array_of(maps: &[MapDefinition], number: u32) -> bool {
+    maps.get(number as usize).is_some_and(|map| {
+        let kinds = [MapKind::Array, MapKind::PerCpuArray];
+        kinds.iter().any(|kind| *kind as u32 == map.kind) && map.key_size == 4 && map.inner.is_none()
+    })
 }
 
 /// Refuses a tail call through an array that is found at run time.

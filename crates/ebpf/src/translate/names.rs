@@ -52,6 +52,7 @@ pub(super) fn value(maps: &[MapDefinition], program: &Program<'_>, value: Value)
     match value {
         Value::Map(number) => map(maps, number),
         Value::Data(number, at) => format!("{}+{at}", memory(maps, number)),
+        Value::Memory(number, at) => format!("{}+{at}", memory(maps, number)),
         Value::Function(first) => callback(program, first as usize),
         _ => String::new(),
     }

@@ -392,8 +392,8 @@ impl Coder<'_> {
     fn atomic64(&mut self, ins: &Ins, atomic: Atomic, wide: bool, at: usize) {
         let size = if wide { "d" } else { "w" };
         let base = self.low_of(ins.a, "t0");
-        self.plus("t0", base, i64::from(ins.to));
         let address = if ins.to == 0 { base } else { "t0" };
+        self.plus(address, base, i64::from(ins.to));
         let src = self.low_of(ins.b, "t1");
         let name = match atomic {
             Atomic::Add | Atomic::FetchAdd => "amoadd",

@@ -68,7 +68,7 @@ pub(crate) fn link(
     );
     std::fs::write(folder.join("table.S"), table).unwrap();
     // One file is assembled faster than many.
-    let texts: String = translations.iter().map(|translation| plain(&translation.assembly, wide)).collect();
+    let texts: String = translations.iter().map(|translation| translation.assembly.as_str()).collect();
     std::fs::write(folder.join("programs.S"), texts).unwrap();
     let card = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/card.c");
     let files = [folder.join("table.S"), folder.join("programs.S"), card];
@@ -127,19 +127,6 @@ fn zig_cc(zig: &Path, folder: &Path, options: &[&str], with: impl FnOnce(&mut Co
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// A text, for QEMU without the core's number: that is for its kernel.
-fn plain(text: &str, qemu: bool) -> String {
-    let line = |line: &str| match line
-        .trim()
-        .strip_prefix("csrr ")
-        .and_then(|rest| rest.strip_suffix(", mhartid"))
-    {
-        Some(register) if qemu => format!("\tli {register}, 0\n"),
-        _ => format!("{line}\n"),
-    };
-    text.lines().map(line).collect()
-}
-
 /// Runs a program on this project's cores, and returns what it writes. Without `misaligned`, a misaligned access traps.
 pub(crate) fn on_hpu(elf: &Path, isa: &str, misaligned: bool) -> Vec<u8> {
     let file = std::fs::read(elf).unwrap();
@@ -151,12 +138,4 @@ pub(crate) fn on_hpu(elf: &Path, isa: &str, misaligned: bool) -> Vec<u8> {
     let result = nicety_hpu::bare::run(&image, None, 10_000_000_000, &mut out).unwrap();
     assert!(result.trap.is_none(), "{:?}", result.trap.map(|trap| trap.to_string()));
     out
-}
-
-/// Runs a program on QEMU's emulator, where it is installed.
-pub(crate) fn on_qemu(elf: &Path, wide: bool) -> Option<Vec<u8>> {
-    let name = if wide { "qemu-riscv64" } else { "qemu-riscv32" };
-    let ran = Command::new(name).arg(elf).output().ok()?;
-    assert!(ran.status.success(), "{name}: {:?} {}", ran.status, String::from_utf8_lossy(&ran.stderr));
-    Some(ran.stdout)
 }

@@ -159,8 +159,9 @@ impl Card {
             let helper = Helper::of(a[7]).unwrap();
             let result = helpers(helper, r, &mut self.maps, &mut self.free, &mut space);
             context.finish_ecall(result as u32, 0);
-            if !self.wide {
-                context.set_reg(11, (result >> 32) as u32);
+            match self.wide {
+                true => context.set_reg(10, result),
+                false => context.set_reg(11, result >> 32),
             }
         };
         drop(space);

@@ -1,5 +1,5 @@
-//! Every operation at the edges of its operands, beside the interpreter: with operands of all known widths, the same register twice,
-//! other registers, and results that are read whole or by half.
+//! Every operation at the edges of its operands, beside the interpreter. Operands have all known widths, or are the same register.
+//! Results are read whole or by half.
 
 use super::random::{Case, compare};
 use crate::generate::Random;
@@ -220,4 +220,13 @@ fn atomic_operations_on_the_stack_and_through_pointers() {
         blocks.add((DW, DW), &[&code[..], &[load(DW, 3, 10, -8)]].concat(), 3, false);
     }
     blocks.compare();
+}
+
+#[test]
+fn a_tail_call_of_a_function_returns_to_its_caller() {
+    let slots = crate::instructions::tail_call_of_a_function(12);
+    let case =
+        || Case { name: "tail".to_owned(), slots: slots.clone(), packets: vec![vec![0; 64], vec![1; 64]] };
+    compare("rv32imac_zicsr", true, &[case()]);
+    compare("rv64imac_zicsr", true, &[case()]);
 }

@@ -1,6 +1,6 @@
 //! Random programs beside the interpreter.
 
-use super::build::{Folder, compiler, link, on_hpu, on_qemu, options};
+use super::build::{Folder, compiler, link, on_hpu, options};
 use crate::generate::{Generator, Random, maps};
 use nicety_ebpf::translate::{self, Translation};
 use nicety_ebpf::{Instruction, Limits, Linked, Machine, MapKind, Packet};
@@ -42,7 +42,7 @@ fn linked(case: &Case) -> Linked {
     Linked::of_slots(&case.name, case.slots.clone()).unwrap()
 }
 
-/// Runs cases in one file beside the interpreter: RV32 on this project's cores, and RV64 in QEMU.
+/// Runs cases in one file beside the interpreter.
 pub(crate) fn compare(isa: &str, misaligned: bool, cases: &[Case]) {
     let Some(zig) = compiler() else {
         eprintln!("skipped: translations of {isa} (no ziglang in .venv, and no NICETY_ZIG)");
@@ -57,14 +57,7 @@ pub(crate) fn compare(isa: &str, misaligned: bool, cases: &[Case]) {
         .collect();
     let results: Vec<Vec<u8>> = cases.iter().flat_map(expected).collect();
     let elf = link(&zig, &folder.0, isa, &translations, &runs);
-    let out = match isa.starts_with("rv64") {
-        true => on_qemu(&elf, true),
-        false => Some(on_hpu(&elf, isa, misaligned)),
-    };
-    let Some(out) = out else {
-        eprintln!("skipped: translations of {isa} (no emulator)");
-        return;
-    };
+    let out = on_hpu(&elf, isa, misaligned);
     let mut rest = &out[..];
     for ((number, packet), result) in runs.iter().zip(&results) {
         let name = &cases[*number].name;
