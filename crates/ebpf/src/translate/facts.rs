@@ -1,5 +1,6 @@
 //! Knowledge of registers before each step: constants, copies, pointers, and the largest number.
 
+use super::bytes;
 use super::ir::{Function, Ins, Kind, Value};
 use crate::helper::Helper;
 use crate::op::{Alu, Atomic, Condition, Width};
@@ -26,6 +27,13 @@ pub(super) enum Known {
     Is(Value),
     /// Another register plus a constant.
     Sum(u8, i32),
+    /// Bytes of memory as a number, shifted up by bits. The base is a register that does not point to the stack, or the stack.
+    Bytes {
+        base: Value,
+        at: i32,
+        count: u8,
+        shift: u8,
+    },
 }
 
 /// The knowledge of a register.
@@ -35,6 +43,17 @@ pub(super) struct Fact {
     /// The largest number that it can be.
     pub max: u64,
     pub place: Place,
+}
+
+impl Known {
+    /// Whether it holds only while a register has its value.
+    fn is_of(self, register: u8) -> bool {
+        match self {
+            Known::Sum(of, _) => of == register,
+            Known::Bytes { base, .. } => base == Value::Reg(register),
+            _ => false,
+        }
+    }
 }
 
 /// The largest 32-bit number.
@@ -66,7 +85,7 @@ impl Fact {
         Fact { known: Known::Nothing, max: WORD, place }
     }
 
-    fn constant(self) -> Option<i64> {
+    pub fn constant(self) -> Option<i64> {
         match self.known {
             Known::Is(Value::Const(number)) => Some(number),
             _ => None,
@@ -177,7 +196,7 @@ fn refined(facts: &Facts, ins: &Ins, taken: bool) -> Facts {
     refined
 }
 
-fn operand(facts: &Facts, value: Value) -> Fact {
+pub(super) fn operand(facts: &Facts, value: Value) -> Fact {
     match value {
         Value::Reg(register) => facts[register as usize],
         other => Fact::of(other),
@@ -187,13 +206,14 @@ fn operand(facts: &Facts, value: Value) -> Fact {
 /// The facts behind a step.
 pub(super) fn after(facts: &Facts, ins: &Ins) -> Facts {
     let mut next = *facts;
+    bytes::forget(&mut next, facts, ins);
     let set = |next: &mut Facts, register: u8, fact: Fact| {
         for other in next.iter_mut() {
-            if matches!(other.known, Known::Sum(of, _) if of == register) {
+            if other.known.is_of(register) {
                 other.known = Known::Nothing;
             }
         }
-        let own = matches!(fact.known, Known::Sum(of, _) if of == register);
+        let own = fact.known.is_of(register);
         next[register as usize] = if own { Fact { known: Known::Nothing, ..fact } } else { fact };
     };
     match ins.kind {
@@ -247,8 +267,14 @@ pub(super) fn result(facts: &Facts, ins: &Ins) -> Fact {
     match ins.kind {
         Kind::Alu(Alu::Mov, true) => copied(ins.b, b),
         Kind::Alu(Alu::Mov, false) if b.max <= WORD => copied(ins.b, b),
-        Kind::Alu(alu, true) => wide(alu, ins, a, b),
-        Kind::Alu(alu, false) => narrow(alu, a, b),
+        Kind::Alu(Alu::And, whole) if keeps_all(a, b, whole) => copied(ins.a, a),
+        Kind::Alu(alu, whole) => {
+            let fact = if whole { wide(alu, ins, a, b) } else { narrow(alu, a, b) };
+            match fact.known {
+                Known::Nothing => Fact { known: bytes::joined(facts, ins, alu, whole), ..fact },
+                _ => fact,
+            }
+        }
         Kind::Neg(wide) => match (a.constant(), wide) {
             (Some(number), true) => Fact::of(Value::Const(number.wrapping_neg())),
             _ => Fact::up_to(if wide { u64::MAX } else { WORD }),
@@ -268,15 +294,27 @@ pub(super) fn result(facts: &Facts, ins: &Ins) -> Fact {
         Kind::Load(Width::B4, false, false) if a.place == Place::Context && (0..=8).contains(&ins.to) => {
             Fact::pointer(Place::Packet)
         }
-        Kind::Load(width, false, _) => Fact::up_to(mask(width)),
+        Kind::Load(width, false, false) => {
+            Fact { known: bytes::loaded(facts, ins, width), ..Fact::up_to(mask(width)) }
+        }
+        Kind::Load(width, false, true) => Fact::up_to(mask(width)),
         _ => ANY,
     }
+}
+
+/// Whether a mask is a row of ones that has all bits of an operand.
+fn keeps_all(a: Fact, b: Fact, whole: bool) -> bool {
+    let Some(mask) = b.constant() else { return false };
+    let mask = if whole { mask as u64 } else { u64::from(mask as u32) };
+    a.max <= mask && mask & mask.wrapping_add(1) == 0
 }
 
 /// A copy of an operand.
 fn copied(value: Value, fact: Fact) -> Fact {
     match (value, fact.known) {
-        (Value::Reg(register), Known::Nothing) => Fact { known: Known::Sum(register, 0), ..fact },
+        (Value::Reg(register), Known::Nothing | Known::Bytes { .. }) => {
+            Fact { known: Known::Sum(register, 0), ..fact }
+        }
         _ => fact,
     }
 }
@@ -327,7 +365,7 @@ fn moved(ins: &Ins, a: Fact, distance: i64) -> Fact {
             at.checked_add_signed(short).map(|at| Known::Is(Value::Memory(map, at)))
         }
         (Known::Sum(of, at), _) => at.checked_add(short).map(|at| Known::Sum(of, at)),
-        (Known::Nothing, Value::Reg(register)) => Some(Known::Sum(register, short)),
+        (Known::Nothing | Known::Bytes { .. }, Value::Reg(register)) => Some(Known::Sum(register, short)),
         _ => None,
     };
     Fact { known: known.unwrap_or(Known::Nothing), ..fact }
@@ -357,7 +395,9 @@ fn largest(alu: Alu, a: u64, b: u64, count: Option<i64>, limit: u64) -> u64 {
 }
 
 /// Rewrites operands by the facts, and notes what the code is chosen by.
-pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>]) -> Vec<Note> {
+///
+/// `joins` allows loads of more bytes than one at any address.
+pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], joins: bool) -> Vec<Note> {
     let unknown = Note {
         a: u64::MAX,
         b: u64::MAX,
@@ -374,7 +414,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>]) -> V
         };
         for (ins, note) in function.ins[first..=last].iter_mut().zip(&mut notes[first..=last]) {
             let next = after(&now, ins);
-            *ins = rewritten(&now, *ins);
+            *ins = rewritten(&now, *ins, joins);
             let a = operand(&now, ins.a);
             *note = Note {
                 a: a.max,
@@ -390,7 +430,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>]) -> V
     notes
 }
 
-fn rewritten(facts: &Facts, ins: Ins) -> Ins {
+fn rewritten(facts: &Facts, ins: Ins, joins: bool) -> Ins {
     let mut ins = ins;
     let pure = matches!(ins.kind, Kind::Alu(..) | Kind::Neg(_) | Kind::Extend(..) | Kind::Truncate(_));
     if pure {
@@ -404,6 +444,13 @@ fn rewritten(facts: &Facts, ins: Ins) -> Ins {
             Known::Sum(of, at) if fits(i64::from(at)) => {
                 let b = Value::Const(i64::from(at));
                 return Ins { kind: Kind::Alu(Alu::Add, true), a: Value::Reg(of), b, ..ins };
+            }
+            Known::Bytes { base, at, count, shift: 0 }
+                if joins && matches!(ins.kind, Kind::Alu(Alu::Or, _)) =>
+            {
+                if let Some(width) = bytes::width(count) {
+                    return Ins { kind: Kind::Load(width, false, false), a: base, b: base, to: at, ..ins };
+                }
             }
             _ => {}
         }
@@ -483,7 +530,7 @@ fn same(facts: &Facts, value: Value) -> Value {
 }
 
 /// The base and the distance of an access.
-fn base(facts: &Facts, value: Value, to: i32) -> (Value, i32) {
+pub(super) fn base(facts: &Facts, value: Value, to: i32) -> (Value, i32) {
     let Value::Reg(register) = value else { return (value, to) };
     match facts[register as usize].known {
         Known::Is(frame @ Value::Frame(_)) => (frame, to),

@@ -23,6 +23,7 @@
 //! Linux's verifier proves that a pointer stays inside its memory; here a pointer plus or minus a number never leaves 32 bits. In
 //! RV32 code, a 64-bit atomic operation takes one of the locks in [`LOCK_NAME`], and plain 64-bit accesses are two of 32 bits.
 
+mod bytes;
 mod code;
 mod debug;
 mod demand;
@@ -223,14 +224,14 @@ fn one(
     for mut function in ir::functions(linked)? {
         let rules = Rules { wide: options.isa.wide, whole_result: program.tail };
         let first = facts::at_blocks(&function);
-        let notes = facts::rewrite(&mut function, &first);
+        let notes = facts::rewrite(&mut function, &first, options.misaligned);
         inline::arrays(&mut function, &notes, maps, options);
         let at_blocks = facts::at_blocks(&function);
         let mut reached = vec![false; function.ins.len()];
         for ((first, last), facts) in function.blocks().into_iter().zip(&at_blocks) {
             reached[first..=last].fill(facts.is_some());
         }
-        let notes = facts::rewrite(&mut function, &at_blocks);
+        let notes = facts::rewrite(&mut function, &at_blocks, options.misaligned);
         inline::join_tests(&mut function);
         check_maps(linked, &function, &notes, &reached)?;
         let (begin, behind) = demand::parts(&function, &notes, &reached, rules);

@@ -42,6 +42,7 @@ pub(crate) struct Ran {
     pub(crate) value: u32,
     pub(crate) packet: Vec<u8>,
     pub(crate) instructions: u64,
+    pub(crate) calls: u64,
 }
 
 /// The text of stubs, maps and data.
@@ -167,7 +168,7 @@ impl Card {
         drop(space);
         let at = |index: usize| u32::from_le_bytes(words[index..index + 4].try_into().unwrap()) - PACKET;
         let packet = buffer[at(8) as usize..at(4) as usize].to_vec();
-        Ok(Ran { value, packet, instructions: context.instret() - STUB * calls })
+        Ok(Ran { value, packet, instructions: context.instret() - STUB * calls, calls })
     }
 }
 

@@ -230,3 +230,45 @@ fn a_tail_call_of_a_function_returns_to_its_caller() {
     compare("rv32imac_zicsr", true, &[case()]);
     compare("rv64imac_zicsr", true, &[case()]);
 }
+
+/// Joins bytes at r7 or on the stack from the last to the first.
+fn bytes(base: u8, at: i16, count: i16, between: &[Instruction]) -> Vec<Instruction> {
+    let mut code = vec![load(B, 3, base, at)];
+    for byte in 1..count {
+        code.push(load(B, 4, base, at + byte));
+        if byte + 1 == count {
+            code.extend(between);
+        }
+        code.extend([alu64_imm(LSH, 4, 8 * i32::from(byte)), alu64(OR, 3, 4)]);
+    }
+    code
+}
+
+#[test]
+fn bytes_that_are_joined_are_those_of_their_time() {
+    let mut blocks = Blocks::new();
+    let wide = |base| {
+        let half = |at, register: u8| {
+            let code = [load(H, register, base, at + 2), alu32_imm(LSH, register, 16), load(H, 5, base, at)];
+            [&code[..], &[alu32(OR, register, 5)]].concat()
+        };
+        [half(0, 3), half(4, 4), vec![alu64_imm(LSH, 4, 32), alu64(OR, 3, 4)]].concat()
+    };
+    let stack = [store(DW, 10, -16, 1), mov(0, 10), alu64_imm(ADD, 0, -16)];
+    for count in 2..=8 {
+        blocks.add((DW, DW), &bytes(7, 1, count, &[]), 3, false);
+        blocks.add((DW, DW), &[&stack[..], &bytes(10, -16, count, &[])].concat(), 3, false);
+        // Stores to the same bytes and to others, and another base.
+        for between in [store_imm(B, 7, 2, 9), store_imm(B, 10, -24, 9), mov(7, 7), alu64_imm(ADD, 7, 3)] {
+            let back = [load(W, 7, 6, 0), store(DW, 7, 0, 1)];
+            blocks.add((DW, DW), &[&bytes(7, 1, count, &[between])[..], &back].concat(), 3, false);
+        }
+        for between in [store_imm(B, 10, -15, 9), store_imm(B, 0, 1, 9), store_imm(B, 7, 20, 9)] {
+            let code = [&stack[..], &bytes(10, -16, count, &[between])].concat();
+            blocks.add((DW, DW), &code, 3, false);
+        }
+    }
+    blocks.add((DW, DW), &wide(7), 3, false);
+    blocks.add((DW, DW), &[&stack[..], &wide(0)].concat(), 3, true);
+    blocks.compare();
+}

@@ -4,6 +4,7 @@
 
 mod build;
 mod card;
+mod counts;
 mod edges;
 mod random;
 mod ten;
