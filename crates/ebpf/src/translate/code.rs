@@ -1,7 +1,7 @@
 //! The text of a function: labels, frames, calls, lines. The instructions of a width are in `rv64` and `rv32`.
 
 use super::demand::{self, Argument, Demand, Part};
-use super::facts::{Known, Note, Place, WORD, fits};
+use super::facts::{self, Known, Note, Place, WORD, fits};
 use super::ir::{Function, Ins, Kind, Value};
 use super::{Options, Program, inline, names};
 use crate::helper::Helper;
@@ -61,6 +61,10 @@ pub(super) struct Coder<'p> {
     /// Names of r0 to r9: the low and the high half.
     pub low: [&'static str; 10],
     pub high: [&'static str; 10],
+    /// The part of r0 that is still where a helper left it: in a0, and in a1 on RV32.
+    returned: Part,
+    /// Whether a jump goes to each step.
+    targets: Vec<bool>,
     labels: usize,
 }
 
@@ -93,8 +97,15 @@ impl<'p> Coder<'p> {
             frame: Frame::default(),
             low: if wide { LOW64 } else { LOW32 },
             high: if wide { ["zero"; 10] } else { HIGH32 },
+            returned: Part::None,
+            targets: vec![false; function.ins.len()],
             labels: 0,
         };
+        for (at, ins) in function.ins.iter().enumerate() {
+            if reached[at] && ins.jumps() {
+                coder.targets[ins.to as usize - function.first] = true;
+            }
+        }
         coder.lay_out();
         coder
     }
@@ -123,7 +134,7 @@ impl<'p> Coder<'p> {
         let ins = &self.function.ins[at];
         match ins.kind {
             Kind::Call => true,
-            Kind::Helper(number) => !is_inline(number),
+            Kind::Helper(number) => !is_inline(number) && !self.is_last(number, at),
             _ => self.calls_library(at),
         }
     }
@@ -141,6 +152,13 @@ impl<'p> Coder<'p> {
     fn lay_out(&mut self) {
         let function = self.function;
         let steps = || (0..function.ins.len()).filter(|&at| self.reached[at]);
+        let library = steps().any(|at| self.calls_library(at));
+        let arguments =
+            if self.wide() { 0 } else { 8 * i32::from(steps().any(|at| self.has_stack_argument(at))) };
+        let kept = arguments;
+        let begin = kept + if library { 8 * 6 } else { 0 };
+        let end = (begin + self.depth() + 7) / 8 * 8;
+        self.frame.end = end;
         let calls: Vec<usize> = steps().filter(|&at| self.calls(at)).collect();
         let mut saved: Vec<&'static str> = Vec::new();
         if !calls.is_empty() || steps().any(|at| self.needs_spare(&function.ins[at])) {
@@ -160,14 +178,7 @@ impl<'p> Coder<'p> {
                 saved.push(self.high[register]);
             }
         }
-        let library = steps().any(|at| self.calls_library(at));
-        let arguments =
-            if self.wide() { 0 } else { 8 * i32::from(steps().any(|at| self.has_stack_argument(at))) };
-        let kept = arguments;
-        let begin = kept + if library { 8 * 6 } else { 0 };
         let word = if self.wide() { 8 } else { 4 };
-        let depth = self.depth();
-        let end = (begin + depth + 7) / 8 * 8;
         let size = (end + word * saved.len() as i32 + 15) / 16 * 16;
         let places = saved.iter().enumerate().map(|(at, name)| (*name, size - word * (at as i32 + 1)));
         self.frame = Frame { size, end, kept, saved: places.collect() };
@@ -236,10 +247,86 @@ impl<'p> Coder<'p> {
                 let _ = writeln!(self.text.out, "\t.loc {file} {row}");
                 shown = place;
             }
+            self.before(at);
             self.step(at);
+            self.behind_step(at);
         }
         let end = super::debug::end_label(&name);
         let _ = writeln!(self.text.out, "{end}:\n\t.size {name}, .-{name}");
+    }
+
+    /// Moves the result of a helper to the register of r0 where the step, or a way from it, needs that.
+    fn before(&mut self, at: usize) {
+        if self.returned == Part::None {
+            return;
+        }
+        let ins = &self.function.ins[at];
+        let later = self.behind[at][0] != Part::None;
+        let read = |to: i32| self.begin[to as usize - self.function.first][0] != Part::None;
+        match ins.kind {
+            Kind::Helper(_) | Kind::Call | Kind::Array { .. } => self.forget_result(),
+            Kind::Branch(..) if read(ins.to) => self.settle(),
+            Kind::Jump if later && !self.ends(at) => self.settle(),
+            _ if later && self.writes_first(at) => self.settle(),
+            _ => {}
+        }
+    }
+
+    /// The same behind the step.
+    fn behind_step(&mut self, at: usize) {
+        let ins = &self.function.ins[at];
+        if matches!(ins.kind, Kind::Helper(_)) || self.returned == Part::None {
+            return;
+        }
+        let later = self.behind[at][0];
+        let enters = self.function.leads.get(at + 1).copied().unwrap_or(true);
+        match ins.kind {
+            _ if later == Part::None => self.forget_result(),
+            Kind::Exit => self.forget_result(),
+            Kind::Jump if self.ends(at) => self.forget_result(),
+            Kind::Branch(..) if self.begin[at + 1][0] == Part::None => self.forget_result(),
+            Kind::Branch(..) if !self.targets[at + 1] => {}
+            _ if enters => self.settle(),
+            _ if ins.dst == 0 => self.returned = later,
+            _ => {}
+        }
+    }
+
+    /// Whether a jump is the end of the function itself.
+    fn ends(&self, at: usize) -> bool {
+        let target = self.function.ins[at].to as usize - self.function.first;
+        target != at + 1 && self.function.ins[target].kind == Kind::Exit
+    }
+
+    /// Whether a step writes r1, which has the register of a result.
+    fn writes_first(&self, at: usize) -> bool {
+        let ins = &self.function.ins[at];
+        match ins.kind {
+            Kind::Atomic(atomic, _) => atomic.fetches() && ins.b == Value::Reg(1),
+            Kind::Store(..) | Kind::Branch(..) | Kind::Tested(_) | Kind::Nothing => false,
+            Kind::Jump | Kind::Exit => false,
+            _ => ins.dst == 1 && self.behind[at][1] != Part::None,
+        }
+    }
+
+    /// Moves a helper's result to the register of r0.
+    fn settle(&mut self) {
+        let part = self.returned;
+        if part == Part::None {
+            return;
+        }
+        self.forget_result();
+        line!(self, "mv {}, a0", self.low[0]);
+        if part == Part::Whole && !self.wide() {
+            line!(self, "mv {}, a1", self.high[0]);
+        }
+    }
+
+    /// Gives r0 its own register again.
+    fn forget_result(&mut self) {
+        self.returned = Part::None;
+        self.low[0] = if self.wide() { LOW64[0] } else { LOW32[0] };
+        self.high[0] = if self.wide() { "zero" } else { HIGH32[0] };
     }
 
     fn step(&mut self, at: usize) {
@@ -248,12 +335,23 @@ impl<'p> Coder<'p> {
             Kind::Nothing | Kind::Tested(_) => {}
             Kind::Array { map, entries, .. } => self.array(map, entries, at),
             Kind::Jump => {
-                if ins.to as usize != self.function.first + at + 1 {
+                let target = ins.to as usize - self.function.first;
+                if self.ends(at) {
+                    // One jump less.
+                    self.exit(&self.function.ins[target]);
+                } else if target != at + 1 {
                     let label = self.step_label(ins.to as usize);
                     line!(self, "j {label}");
                 }
             }
-            Kind::Exit => self.exit(&ins),
+            Kind::Exit => {
+                let before = at.checked_sub(1).map(|before| self.function.ins[before].kind);
+                match before {
+                    // The helper has returned.
+                    Some(Kind::Helper(number)) if self.is_last(number, at - 1) => {}
+                    _ => self.exit(&ins),
+                }
+            }
             Kind::Call => {
                 let name = names::function(self.program, ins.to as usize);
                 line!(self, "call {name}");
@@ -280,7 +378,7 @@ impl<'p> Coder<'p> {
         let (to, high) = if self.function.is_main && !self.program.tail {
             ("a0", None)
         } else {
-            (self.low[0], Some(self.high[0]))
+            (if self.wide() { LOW64[0] } else { LOW32[0] }, Some(HIGH32[0]))
         };
         match ins.a {
             // The ABI extends the sign of a 32-bit result.
@@ -321,13 +419,31 @@ impl<'p> Coder<'p> {
                 line!(self, "sw {}, 4(sp)", self.high[5]);
             }
         }
+        if self.is_last(number, at) {
+            self.leave();
+            line!(self, "tail {}", names::helper(number));
+            return;
+        }
         line!(self, "call {}", names::helper(number));
+        // The result stays there until r1 needs the register.
+        self.returned = result;
         if result != Part::None {
-            line!(self, "mv {}, a0", self.low[0]);
+            self.low[0] = "a0";
+            self.high[0] = if self.wide() { "zero" } else { "a1" };
         }
-        if result == Part::Whole && !self.wide() {
-            line!(self, "mv {}, a1", self.high[0]);
-        }
+    }
+
+    /// Whether a helper's result is that of the program, so that the helper returns to the program's caller.
+    fn is_last(&self, number: u32, at: usize) -> bool {
+        let result = match self.function.ins.get(at + 1) {
+            Some(next) => next.kind == Kind::Exit && next.a == Value::Reg(0),
+            None => false,
+        };
+        // The ABI extends the sign of a 32-bit result.
+        let short = !self.wide() || facts::returned(number).max <= WORD >> 1;
+        let alone = !self.function.leads.get(at + 1).copied().unwrap_or(false);
+        let main = self.function.is_main && !self.program.tail;
+        main && result && short && alone && self.frame.end == 0
     }
 
     /// The core's number, from 0 on.
@@ -429,12 +545,13 @@ impl<'p> Coder<'p> {
     /// The number of the core's value of an entry, in t0.
     fn per_cpu(&mut self, entry: &'static str) -> &'static str {
         // r1 is free behind a lookup.
-        self.cpu("a0");
-        if entry == "zero" {
-            line!(self, "mv t0, a0");
-        } else {
+        if entry != "zero" {
             self.scaled(entry, i64::from(self.options.cpus));
-            line!(self, "add t0, t0, a0");
+        }
+        self.cpu("a0");
+        match entry {
+            "zero" => line!(self, "mv t0, a0"),
+            _ => line!(self, "add t0, t0, a0"),
         }
         "t0"
     }
@@ -551,6 +668,9 @@ impl<'p> Coder<'p> {
             Value::Frame(at) => ("sp", i64::from(self.frame.end + at + ins.to)),
             Value::Reg(register) => (self.low[register as usize], i64::from(ins.to)),
             Value::Const(0) => ("zero", i64::from(ins.to)),
+            Value::Data(..) | Value::Memory(..) if self.wide() || bytes < 8 => {
+                return (self.named(ins, temporary), Some(temporary));
+            }
             other => {
                 self.low_into(temporary, other);
                 (temporary, i64::from(ins.to))
@@ -561,6 +681,19 @@ impl<'p> Coder<'p> {
         }
         self.plus(temporary, base, to);
         (format!("0({temporary})"), Some(temporary))
+    }
+
+    /// The operand of an access to a name plus a constant.
+    fn named(&mut self, ins: &Ins, temporary: &'static str) -> String {
+        let name = format!("{}+{}", names::value(self.maps, self.program, ins.a), ins.to);
+        if !self.wide() {
+            line!(self, "lui {temporary}, %hi({name})");
+            return format!("%lo({name})({temporary})");
+        }
+        let label = self.label();
+        self.mark(&label);
+        line!(self, "auipc {temporary}, %pcrel_hi({name})");
+        format!("%pcrel_lo({label})({temporary})")
     }
 
     /// Loads of one instruction, or of bytes where words must be aligned.

@@ -249,13 +249,14 @@ pub(super) fn after(facts: &Facts, ins: &Ins) -> Facts {
 }
 
 /// The result of a helper.
-fn returned(number: u32) -> Fact {
+pub(super) fn returned(number: u32) -> Fact {
     match Helper::of(number) {
         Some(Helper::MapLookup | Helper::MapLookupPercpu | Helper::RingbufReserve) => {
             Fact::pointer(Place::Value)
         }
         Some(Helper::Random | Helper::Cpu | Helper::CsumDiff | Helper::BuffLen) => Fact::up_to(WORD),
-        Some(Helper::Redirect | Helper::RedirectMap) => Fact::up_to(WORD),
+        // A verdict.
+        Some(Helper::Redirect | Helper::RedirectMap) => Fact::up_to(4),
         _ => ANY,
     }
 }

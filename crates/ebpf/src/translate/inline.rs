@@ -71,16 +71,23 @@ pub(super) fn stride(map: &MapDefinition) -> i64 {
 }
 
 /// The key of a lookup: the register or the constant that was stored in it last, if that is known.
-fn key(function: &Function, notes: &[Note], at: usize) -> Key {
+///
+/// It removes steps for arguments that only the call would read.
+fn key(function: &mut Function, notes: &[Note], at: usize) -> Key {
     let memory = |value, to| Key { value, to, in_memory: true };
     let Known::Is(Value::Frame(place)) = notes[at].arguments[1] else { return memory(Value::Reg(2), 0) };
     let unknown = memory(Value::Frame(place), 0);
-    let mut written = 0u16;
+    let (mut written, mut read) = (0u16, 0u16);
     for back in (0..at).rev() {
         if function.leads[back + 1] {
             break;
         }
         let (ins, note) = (&function.ins[back], &notes[back]);
+        let bit = 1 << ins.dst;
+        if matches!(ins.kind, Kind::Alu(..)) && ins.dst < 6 && read & bit == 0 {
+            function.ins[back].kind = Kind::Nothing;
+            continue;
+        }
         match ins.kind {
             Kind::Store(width, _) => match ins.a {
                 Value::Frame(base) => {
@@ -96,7 +103,13 @@ fn key(function: &Function, notes: &[Note], at: usize) -> Key {
                 _ => break,
             },
             Kind::Atomic(..) | Kind::Helper(_) | Kind::Call | Kind::Array { .. } => break,
-            _ => written |= 1 << ins.dst,
+            _ => {
+                written |= bit;
+                read &= !bit;
+            }
+        }
+        for value in [ins.a, ins.b] {
+            read |= if let Value::Reg(register) = value { 1 << register } else { 0 };
         }
     }
     unknown
@@ -107,7 +120,7 @@ fn stored(ins: &Ins, note: &Note, written: u16) -> Option<Key> {
     let number = |value| Some(Key { value, to: 0, in_memory: false });
     match (note.number, ins.b) {
         (Some(constant), _) => number(Value::Const(i64::from(constant as u32))),
-        // The result comes into r0 before the key is read last.
+        // The result is in r0 before the key is read last.
         (None, Value::Reg(register)) if register != 0 && written & (1 << register) == 0 => number(ins.b),
         _ => None,
     }

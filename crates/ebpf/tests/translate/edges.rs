@@ -3,9 +3,9 @@
 
 use super::random::{Case, compare};
 use crate::generate::Random;
-use nicety_ebpf::Instruction;
 use nicety_ebpf::asm::*;
 use nicety_ebpf::instruction::{ALU32, ALU64, JMP, JMP32, LDX, MODE_SIGNED, REGISTER};
+use nicety_ebpf::{Helper, Instruction};
 
 const EDGES: [u64; 14] = [
     0,
@@ -271,4 +271,47 @@ fn bytes_that_are_joined_are_those_of_their_time() {
     blocks.add((DW, DW), &wide(7), 3, false);
     blocks.add((DW, DW), &[&stack[..], &wide(0)].concat(), 3, true);
     blocks.compare();
+}
+
+#[test]
+fn results_of_helpers_reach_all_ways() {
+    let begin = |more: &[Instruction]| {
+        let call = [mov(6, 1), load(W, 7, 6, 0), load(B, 8, 7, 0), call(Helper::BuffLen)];
+        [&call[..], more].concat()
+    };
+    let exit = exit();
+    // r8 is 0 or 1, and the jump is taken or not.
+    let jump = |distance| jump_imm(JEQ, 8, 0, distance);
+    let programs = [
+        begin(&[goto(0), exit]),
+        begin(&[goto(1), mov_imm(0, 3), exit]),
+        begin(&[jump(1), exit, exit]),
+        begin(&[jump(1), alu64_imm(ADD, 0, 5), exit]),
+        begin(&[jump(1), goto(1), alu64_imm(ADD, 0, 7), exit]),
+        begin(&[jump(1), mov_imm(0, 9), mov(1, 0), alu64(ADD, 0, 1), exit]),
+        begin(&[mov_imm(1, 5), jump(1), alu64(ADD, 0, 1), store(DW, 7, 8, 0), store(DW, 7, 16, 1), exit]),
+        begin(&[mov(1, 0), mov_imm(0, 2), jump_imm(JEQ, 1, 0, 1), alu64(ADD, 0, 1), exit]),
+        begin(&[
+            alu64_imm(MUL, 0, 3),
+            mov_imm(2, 7),
+            alu64(XOR, 0, 2),
+            store(DW, 7, 8, 0),
+            mov_imm(1, 1),
+            exit,
+        ]),
+        begin(&[mov(9, 0), mov(1, 6), call(Helper::BuffLen), alu64(ADD, 0, 9), exit]),
+        begin(&[jump(2), mov(1, 6), call(Helper::BuffLen), alu64_imm(SUB, 0, 1), exit]),
+        begin(&[jump_imm(JGT, 0, 60, 2), mov_imm(1, 4), alu64(SUB, 0, 1), alu64_imm(ADD, 0, 100), exit]),
+        begin(&[load(DW, 1, 7, 8), alu64(DIV, 0, 1), load(DW, 1, 7, 16), alu64(ADD, 0, 1), exit]),
+        begin(&[load(DW, 2, 7, 8), mov(1, 0), alu64(MOD, 2, 0), store(DW, 7, 24, 2), alu64(ADD, 0, 1), exit]),
+    ];
+    let packets: Vec<Vec<u8>> = [(0, 60), (1, 60), (0, 70), (1, 70)]
+        .map(|(first, length)| (0..length).map(|at| if at == 0 { first } else { at as u8 }).collect())
+        .to_vec();
+    let numbered = programs.into_iter().enumerate();
+    let cases: Vec<Case> = numbered
+        .map(|(at, slots)| Case { name: format!("results_{at}"), slots, packets: packets.clone() })
+        .collect();
+    compare("rv32imac_zicsr", true, &cases);
+    compare("rv64imac_zicsr", true, &cases);
 }
