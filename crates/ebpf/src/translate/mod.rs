@@ -24,6 +24,7 @@
 //! RV32 code, a 64-bit atomic operation takes one of the locks in [`LOCK_NAME`], and plain 64-bit accesses are two of 32 bits.
 
 mod bytes;
+mod calls;
 mod code;
 mod debug;
 mod demand;
@@ -33,6 +34,7 @@ mod inline;
 mod ir;
 mod names;
 mod rv32;
+mod rv32_jumps;
 mod rv32_memory;
 mod rv64;
 
