@@ -349,6 +349,9 @@ fn narrow(alu: Alu, a: Fact, b: Fact) -> Fact {
     Fact::up_to(limit)
 }
 
+/// No memory of a card is as large: an address beyond is only a number.
+const FAR: i64 = 1 << 28;
+
 /// An operand plus a constant.
 fn moved(ins: &Ins, a: Fact, distance: i64) -> Fact {
     let max = match a.is_pointer() {
@@ -357,14 +360,16 @@ fn moved(ins: &Ins, a: Fact, distance: i64) -> Fact {
     };
     let fact = Fact { known: Known::Nothing, max, place: a.place };
     let Ok(short) = i32::try_from(distance) else { return fact };
+    let near = |at: i64| (-FAR..FAR).contains(&at);
+    let to =
+        |at: u32| Some(i64::from(at) + distance).filter(|at| near(*at)).and_then(|at| u32::try_from(at).ok());
     let known = match (a.known, ins.a) {
-        (Known::Is(Value::Frame(at)), _) => at.checked_add(short).map(|at| Known::Is(Value::Frame(at))),
-        (Known::Is(Value::Data(map, at)), _) => {
-            at.checked_add_signed(short).map(|at| Known::Is(Value::Data(map, at)))
+        (Known::Is(Value::Frame(at)), _) => {
+            let at = Some(i64::from(at) + distance).filter(|at| near(*at));
+            at.map(|at| Known::Is(Value::Frame(at as i32)))
         }
-        (Known::Is(Value::Memory(map, at)), _) => {
-            at.checked_add_signed(short).map(|at| Known::Is(Value::Memory(map, at)))
-        }
+        (Known::Is(Value::Data(map, at)), _) => to(at).map(|at| Known::Is(Value::Data(map, at))),
+        (Known::Is(Value::Memory(map, at)), _) => to(at).map(|at| Known::Is(Value::Memory(map, at))),
         (Known::Sum(of, at), _) => at.checked_add(short).map(|at| Known::Sum(of, at)),
         (Known::Nothing | Known::Bytes { .. }, Value::Reg(register)) => Some(Known::Sum(register, short)),
         _ => None,

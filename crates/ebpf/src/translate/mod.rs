@@ -40,6 +40,7 @@ mod rv64;
 
 use crate::error::ObjectError;
 use crate::helper::Helper;
+use crate::instruction::{CONSTANT_MAP, CONSTANT_VALUE};
 use crate::map::MapKind;
 use crate::object::{Linked, MapDefinition, Object};
 use crate::op::Op;
@@ -217,7 +218,7 @@ fn one(
 ) -> Result<Vec<(String, String)>, ObjectError> {
     let linked = program.linked;
     let mut written = Vec::new();
-    check(linked)?;
+    check(linked, maps)?;
     let symbol = &program.symbol;
     let _ = writeln!(body, "\t.section .text.{symbol},\"ax\",@progbits\n\t.p2align 2\n\t.globl {symbol}");
     if program.tail {
@@ -304,10 +305,21 @@ fn refuse<T>(linked: &Linked, step: usize, problem: &str, advice: &str) -> Resul
     Err(ObjectError::refused(linked.place(linked.code.slots[step] as usize), problem, advice))
 }
 
-fn check(linked: &Linked) -> Result<(), ObjectError> {
+fn check(linked: &Linked, maps: &[MapDefinition]) -> Result<(), ObjectError> {
     for (at, step) in linked.code.steps.iter().enumerate() {
         if matches!(step.op, Op::Atomic32(_) | Op::Atomic64(_)) && step.src == 10 {
             return refuse(linked, at, "an atomic operation with r10", "copy it to another register");
+        }
+        let slot = linked.code.slots[at] as usize;
+        if step.op == Op::Constant && [CONSTANT_MAP, CONSTANT_VALUE].contains(&linked.slots[slot].src) {
+            let Some(map) = maps.get(linked.slots[slot].imm as u32 as usize) else {
+                return refuse(linked, at, "a map that the object lacks", "compile the object again");
+            };
+            let offset = linked.slots[slot + 1].imm as u32;
+            if linked.slots[slot].src == CONSTANT_VALUE && (map.contents.is_none() || offset > map.value_size)
+            {
+                return refuse(linked, at, "an address outside its section", "compile the object again");
+            }
         }
         if step.op == Op::Helper && Helper::of(step.imm as u32).is_none() {
             return refuse(

@@ -7,6 +7,7 @@ mod card;
 mod counts;
 mod edges;
 mod random;
+mod refused;
 mod ten;
 
 use nicety_ebpf::{Limits, Machine, Object};
