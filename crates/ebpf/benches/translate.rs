@@ -6,6 +6,7 @@
 #[allow(dead_code)]
 #[path = "../tests/translate/build.rs"]
 mod build;
+#[allow(dead_code)]
 #[path = "../tests/translate/card.rs"]
 mod card;
 #[path = "../tests/translate/ten.rs"]

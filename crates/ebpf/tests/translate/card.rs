@@ -1,7 +1,7 @@
 //! A core with a translated program, and helpers outside of it: their stubs make a call of the environment.
 
-use super::build::{Folder, assemble, compiler, options};
-use nicety_ebpf::translate::{self, Translation};
+use super::build::{Folder, assemble, compiler};
+use nicety_ebpf::translate::{self, Options, Translation};
 use nicety_ebpf::{Helper, Machine, MapDefinition, MapKind, Object};
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Misaligned, Region, Reservations, Trap};
 use std::fmt::Write;
@@ -35,6 +35,8 @@ pub(crate) struct Card {
     heap: Vec<u8>,
     free: u32,
     wide: bool,
+    /// The core's number in `mhartid`.
+    pub(crate) hart: u32,
 }
 
 /// Instructions of a run, with its result.
@@ -61,13 +63,15 @@ fn surroundings(translation: &Translation, object: &Object, machine: &mut Machin
         let _ =
             write!(text, "\t.globl nicety_map_{name}\n\t.p2align 3\nnicety_map_{name}:\n\t.word {number}\n");
         if array {
-            let _ = write!(text, "\t.globl nicety_{label}_{name}\n\t.p2align 3\nnicety_{label}_{name}:\n");
+            let full = format!("nicety_{label}_{name}");
+            let _ = write!(text, "\t.globl {full}\n\t.type {full}, @object\n\t.p2align 3\n{full}:\n");
             for item in machine.maps[number].items() {
                 let mut bytes = item.values.concat();
                 bytes.resize(bytes.len().next_multiple_of(8), 0);
                 let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
                 let _ = writeln!(text, "\t.byte {}", bytes.join(", "));
             }
+            let _ = writeln!(text, "\t.size {full}, .-{full}");
         }
     }
     text
@@ -80,14 +84,14 @@ impl Card {
         name: &str,
         machine: &mut Machine,
         isa: &str,
-        misaligned: bool,
+        options: &Options,
     ) -> Option<Card> {
         let zig = compiler()?;
         let folder = Folder::new();
-        let translation = translate::translate(object, name, &options(isa, misaligned)).unwrap();
+        let translation = translate::translate(object, name, options).unwrap();
         let texts = [translation.assembly.clone(), surroundings(&translation, object, machine)];
         let elf = assemble(&zig, &folder.0, isa, &texts, &translation.programs[0].1);
-        let treatment = if misaligned { Misaligned::Costs } else { Misaligned::default() };
+        let treatment = if options.misaligned { Misaligned::Costs } else { Misaligned::default() };
         let core = Core { isa: isa.parse().unwrap(), misaligned: treatment, ..Core::default() };
         let image = Image::load(&std::fs::read(elf).unwrap(), &core).unwrap();
         let segments = image.segments().iter().map(|segment| {
@@ -102,6 +106,7 @@ impl Card {
             heap: vec![0; 1 << 20],
             free: HEAP,
             wide: isa.starts_with("rv64"),
+            hart: 0,
             image,
         };
         for (number, definition) in object.maps.iter().enumerate() {
@@ -122,6 +127,17 @@ impl Card {
         self.maps[map].entries.push((key.to_vec(), at));
     }
 
+    /// The bytes of a variable.
+    pub(crate) fn variable(&self, name: &str) -> &[u8] {
+        let (at, size) = self.image.variable(name).unwrap();
+        let (base, bytes) = self
+            .segments
+            .iter()
+            .find(|(base, bytes)| (*base..base + bytes.len() as u32).contains(&at))
+            .unwrap();
+        &bytes[(at - base) as usize..][..size as usize]
+    }
+
     /// Runs the program on a packet, up to its end or to a trap.
     pub(crate) fn run(&mut self, packet: &[u8]) -> Result<Ran, Box<Trap>> {
         let mut buffer = vec![0; HEADROOM as usize + packet.len()];
@@ -139,7 +155,7 @@ impl Card {
         space.push(Region::memory("context", CONTEXT, &mut words));
         space.push(Region::memory("heap", HEAP, &mut self.heap));
         space.push(Region::memory("stack", STACK, &mut stack));
-        let mut context = Context::new(0);
+        let mut context = Context::new(self.hart);
         context.call(&image, self.entry, STACK + STACK_BYTES as u32, &[CONTEXT], u64::MAX);
         let mut calls = 0;
         let value = loop {

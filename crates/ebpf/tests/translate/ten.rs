@@ -1,6 +1,6 @@
 //! nicety's ten XDP programs, with maps and packets for their usual ways.
 
-use super::build::{compiler, object};
+use super::build::{compiler, object, options};
 use super::card::{Card, NOW};
 use nicety_ebpf::{Limits, Machine, Object, Packet};
 
@@ -132,7 +132,7 @@ impl Case {
         let mut machine = self.filled(&object);
         let number = machine.add(&object, object.program(None).unwrap()).unwrap();
         let name = object.programs[0].name.clone();
-        let mut card = Card::new(&object, &name, &mut machine, isa, misaligned)?;
+        let mut card = Card::new(&object, &name, &mut machine, isa, &options(isa, misaligned))?;
         let mut counts = Counts { name: self.name, ebpf: 0, riscv: 0, calls: 0 };
         for packet in &self.packets {
             let mut own = Packet::new(packet, 0).unwrap();
