@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         QueueReport,
         RdmaReport,
         RuleReport,
+        XdpReport,
     )
     from nicety.apps.cardinality import count_sources
     from nicety.apps.offload import compare_offload
@@ -149,6 +150,7 @@ __all__ = [
     "TimedOut",
     "Vni",
     "VniProcess",
+    "XdpReport",
     "__version__",
     "bench_channels",
     "bench_fairness",
@@ -245,6 +247,7 @@ _HOMES = {
     "TimedOut": "nicety.errors",
     "Vni": "nicety.program.vni",
     "VniProcess": "nicety.program.vni",
+    "XdpReport": "nicety._generated.reports",
     "bench_channels": "nicety.bench.channels",
     "bench_fairness": "nicety.bench.interfaces",
     "bench_request_response": "nicety.bench.sockets",
