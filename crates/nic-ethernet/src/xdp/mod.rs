@@ -6,18 +6,20 @@
 //! | `counts.rs` | counters and their report |
 //! | `native.rs` | programs in the driver's poll, before the kernel's packet buffer |
 //! | `generic.rs` | programs behind it |
+//! | `queues.rs` | queues of CPUs |
 //! | `targets.rs` | frames to ports, to other CPUs and to sockets of programs |
 
 mod attached;
 mod counts;
 mod generic;
 mod native;
+mod queues;
 mod targets;
 
 pub use attached::{Mode, XdpProgram};
 pub use counts::XdpReport;
 pub(crate) use native::Batch;
-pub(crate) use targets::CpuQueue;
+pub(crate) use queues::CpuQueue;
 
 use crate::spec::{EthernetSpec, HEADERS};
 use attached::Attached;
@@ -179,7 +181,7 @@ impl Xdp {
         self.counts.set(counts);
     }
 
-    /// Records that a frame's verdict is carried out.
+    /// Records that a frame's verdict is carried out. It is not for a frame that finds a queue or a ring full.
     pub(crate) fn done(&self, came: Came, now: Time) {
         if !came.counts {
             return;

@@ -184,7 +184,6 @@ impl Net {
             batch.cpus.insert(cpu);
         } else {
             self.card.xdp.count(|counts| counts.queue_full += 1);
-            self.card.xdp.done(came, self.sim.now());
         }
     }
 
@@ -199,8 +198,7 @@ impl Net {
         }
         thread.run(Piece::new(Group::Driver, self.costs().transmit), stages::XDP, &mut path).await;
         if ring.is_full() {
-            self.card.xdp.count(|counts| counts.transmit_full += 1);
-            return self.card.xdp.done(polled.came, self.sim.now());
+            return self.card.xdp.count(|counts| counts.transmit_full += 1);
         }
         let finish = Finish { checksum: false, segment: None, came: Some(polled.came) };
         batch.posted = Some(self.card.post(number, frame, finish, path));

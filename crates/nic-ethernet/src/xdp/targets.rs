@@ -1,13 +1,12 @@
 //! Destinations of redirected frames: ports, queues of other CPUs, and sockets of programs.
 
 use super::Came;
+use super::queues::CpuQueue;
 use crate::net::Net;
 use crate::net::softrings::Frame;
 use crate::stages;
 use nicety_ebpf::{Machine, MapKind, Redirect};
 use nicety_host::threads::{Group, Piece, Placement, Thread};
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A destination.
@@ -55,12 +54,6 @@ pub(super) fn targets(machine: &Machine, redirect: Option<Redirect>) -> Vec<Targ
     }
 }
 
-/// The queue of a CPU, and the kernel's thread that takes its frames to the protocols.
-pub(crate) struct CpuQueue {
-    thread: Thread,
-    frames: RefCell<VecDeque<(Frame, Came)>>,
-}
-
 impl Net {
     /// Puts a frame into the queue of a CPU. Returns whether it had room.
     pub(super) fn enqueue(self: &Rc<Net>, cpu: u32, room: u32, frame: Frame, came: Came) -> bool {
@@ -87,7 +80,7 @@ impl Net {
             return known.clone();
         }
         let thread = self.threads.thread(Placement::Bound(cpu as usize));
-        let queue = Rc::new(CpuQueue { thread, frames: RefCell::default() });
+        let queue = Rc::new(CpuQueue::new(thread));
         self.cpu_queues.borrow_mut().insert(cpu, queue.clone());
         self.sim.spawn(self.clone().serve_cpu(queue.clone()));
         queue
