@@ -39,6 +39,7 @@ _MARK = re.compile(r"^<!-- (commands|cards|columns|more|parameters: (\S+)) -->$"
 # The titles of a spec's sections.
 _TITLES = {
     "host": "Host",
+    "host.xdp": "XDP in the driver",
     "bus": "Bus",
     "bus.pcie": "PCI Express",
     "bus.pci": "PCI",

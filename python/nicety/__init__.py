@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         QueueReport,
         RdmaReport,
         RuleReport,
+        XdpReport,
     )
     from nicety.apps.cardinality import count_sources
     from nicety.apps.offload import compare_offload
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from nicety.bench.messages import run_benchmark
     from nicety.bench.sockets import bench_request_response, bench_stream
     from nicety.bench.torus import bench_torus
+    from nicety.bench.xdp import bench_xdp
     from nicety.build.compiler import Compiled, compile_handlers
     from nicety.build.hosts import compile_host
     from nicety.build.sources import Handlers, Processes
@@ -149,6 +151,7 @@ __all__ = [
     "TimedOut",
     "Vni",
     "VniProcess",
+    "XdpReport",
     "__version__",
     "bench_channels",
     "bench_fairness",
@@ -158,6 +161,7 @@ __all__ = [
     "bench_request_response",
     "bench_stream",
     "bench_torus",
+    "bench_xdp",
     "check_line_rate",
     "compare_offload",
     "compare_schedule",
@@ -245,6 +249,7 @@ _HOMES = {
     "TimedOut": "nicety.errors",
     "Vni": "nicety.program.vni",
     "VniProcess": "nicety.program.vni",
+    "XdpReport": "nicety._generated.reports",
     "bench_channels": "nicety.bench.channels",
     "bench_fairness": "nicety.bench.interfaces",
     "bench_request_response": "nicety.bench.sockets",
@@ -253,6 +258,7 @@ _HOMES = {
     "bench_pcsa": "nicety.bench.contexts",
     "bench_registration": "nicety.bench.interfaces",
     "bench_torus": "nicety.bench.torus",
+    "bench_xdp": "nicety.bench.xdp",
     "check_line_rate": "nicety.bench.line_rate",
     "compare_schedule": "nicety.goal",
     "compile_handlers": "nicety.build.compiler",

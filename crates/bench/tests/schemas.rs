@@ -15,6 +15,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     let whole = [
         named::<Report>("Report", &mut reports),
         named::<line_rate::Report>("LineRateReport", &mut reports),
+        named::<line_rate::xdp::Report>("XdpBenchReport", &mut reports),
         named::<channels::Report>("ChannelBenchReport", &mut reports),
         named::<registration::Report>("RegistrationReport", &mut reports),
         named::<fairness::Report>("FairnessReport", &mut reports),
@@ -28,6 +29,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     ];
     let mut requests = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     add::<(Request, line_rate::Request, channels::Request)>(&mut requests);
+    add::<line_rate::xdp::Request>(&mut requests);
     add::<(registration::Request, fairness::Request, pcsa::Request)>(&mut requests);
     add::<(grid::Request, torus::Request)>(&mut requests);
     add::<(sockets::StreamRequest, sockets::ExchangeRequest)>(&mut requests);

@@ -33,8 +33,8 @@ pub use error::ObjectError;
 pub use helper::Helper;
 pub use instruction::Instruction;
 pub use machine::{
-    HEADROOM, LINEAR, LONGEST, Limits, Machine, Outcome, Packet, REDIRECT, Redirect, SHORTEST, Sample, Trap,
-    TrapKind, verdict,
+    Calls, HEADROOM, LINEAR, LONGEST, Limits, Machine, Outcome, Packet, REDIRECT, Redirect, SHORTEST, Sample,
+    Trap, TrapKind, verdict,
 };
 pub use map::{Errno, Flags, Item, Map, MapKind};
 pub use object::btf;

@@ -1,7 +1,9 @@
 //! Maps by the facts of a kernel, for machines where it cannot be asked.
 
 use nicety_ebpf::asm::*;
-use nicety_ebpf::{Errno, Helper, Instruction, Limits, Linked, Machine, MapDefinition, MapKind, Packet};
+use nicety_ebpf::{
+    Calls, Errno, Helper, Instruction, Limits, Linked, Machine, MapDefinition, MapKind, Packet,
+};
 
 /// A map of a kind. Sizes are in bytes.
 pub(crate) fn definition(
@@ -256,4 +258,23 @@ fn maps_together_have_a_limit() {
     machine.add_map(&half).unwrap();
     let error = machine.add_map(&half).unwrap_err().to_string();
     assert!(error.contains("are left for maps"), "{error}");
+}
+
+#[test]
+fn calls_are_counted_by_the_work_that_linux_does_for_them() {
+    let lookup = |number| {
+        let [low, high] = map(1, number);
+        vec![store_imm(W, 10, -4, 1), mov(2, 10), alu64_imm(ADD, 2, -4), low, high, call(Helper::MapLookup)]
+    };
+    let of = |parts: &[Vec<Instruction>]| {
+        let maps = [definition(MapKind::Hash, 4, 8, 4, 0), definition(MapKind::Array, 4, 8, 4, 0)];
+        let mut machine = machine(&maps, 1);
+        let slots = [&parts.concat()[..], &[mov_imm(0, 2), exit()]].concat();
+        let number = machine.add_program(Linked::of_slots("test", slots).unwrap());
+        machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap().calls
+    };
+    assert_eq!(of(&[]), Calls::default());
+    assert_eq!(of(&[lookup(0)]), Calls { plain: 1, maps: 1, inlined: 0 });
+    assert_eq!(of(&[lookup(1), vec![call(Helper::Cpu)]]), Calls { plain: 0, maps: 0, inlined: 2 });
+    assert_eq!(of(&[vec![call(Helper::KtimeGet)]]), Calls { plain: 1, maps: 0, inlined: 0 });
 }

@@ -21,6 +21,7 @@
 //! | `shares`, `speed`, `rig`, `losses`, `offer` | runs with equal packets, and with traffic |
 //! | `burst`, `search`, `faster` | runs behind a burst, and at other rates |
 //! | `check`, `sensitivity` | the check of a card, and of its assumed values |
+//! | `xdp` | XDP programs in a host's driver |
 
 mod burst;
 mod check;
@@ -46,6 +47,7 @@ mod speed;
 mod tested;
 mod unmodelled;
 mod verdict;
+pub mod xdp;
 
 pub use growth::GrowthRow;
 pub use load::{LockRow, RetryRow};

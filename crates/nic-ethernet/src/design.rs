@@ -8,6 +8,7 @@ use crate::net::Net;
 use crate::sockets::Sockets;
 use crate::spec::{EthernetSpec, HEADERS, read_ethernet};
 use crate::work::{ForHost, HostWork};
+use crate::xdp::{Xdp, XdpError, XdpProgram, XdpReport};
 use crate::{stages, wire};
 use nicety_fabric::Packet;
 use nicety_host::KernelCounters;
@@ -105,6 +106,8 @@ pub struct Report {
     pub interrupts: u64,
     /// Disposition of the frames of each rule of handlers.
     pub rules: Vec<RuleReport>,
+    /// Frames that met XDP programs in the driver; none without a program.
+    pub xdp: Option<XdpReport>,
 }
 
 impl Counters for Report {
@@ -146,6 +149,24 @@ impl Node {
         over: &Cell<bool>,
     ) -> Offered {
         self.net.card.offer(target, next, over).await
+    }
+
+    /// The card's spec.
+    pub fn spec(&self) -> &EthernetSpec {
+        &self.net.spec
+    }
+
+    /// Attaches an XDP program to the driver, or replaces the attached one; set-up, without virtual time.
+    ///
+    /// # Errors
+    /// The host cannot run it.
+    pub fn attach_xdp(&self, program: XdpProgram) -> Result<(), XdpError> {
+        self.net.card.xdp.attach(program, &self.net.spec)
+    }
+
+    /// The XDP program of the driver, and its counters.
+    pub fn xdp(&self) -> &Xdp {
+        &self.net.card.xdp
     }
 
     /// Returns the time that a frame of this size occupies the card's link.
@@ -221,6 +242,7 @@ impl Node {
             cross_calls: account.cross_calls,
             interrupts: account.interrupts,
             rules: self.handling().map(Handling::reports).unwrap_or_default(),
+            xdp: net.card.xdp.report(),
         }
     }
 }
@@ -290,7 +312,9 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn failures(&self) -> Vec<ProgramFailure> {
-        self.handling().map(Handling::failures).unwrap_or_default()
+        let mut failures = self.handling().map(Handling::failures).unwrap_or_default();
+        failures.extend(self.net.card.xdp.failures());
+        failures
     }
 
     fn refused_commands(&self) -> Vec<RefusedCommand> {

@@ -6,8 +6,9 @@ use crate::net::Net;
 use crate::net::loans::Loan;
 use crate::net::softrings::Frame;
 use crate::stages;
+use crate::xdp::Batch;
 use nicety_host::threads::{Data, Group, Page, Piece, Placement, Thread};
-use nicety_types::{Path, Stage};
+use nicety_types::{Buffer, MessageId, Path, Stage};
 use std::rc::Rc;
 
 /// Cache lines of a received frame that the driver and the stack read: descriptor, buffer head, headers.
@@ -57,28 +58,35 @@ impl Net {
     async fn serve_received(self: Rc<Net>, number: usize, thread: Thread) {
         let ring = &self.card.receive[number];
         let state = Data::new(STATE_LINES);
+        let mut goes_on = false;
         loop {
-            thread.sleep().await;
             let mut handler = Path::clock(self.sim.now());
-            self.begin_interrupt(&thread, number, &state, &mut handler).await;
-            let (handlers, busy) = self.handlers.get();
-            self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
+            if !goes_on {
+                thread.sleep().await;
+                handler = Path::clock(self.sim.now());
+                self.begin_interrupt(&thread, number, &state, &mut handler).await;
+                let (handlers, busy) = self.handlers.get();
+                self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
+            }
             // A register gives the number of frames. Without it, frames that arrive meanwhile are taken, too.
             let there = match self.spec.driver.interrupt_reads {
                 0 => self.spec.driver.budget,
                 _ => self.spec.driver.budget.min(ring.arrived.borrow().len() as u64),
             };
-            let (mut taken, mut chain) = (0, Vec::new());
+            let (mut taken, mut chain, mut batch) = (0, Vec::new(), Batch::default());
             while taken < there {
                 let arrived = ring.arrived.borrow_mut().pop_front();
                 let Some(arrived) = arrived else { break };
-                let frame = self.take_frame(&thread, &state, number, arrived, &handler).await;
-                match self.rings.is_empty() {
-                    true => self.receive(&thread, frame).await,
-                    false => chain.push(frame),
+                let taken_on = (&handler, &mut batch);
+                if let Some(frame) = self.take(&thread, &state, number, arrived, taken_on).await {
+                    match self.rings.is_empty() {
+                        true => self.receive(&thread, frame).await,
+                        false => chain.push(frame),
+                    }
                 }
                 taken += 1;
             }
+            self.flush(&thread, batch).await;
             // Register writes tell the card the frames taken, their buffers, and that it may interrupt again.
             let returned = ring.emptied.take();
             self.write_register(&thread).await;
@@ -86,6 +94,11 @@ impl Net {
             ring.coalescing.taken(ring.arrived.borrow().len() as u64);
             ring.reported.set(ring.reported.get() - taken);
             self.hand_over(&thread, chain).await;
+            let there = !ring.arrived.borrow().is_empty();
+            goes_on = self.spec.driver.polls && taken == self.spec.driver.budget && there;
+            if goes_on {
+                continue;
+            }
             for _ in 1..self.spec.driver.interrupt_writes {
                 self.write_register(&thread).await;
             }
@@ -109,16 +122,16 @@ impl Net {
         }
     }
 
-    /// Takes a frame from its ring.
-    async fn take_frame(
+    /// Takes a frame from its ring, with other bytes than there if a program may have changed them.
+    pub(super) async fn take_frame(
         &self,
         thread: &Thread,
         state: &Data,
         number: usize,
-        arrived: Arrived,
+        (arrived, changed): (Arrived, Option<Buffer>),
         handler: &Path,
     ) -> Frame {
-        let Arrived { address, bytes, held, verified, message, mut path } = arrived;
+        let Arrived { address, bytes, held, verified, message, mut path, .. } = arrived;
         path.advance(stages::COALESCED, handler.origin());
         path.advance(stages::HANDLER, handler.at());
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -130,7 +143,8 @@ impl Net {
         let piece = Piece::new(Group::Driver, driver.receive).touching(&touched).within(&pages);
         thread.run(piece, stages::DRIVER_IN, &mut path).await;
         thread.run(Piece::new(Group::Buffers, costs.buffer), stages::DRIVER_IN, &mut path).await;
-        let bytes = self.card.dma.bytes(address, bytes).into_buffer().expect("frames are real bytes");
+        let there = || self.card.dma.bytes(address, bytes).into_buffer().expect("frames are real bytes");
+        let bytes = changed.unwrap_or_else(there);
         self.card.recorder.message_noticed(message, self.sim.now());
         let ring = &self.card.receive[number];
         let loan = (driver.post > 0).then(|| Loan::new(&self.card, number, held, address));
@@ -165,7 +179,7 @@ impl Net {
     }
 
     /// Reads a register. The CPU waits for the answer.
-    async fn read_register(&self, thread: &Thread) {
+    pub(super) async fn read_register(&self, thread: &Thread) {
         let (registers, bus, no_frame) = (self.spec.registers, self.card.dma.bus(), self.no_frame());
         let read = async {
             self.sim.delay(registers.latency).await;
@@ -242,11 +256,15 @@ impl Net {
                 break;
             }
         }
-        let bytes = self.spec.registers.bytes;
-        let (bus, start) = (self.card.dma.bus(), self.sim.now());
         let message = self.card.post(number, frame, finish, path.clone());
-        let landed = thread.hold(Group::Driver, bus.store(message, bytes, Path::clock(start))).await.landed;
+        self.doorbell(thread, message).await;
         path.advance(stages::DRIVER_OUT, self.sim.now());
+    }
+
+    /// Tells the card of new descriptors. Returns when the write has left the CPU.
+    pub(super) async fn doorbell(&self, thread: &Thread, message: MessageId) {
+        let (bus, bytes, start) = (self.card.dma.bus(), self.spec.registers.bytes, self.sim.now());
+        let landed = thread.hold(Group::Driver, bus.store(message, bytes, Path::clock(start))).await.landed;
         let card = self.card.clone();
         self.sim.spawn(async move {
             card.sim.until(landed).await;

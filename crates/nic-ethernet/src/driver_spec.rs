@@ -84,6 +84,8 @@ pub struct DriverSpec {
     pub reclaim: u64,
     /// The most frames per interrupt.
     pub budget: u64,
+    /// Whether a handler that has taken the most, and sees more, goes on without another interrupt.
+    pub polls: bool,
 }
 
 /// Reads the spec of a driver.
@@ -133,6 +135,11 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             "used descriptors of a ring from which on a register is read to learn which are free; with 0 the card tells",
         ),
         budget: s.count("budget", 1..=1 << 16, "frames that a handler takes before others of its CPU run"),
+        polls: s.flag_or(
+            "polls",
+            false,
+            "whether a handler that took so many frames goes on with the next ones without an interrupt",
+        ),
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `net/` | the host's network: the stack, timers, waiting threads |
 //! | `net/holding.rs` | bytes held back from a reader |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
+//! | `xdp_spec.rs`, `xdp/` | XDP programs in the driver |
 //! | `serialiser.rs` | the one thread at a time that sends by a transmit ring |
 //! | `work.rs` | work of each part of the host for frames |
 //! | `sockets/` | sockets, and the calls of programs on them |
@@ -56,6 +57,8 @@ mod tester;
 mod waiters;
 mod wire;
 mod work;
+mod xdp;
+mod xdp_spec;
 
 pub use card::Statistics;
 pub use card::disposition::FrameDispositions;
@@ -67,8 +70,9 @@ pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};
 pub use spec::{
     DriverSpec, EthernetSpec, FramesSpec, HandlersSpec, InterruptsSpec, MessagesSpec, ReceiveSpec,
-    RegistersSpec, SocketsSpec, StackCosts, TcpSpec, TransmitSpec,
+    RegistersSpec, SocketsSpec, StackCosts, TcpSpec, TransmitSpec, XdpSpec,
 };
 pub use tester::Tester;
 pub use wire::{ipv4, ipv6};
 pub use work::{ForHost, HostWork};
+pub use xdp::{MARK, Mode as XdpMode, Xdp, XdpError, XdpProgram, XdpProgress, XdpReport};

@@ -5,6 +5,7 @@ use crate::flows::FlowHash;
 use crate::receive_spec::read_receive;
 use crate::rules::MOST_WORDS;
 use crate::wire;
+use crate::xdp_spec::read_xdp;
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 pub use crate::driver_spec::{DriverSpec, InterruptsSpec};
 pub(super) use crate::receive_spec::HEADERS;
 pub use crate::receive_spec::ReceiveSpec;
+pub use crate::xdp_spec::XdpSpec;
 
 /// An Ethernet card.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub struct EthernetSpec {
     pub messages: MessagesSpec,
     /// Handlers on frames, if the card has processors for them.
     pub handlers: Option<HandlersSpec>,
+    /// The costs of XDP in the driver, if the host runs such programs.
+    pub xdp: Option<XdpSpec>,
 }
 
 /// Handlers on frames.
@@ -281,6 +285,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         tcp,
         messages,
         handlers,
+        xdp: read_xdp(&reader.section("host.xdp")),
     };
     if let Err(error) = Stack::new(spec.host_stack(NodeId(0), 0)) {
         let text = error.to_string();

@@ -30,6 +30,8 @@ nicety_types::stages! {
     pub const HANDLER = 402, "interrupt handler";
     /// The driver takes a frame.
     pub const DRIVER_IN = 404, "driver, in";
+    /// An XDP program in the driver, and the driver's work for its verdict.
+    pub const XDP = 405, "xdp";
     /// A frame waits for the kernel thread of its soft ring.
     pub const SOFT_RING = 406, "soft ring, queued";
     /// The protocols for incoming frames.

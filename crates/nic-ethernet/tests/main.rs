@@ -12,3 +12,4 @@ mod specs;
 mod support;
 mod timing;
 mod untrusted;
+mod xdp;

@@ -57,8 +57,8 @@ pub use cluster::{
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};
 pub use host::{
-    Alternative, Buffer, Channel, Channels, Device, FrameHandlers, Gpu, Host, Job, Later, PendingMessage,
-    PendingRecv, Portals, Rdma, Received, Sockets, Tasks, Thread, Vni, VniProcess,
+    Alternative, Buffer, Channel, Channels, Device, FrameHandlers, Gpu, Host, Job, Later, LoadedXdp,
+    PendingMessage, PendingRecv, Portals, Rdma, Received, Sockets, Tasks, Thread, Vni, VniProcess, Xdp,
 };
 pub use nicety_fabric::{
     Alpha, Buffering, Cause, Drops, FaultStatistics, Faults, FlowControl, LinkFaults, LostPacket,

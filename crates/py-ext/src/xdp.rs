@@ -1,8 +1,9 @@
 //! XDP programs. Object files are bytes, and requests and reports are JSON.
 
-use crate::calls::text;
+use crate::calls::{report, text};
 use crate::errors::{InputError, guarded};
 use nicety_ebpf::report::{RunRequest, Timed, run, show};
+use nicety_line_rate::xdp::{Request, run as bench};
 use nicety_traffic::capture::{Capture, link_name};
 use pyo3::prelude::*;
 
@@ -27,6 +28,18 @@ pub fn xdp_run(py: Python<'_>, file: &[u8], request: &str, packets: &[u8]) -> Py
     let packets = frames(packets)?;
     let report = py.detach(|| run(file, &request, &packets)).map_err(invalid)?;
     Ok(text(&report))
+}
+
+/// Runs a program of an object in the drivers of hosts; JSON to JSON. Calls `progress(done, total)` meanwhile; Ctrl-C ends it.
+#[pyfunction]
+pub fn xdp_bench(
+    py: Python<'_>,
+    file: Vec<u8>,
+    request: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request = guarded(|| Request::from_json(request))?;
+    report(py, progress, move |environment| bench(&file, &request, environment))
 }
 
 /// Returns the packets of a capture, with their times since the first packet; or the single packet.

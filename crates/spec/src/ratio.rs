@@ -125,6 +125,11 @@ impl Ratio {
     /// One.
     pub const ONE: Ratio = Ratio { numerator: 1, denominator: 1 };
 
+    /// A whole number.
+    pub const fn whole(number: u64) -> Ratio {
+        Ratio { numerator: number, denominator: 1 }
+    }
+
     /// The numerator, in lowest terms.
     pub const fn numerator(self) -> u64 {
         self.numerator

@@ -112,6 +112,7 @@ class EthernetReport:
         cross_calls: Calls from one CPU of the host to another.
         interrupts: Interrupts of the host's CPUs.
         rules: Disposition of the frames of each rule of handlers.
+        xdp: Frames that met XDP programs in the driver; none without a program.
     """
 
     frames_sent: int
@@ -140,6 +141,7 @@ class EthernetReport:
     cross_calls: int
     interrupts: int
     rules: list[RuleReport]
+    xdp: XdpReport | None
 
 
 @dataclass(frozen=True)
@@ -624,3 +626,42 @@ class TransportReport:
     refusals: int
     timeouts: int
     unusable: int
+
+
+@dataclass(frozen=True)
+class XdpReport:
+    """Counters of XDP programs in a host's driver.
+
+    Attributes:
+        frames: Frames on which a program ran.
+        passed: `XDP_PASS`: frames to the protocols.
+        dropped: `XDP_DROP`.
+        transmitted: `XDP_TX`: frames out of the port that they came from.
+        redirected: `XDP_REDIRECT`.
+        aborted: `XDP_ABORTED`, and numbers that are no verdict.
+        invalid: Of those, numbers that are no verdict.
+        trapped: Programs that trapped.
+        transmit_full: Frames to send that found the transmit ring full, and were dropped.
+        unreachable: Redirected frames with a destination that does not exist, which were dropped.
+        queue_full: Redirected frames that found the queue of a CPU or of a socket full, and were dropped.
+        instructions: Instructions of eBPF.
+        helper_calls: Calls of helpers.
+        map_calls: Of those, calls that find, add or remove an entry of a map.
+        inlined_calls: Helpers that the kernel writes into the program.
+    """
+
+    frames: int
+    passed: int
+    dropped: int
+    transmitted: int
+    redirected: int
+    aborted: int
+    invalid: int
+    trapped: int
+    transmit_full: int
+    unreachable: int
+    queue_full: int
+    instructions: int
+    helper_calls: int
+    map_calls: int
+    inlined_calls: int

@@ -1637,6 +1637,117 @@ class WaitingLine(TypedDict):
     wait_cycles: float
 
 
+class XdpLatency(TypedDict):
+    """Latency of frames.
+
+    It is the time from the arrival of a frame's last byte at the card until its verdict was carried out: it was
+    dropped, is on the wire, or was handed to the protocols or to a queue.
+
+    Attributes:
+        mean_ns: Mean.
+        p50_ns: Median.
+        p99_ns: 99th percentile.
+        p999_ns: 99.9th percentile.
+        max_ns: Maximum.
+    """
+
+    mean_ns: float
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
+
+
+class XdpPart(TypedDict):
+    """The load of a part of host or card.
+
+    Attributes:
+        part: The part, such as `CPU 3`.
+        load: The fraction of time in which it was busy.
+    """
+
+    part: str
+    load: float
+
+
+class XdpReport(TypedDict):
+    """Counters of XDP programs in a host's driver.
+
+    Attributes:
+        frames: Frames on which a program ran.
+        passed: `XDP_PASS`: frames to the protocols.
+        dropped: `XDP_DROP`.
+        transmitted: `XDP_TX`: frames out of the port that they came from.
+        redirected: `XDP_REDIRECT`.
+        aborted: `XDP_ABORTED`, and numbers that are no verdict.
+        invalid: Of those, numbers that are no verdict.
+        trapped: Programs that trapped.
+        transmit_full: Frames to send that found the transmit ring full, and were dropped.
+        unreachable: Redirected frames with a destination that does not exist, which were dropped.
+        queue_full: Redirected frames that found the queue of a CPU or of a socket full, and were dropped.
+        instructions: Instructions of eBPF.
+        helper_calls: Calls of helpers.
+        map_calls: Of those, calls that find, add or remove an entry of a map.
+        inlined_calls: Helpers that the kernel writes into the program.
+    """
+
+    frames: int
+    passed: int
+    dropped: int
+    transmitted: int
+    redirected: int
+    aborted: int
+    invalid: int
+    trapped: int
+    transmit_full: int
+    unreachable: int
+    queue_full: int
+    instructions: int
+    helper_calls: int
+    map_calls: int
+    inlined_calls: int
+
+
+class XdpRow(TypedDict):
+    """A program in the driver of a host.
+
+    Attributes:
+        nic: The card.
+        cpus: CPUs that take frames.
+        mode: The place of the program.
+        offered: Frames of the traffic.
+        offered_pps: Their rate, in frames per second.
+        lost: Frames lost at that rate: without a buffer in a receive ring, at the full packet buffer of the card,
+            without a descriptor to leave, or at the full queue of a CPU.
+        lost_before: Of those, frames that no program saw: without a buffer, or at the full packet buffer.
+        taken_pps: Frames per second with a verdict at the traffic's rate.
+        verdicts: Verdicts at the traffic's rate, and the programs' work.
+        lossless_pps: The highest rate without loss, at most the traffic's; none if every rate loses frames. The
+            following figures are of the run at this rate, or else at the traffic's.
+        cpu_ns_per_frame: CPU time of the host for a frame.
+        instructions_per_frame: Instructions of eBPF for a frame.
+        latency: Latency.
+        bottleneck: The part with the highest load.
+        parts: Loads of all parts.
+    """
+
+    nic: str
+    cpus: int
+    mode: Literal["native", "generic"]
+    offered: int
+    offered_pps: float
+    lost: int
+    lost_before: int
+    taken_pps: float
+    verdicts: XdpReport
+    lossless_pps: float | None
+    cpu_ns_per_frame: float
+    instructions_per_frame: float
+    latency: XdpLatency
+    bottleneck: XdpPart
+    parts: list[XdpPart]
+
+
 class Report(TypedDict):
     """The report of a benchmark.
 
@@ -1682,6 +1793,31 @@ class LineRateReport(TypedDict):
     seed: int
     manifest: Manifest
     rows: list[LineRateRow]
+    failures: list[PointFailure]
+    failed_points: NotRequired[list[FailedPoint]]
+    handler_lines: NotRequired[HandlerLines]
+
+
+class XdpBenchReport(TypedDict):
+    """The report of a benchmark.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each point of the benchmark, such as card, mode and size.
+        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
+            were allowed, the benchmark has failed.
+        failed_points: The points with a failed run, if any.
+        handler_lines: Lines that handlers printed, if any.
+    """
+
+    benchmark: Literal["xdp"]
+    version: str
+    seed: int
+    manifest: Manifest
+    rows: list[XdpRow]
     failures: list[PointFailure]
     failed_points: NotRequired[list[FailedPoint]]
     handler_lines: NotRequired[HandlerLines]
@@ -2192,6 +2328,18 @@ class LineRateOptions(TypedDict, total=False):
     user_header: Annotated[bytes | None, Option(default=b"")]
 
 
+class MapEntries(TypedDict):
+    """Entries of a map.
+
+    Attributes:
+        map: The map.
+        json: Its entries as JSON, as bpftool prints them.
+    """
+
+    map: str
+    json: str
+
+
 class MessagesOptions(NetworkOptions, total=False):
     """The request of a benchmark between hosts.
 
@@ -2355,6 +2503,35 @@ class TourOptions(TypedDict, total=False):
     restarts: Annotated[int | None, Option(default=200, least=1, most=U32)]
     resume: Annotated[Place | None, Option(metavar="FILE")]
     seed: Annotated[int | None, Option(default=1, most=U32)]
+
+
+class XdpOptions(TypedDict, total=False):
+    """Run an XDP program in a host's driver, to measure the highest rate without loss and the cost of a frame.
+
+    Frames come at the rate of the traffic, and then at other rates. A hash of addresses and ports spreads them over the
+    CPUs.
+
+    Attributes:
+        nics: Cards to compare: names of specs, or paths of spec files.
+        cpus: Numbers of CPUs that take frames, each with a receive channel: 1,2,4. Default: the CPUs of the card's
+            interrupts.
+        lossy: Frames of the traffic may be lost.
+        mode: `native`: in the driver, before the kernel's packet buffer; or `generic`: behind it.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example receive.entries=512.
+        program: The program, where the object has several.
+        seed: Seed of every random stream: the same seed gives the same report to the last byte.
+        traffic: Frames to send, such as `udp dport=53 flows=1M size=imix rate=40Gbps`, or `capture=FILE.pcap
+            rate=wire`.
+    """
+
+    nics: Required[Annotated[Names, Option(example="ethernet-100g")]]
+    cpus: Annotated[Numbers | None, Option()]
+    lossy: Annotated[bool | None, Option(default=False)]
+    mode: Annotated[Literal["native", "generic"] | None, Option(default="native")]
+    overrides: Annotated[Overrides | None, Option()]
+    program: Annotated[str | None, Option(metavar="NAME")]
+    seed: Annotated[int | None, Option(default=1)]
+    traffic: Annotated[str | None, Option(default="udp size=64 src=10.0.0.0/8 flows=1Ki", metavar="EXPRESSION")]
 
 
 class ByRank(TypedDict):

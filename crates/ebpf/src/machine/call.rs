@@ -32,6 +32,7 @@ impl Machine {
             let name = helper::name(number).unwrap_or("unknown");
             return Err(Fault::new(TrapKind::Argument, format!("a call of helper {number} ({name})")));
         };
+        self.count_call(known, r[1]);
         match known {
             Helper::MapLookup
             | Helper::MapUpdate
@@ -67,6 +68,28 @@ impl Machine {
             Helper::TracePrintk | Helper::TraceVprintk => self.print(known, r),
             Helper::TailCall => Ok(0),
         }
+    }
+
+    /// Counts a call by its work. `first` is its first argument, a map where the helper takes one there.
+    fn count_call(&mut self, helper: Helper, first: u64) {
+        use Helper as H;
+        let inlined = match helper {
+            H::Cpu => true,
+            H::MapLookup => {
+                self.map_argument(first, helper, 1).is_ok_and(|map| self.maps[map].kind.is_array())
+            }
+            _ => false,
+        };
+        if inlined {
+            self.calls.inlined += 1;
+            return;
+        }
+        self.calls.plain += 1;
+        let on_map = matches!(
+            helper,
+            H::MapLookup | H::MapLookupPercpu | H::MapUpdate | H::MapDelete | H::MapPush | H::MapPop
+        );
+        self.calls.maps += u64::from(on_map || helper == H::MapPeek);
     }
 
     /// Takes work of a helper from the budget: `units` of eight bytes or one entry each.

@@ -80,6 +80,17 @@ pub struct Sample {
     pub bytes: Vec<u8>,
 }
 
+/// Calls of helpers, by the work that Linux does for them on a 64-bit host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Calls of functions.
+    pub plain: u64,
+    /// Of those, calls that find, add or remove an entry of a map.
+    pub maps: u64,
+    /// Helpers that Linux writes into the program as instructions: lookups in arrays, and the number of the CPU.
+    pub inlined: u64,
+}
+
 /// The end of a program without a trap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -89,6 +100,8 @@ pub struct Outcome {
     pub redirect: Option<Redirect>,
     /// Instructions that ran.
     pub instructions: u64,
+    /// Calls of helpers.
+    pub calls: Calls,
     /// Printed lines.
     pub printed: Vec<String>,
     /// Samples for perf events.
@@ -123,6 +136,7 @@ pub struct Machine {
     budget: u64,
     /// The part of the budget that work of helpers took.
     charged: u64,
+    calls: Calls,
     tail_calls: u32,
     redirect: Option<Redirect>,
     locked: Option<u64>,
@@ -153,6 +167,7 @@ impl Machine {
             key: Vec::new(),
             budget: 0,
             charged: 0,
+            calls: Calls::default(),
             tail_calls: 0,
             redirect: None,
             locked: None,
@@ -262,7 +277,7 @@ impl Machine {
         std::mem::swap(&mut self.packet, packet);
         (self.depth, self.tail_calls, self.budget) = (0, 0, self.limits.instructions);
         (self.redirect, self.locked, self.output, self.running) = (None, None, 0, program);
-        self.charged = 0;
+        (self.charged, self.calls) = (0, Calls::default());
         self.frames.clear();
         let context = address::at(address::CONTEXT, 0);
         let result = self.function(&code, 0, [context, 0, 0, 0, 0]).and_then(|value| {
@@ -276,6 +291,7 @@ impl Machine {
                 value: value as u32,
                 redirect: self.redirect.filter(|_| value as u32 == REDIRECT),
                 instructions: self.limits.instructions - self.budget - self.charged,
+                calls: self.calls,
                 printed,
                 samples,
             }),

@@ -105,6 +105,11 @@ impl MapKind {
         NAMES.get(number as usize).copied().filter(|_| number != 0)
     }
 
+    /// Whether the key is the place of the value.
+    pub fn is_array(self) -> bool {
+        matches!(self, MapKind::Array | MapKind::PerCpuArray | MapKind::ArrayOfMaps)
+    }
+
     /// Whether each CPU has its own values.
     pub fn is_per_cpu(self) -> bool {
         matches!(self, MapKind::PerCpuHash | MapKind::PerCpuArray | MapKind::LruPerCpuHash)

@@ -128,7 +128,7 @@ pub fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunRe
     };
     let mut machine = Machine::new(&object, limits)?;
     let program = machine.add(&object, entry)?;
-    prepare(&object, &mut machine, request)?;
+    prepare(&object, &mut machine, &request.maps)?;
     let mut report = RunReport { program: entry.name.clone(), ..RunReport::default() };
     let mut now = 0;
     for (number, (bytes, time)) in packets.iter().enumerate() {
@@ -148,9 +148,12 @@ pub fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunRe
     Ok(report)
 }
 
-/// Fills maps, and opens arrays of perf events.
-fn prepare(object: &Object, machine: &mut Machine, request: &RunRequest) -> Result<(), RunError> {
-    for (name, text) in &request.maps {
+/// Fills maps by name with entries as JSON, and opens arrays of perf events.
+///
+/// # Errors
+/// The object has no such map, or a map does not take its entries.
+pub fn prepare(object: &Object, machine: &mut Machine, given: &[(String, String)]) -> Result<(), RunError> {
+    for (name, text) in given {
         let wrong = |problem: String| RunError::Map(name.clone(), problem);
         let Some(number) = machine.map_named(name) else {
             let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();

@@ -6,6 +6,7 @@ use crate::card::joining::Arriving;
 use crate::rules::{Rule, Word};
 use crate::spec::HandlersSpec;
 use crate::wire;
+use crate::xdp::Came;
 use nicety_kernel::{Channel, Needed, Sim};
 use nicety_nic_core::{Log, ProgramFailure, RefusedCommand};
 use nicety_nic_processors::{
@@ -295,6 +296,7 @@ pub(crate) struct Checked {
     pub(crate) frame: Buffer,
     pub(crate) payload: Payload,
     pub(crate) path: Path,
+    pub(crate) came: Came,
 }
 
 impl FrameOwner for Card {
@@ -400,7 +402,8 @@ impl Card {
 
     /// Forwards a frame after its handler. Returns when it has left the card's buffer.
     async fn take_on(self: &Rc<Card>, handled: Handled) {
-        let Handled { message, bytes, path, .. } = handled;
+        let Handled { message, bytes, path, came, .. } = handled;
+        let came = Came { at: came, source: message.source, counts: true };
         let hash = match handled.action {
             FrameAction::Wire => return self.send_on(message, &bytes, path).await,
             FrameAction::Queue(channel) => channel as usize,
@@ -408,7 +411,7 @@ impl Card {
         };
         let verified = self.verified(&bytes);
         let payload = Payload::real(bytes);
-        self.write(Arriving { hash, payload, frames: 1, verified, message, path }).await;
+        self.write(Arriving { hash, payload, frames: 1, verified, message, path, came }).await;
     }
 
     /// Records that a frame has left the card's buffer. Its last byte arrived at `came`.

@@ -9,6 +9,7 @@
 
 use crate::card::Card;
 use crate::stages;
+use crate::xdp::Came;
 use nicety_stack::{Parsed, TcpHeader};
 use nicety_types::{Buffer, MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
@@ -28,6 +29,7 @@ pub(crate) struct Arriving {
     pub(crate) verified: bool,
     pub(crate) message: MessageId,
     pub(crate) path: Path,
+    pub(crate) came: Came,
 }
 
 /// The waiting frames of a channel.

@@ -13,6 +13,7 @@ use crate::card::transmit::{Leaving, TransmitRing};
 use crate::flows::FlowHash;
 use crate::interrupts::Coalescing;
 use crate::spec::{EthernetSpec, HEADERS};
+use crate::xdp::Xdp;
 use nicety_fabric::Port;
 use nicety_host::Memory;
 use nicety_kernel::{Credits, Pool, Signal, Sim};
@@ -74,6 +75,8 @@ pub struct Card {
     pub(crate) discards: Cell<bool>,
     /// Stations with separate counters for their frames.
     pub(crate) testers: Testers,
+    /// The XDP program of the driver, and its counters.
+    pub(crate) xdp: Xdp,
     /// Bus time of frames to the host, for frames with a buffer and for frames without.
     pub(crate) carried: Cell<Duration>,
     pub(crate) left_out: Cell<Duration>,
@@ -115,6 +118,7 @@ impl Card {
             link: Pool::new(sim, 1),
             discards: Cell::new(false),
             testers: Testers::default(),
+            xdp: Xdp::default(),
             carried: Cell::new(Duration::ZERO),
             left_out: Cell::new(Duration::ZERO),
             counters: Cell::default(),

@@ -8,6 +8,7 @@ use crate::card::joining::{Arriving, Joining};
 use crate::driver_spec::DriverSpec;
 use crate::interrupts::Coalescing;
 use crate::spec::EthernetSpec;
+use crate::xdp::Came;
 use crate::{stages, wire};
 use nicety_fabric::Packet;
 use nicety_host::threads::{Data, Page};
@@ -35,6 +36,8 @@ pub(crate) struct Arrived {
     pub(crate) message: MessageId,
     /// The path up to the arrival of its completion in host memory.
     pub(crate) path: Path,
+    /// Its arrival at the card.
+    pub(crate) came: Came,
 }
 
 /// Buffers of a frame.
@@ -238,6 +241,7 @@ impl Card {
     fn check(&self, packet: Packet) -> Option<Checked> {
         let Packet { label, header, payload, mut path, .. } = packet;
         let message = label.message;
+        let came = Came { at: path.at(), source: message.source, counts: true };
         path.advance(Stage::LINK, self.sim.now());
         if self.recorder.keeps(Level::Packets) {
             self.recorder.packet_arrived(message, 0, self.sim.now());
@@ -251,12 +255,12 @@ impl Card {
             self.recorder.message_matched(message, self.sim.now(), "check sequence");
             return None;
         };
-        Some(Checked { message, frame, payload, path })
+        Some(Checked { message, frame, payload, path, came })
     }
 
     /// Delivers a frame to host memory, or drops it. Returns when it has left the card's buffer.
     pub(crate) async fn accept(self: &Rc<Card>, checked: Checked) {
-        let Checked { message, frame, payload, path } = checked;
+        let Checked { message, frame, payload, path, came } = checked;
         let hash = self.hash(&frame);
         let ring = &self.receive[hash % self.receive.len()];
         let bytes = frame.len() as u64;
@@ -267,8 +271,9 @@ impl Card {
             return;
         }
         let verified = self.verified(&frame);
-        let arriving = Arriving { hash, payload, frames: 1, verified, message, path };
-        if self.spec.receive.lro > 0 && verified {
+        let arriving = Arriving { hash, payload, frames: 1, verified, message, path, came };
+        // A program sees frames as they came.
+        if self.spec.receive.lro > 0 && verified && !self.xdp.is_attached() {
             self.join(arriving, &frame).await;
         } else {
             self.write(arriving).await;
@@ -282,7 +287,7 @@ impl Card {
 
     /// Writes a frame and then its completion to host memory, or drops it. Returns when it has left the card's buffer.
     pub(crate) async fn write(self: &Rc<Card>, arriving: Arriving) {
-        let Arriving { hash, payload, frames, verified, message, path } = arriving;
+        let Arriving { hash, payload, frames, verified, message, path, came } = arriving;
         let number = hash % self.receive.len();
         let ring = &self.receive[number];
         let bytes = payload.len();
@@ -309,7 +314,7 @@ impl Card {
         path.advance(Stage::DEPOSIT, handed.landed);
         if self.spec.receive.batch > 1 {
             self.count(|counted| counted.frames_received += frames);
-            let arrived = Arrived { address, bytes, held, verified, message, path };
+            let arrived = Arrived { address, bytes, held, verified, message, path, came };
             return self.stage(number, completion, arrived);
         }
         let written = self.dma.notify(message, completion, ring.completion, Path::clock(self.sim.now()));
@@ -320,7 +325,7 @@ impl Card {
             card.sim.until(path.at()).await;
             card.recorder.message_completed(message, &path, "frame");
             let ring = &card.receive[number];
-            let arrived = Arrived { address, bytes, held, verified, message, path };
+            let arrived = Arrived { address, bytes, held, verified, message, path, came };
             ring.arrived.borrow_mut().push_back(arrived);
             ring.coalescing.written(1);
         });

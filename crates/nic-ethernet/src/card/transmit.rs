@@ -3,6 +3,7 @@
 use crate::card::Card;
 use crate::spec::{EthernetSpec, HEADERS};
 use crate::waiters::Waiters;
+use crate::xdp::Came;
 use crate::{stages, wire};
 use nicety_fabric::{Channel, Label, Packet};
 use nicety_host::threads::{Data, Thread};
@@ -29,6 +30,8 @@ pub(crate) struct Finish {
     pub(crate) checksum: bool,
     /// The payload of each frame but the last, if the card splits the packet.
     pub(crate) segment: Option<usize>,
+    /// The arrival of the frame, if an XDP program sends it.
+    pub(crate) came: Option<Came>,
 }
 
 /// Cache lines of a ring touched per frame: the descriptor, the indices, the lock.
@@ -101,6 +104,7 @@ pub(crate) struct Leaving {
     ring: usize,
     message: MessageId,
     buffer: u64,
+    came: Option<Came>,
     /// Its frames; none until it has been read.
     ready: RefCell<Option<(Vec<Payload>, Path)>>,
     place: RefCell<Option<Permit>>,
@@ -167,6 +171,7 @@ impl Card {
                     ring: number,
                     message: job.message,
                     buffer: (job.address - ring.buffers.address()) / ring.buffer,
+                    came: job.finish.came,
                     ready: RefCell::default(),
                     place: RefCell::new(Some(place)),
                 });
@@ -209,7 +214,7 @@ impl Card {
             for payload in frames {
                 let destination = {
                     let (_, frame) = payload.pieces().next().expect("a frame has bytes");
-                    wire::destination(frame, self.nodes)
+                    self.destination(frame, leaving.came)
                 };
                 let bytes = payload.len();
                 match destination {
@@ -225,8 +230,20 @@ impl Card {
                 offset += bytes;
             }
             drop(leaving.place.take());
+            if let Some(came) = leaving.came {
+                self.xdp.done(came, self.sim.now());
+            }
             self.sent(&leaving);
         }
+    }
+
+    /// The station that takes a frame. One of an XDP program goes back to its generator, whatever its address.
+    fn destination(&self, frame: &[u8], came: Option<Came>) -> Option<NodeId> {
+        let station = wire::destination(frame, self.nodes);
+        let Some(Came { source, .. }) = came else { return station };
+        // A switch does not return a frame to its source.
+        let other = station.filter(|station| *station != self.node);
+        other.or_else(|| self.testers.takes_all(source).then_some(source))
     }
 
     /// Sends a frame with its check sequence. Returns the path up to its last byte on the link.

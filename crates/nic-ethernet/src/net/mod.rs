@@ -13,6 +13,7 @@ use crate::programs::Programs;
 use crate::serialiser::Serialiser;
 use crate::spec::EthernetSpec;
 use crate::waiters::Waiters;
+use crate::xdp::CpuQueue;
 use crate::{stages, wire};
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
 use nicety_kernel::{Either, Signal, Sim, race};
@@ -22,6 +23,7 @@ use nicety_stack::{Arrival, ConnectionId, DatagramId, Error, Event, ListenerId, 
 use nicety_types::{Duration, MessageId, NodeId, Path, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -109,6 +111,8 @@ pub(crate) struct Net {
     pub(crate) system_calls: Cell<u64>,
     /// Number of handled interrupts of receive channels, and the time of their handlers before they took frames.
     pub(crate) handlers: Cell<(u64, Duration)>,
+    /// Queues of CPUs for redirected frames.
+    pub(crate) cpu_queues: RefCell<BTreeMap<u32, Rc<CpuQueue>>>,
     /// The threads of interrupts, with their CPUs.
     pub(crate) interrupted: RefCell<Vec<(usize, Thread)>>,
     /// The time at which the timer's thread runs next.
@@ -151,6 +155,7 @@ impl Net {
             known: RefCell::default(),
             system_calls: Cell::new(0),
             handlers: Cell::new((0, Duration::ZERO)),
+            cpu_queues: RefCell::default(),
             interrupted: RefCell::default(),
             due: Cell::new(None),
             due_sooner: Signal::new(sim),
@@ -301,7 +306,7 @@ impl Net {
                 let piece = Piece::new(Group::Stack, work + summed).touching(&data);
                 thread.run(piece, stages::STACK_OUT, &mut on).await;
                 thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_OUT, &mut on).await;
-                let finish = Finish { checksum: out.needs_checksum, segment: out.segment };
+                let finish = Finish { checksum: out.needs_checksum, segment: out.segment, came: None };
                 self.send(thread, &frame, finish, &mut on).await;
                 if let Some(connection) = &state {
                     connection.last.replace(on.clone());

@@ -9,6 +9,7 @@
 //! - [`Host::rdma`] (`rdma.rs`)
 //! - [`Host::socket`] (`socket.rs`)
 //! - [`Host::frames`] (`frames.rs`)
+//! - [`Host::xdp`] (`xdp.rs`)
 //! - [`Host::gpu`] (`gpu.rs`), the memory of a graphics processor
 
 mod buffer;
@@ -26,6 +27,7 @@ mod tasks;
 mod thread;
 mod vni;
 mod work;
+mod xdp;
 
 pub use buffer::Buffer;
 pub use device::{Alternative, Channel, Device, Job, Pending as PendingMessage};
@@ -40,6 +42,7 @@ pub use tasks::{Later, Tasks};
 pub(crate) use thread::Failed;
 pub use thread::Thread;
 pub use vni::{Vni, VniProcess};
+pub use xdp::{LoadedXdp, Xdp};
 
 use crate::Error;
 use nicety_fabric::Barrier;

@@ -150,6 +150,39 @@ def _request_response(*, output: Output, **given: Any) -> None:
     output.of(partial(bench_request_response, **given), socket_text, socket_figure)
 
 
+def _xdp(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.o", help="An eBPF object, of nicety cc --xdp or clang -target bpf.")
+    ],
+    maps: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="NAME=FILE", help="Entries of a map before each run, as bpftool -j prints them."),
+    ] = None,
+    *,
+    output: Output,
+    **given: Any,
+) -> None:
+    from nicety.bench.xdp import bench_xdp, xdp_figure, xdp_text
+
+    entries = dict(_entries(text) for text in maps or [])
+    output.of(partial(bench_xdp, file, maps=entries, **given), xdp_text, xdp_figure)
+
+
+def _entries(text: str) -> tuple[str, str]:
+    """The name of a map, and the entries in a file."""
+    from nicety.errors import InputError
+
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise InputError(f"--map {text}: write NAME=FILE")
+    try:
+        return name, Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: no text; write a list of entries as JSON") from error
+
+
 def _contexts(cc: Compiler = None, *, output: Output, **given: Any) -> None:
     from nicety.bench.contexts import bench_pcsa, context_figure, context_text
 
@@ -199,6 +232,7 @@ _MESSAGES: dict[types.MessagesBenchmark, str] = {
 for _benchmark, _text in _MESSAGES.items():
     add(bench, _benchmark, partial(_messages, _benchmark), types.MessagesOptions, text=_text)
 add(bench, "handlers", _handlers, types.LineRateOptions)
+add(bench, "xdp", _xdp, types.XdpOptions, traces=False)
 for _name, _request in (
     ("broadcast", requests.BroadcastOptions),
     ("accumulate", requests.AccumulateOptions),

@@ -1,0 +1,137 @@
+//! From runs to a row.
+
+use super::request::Mode;
+use super::search::{keeps_up, search};
+use super::trial::{Place, Trial};
+use nicety::Error;
+use nicety_nic_ethernet::XdpReport;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Latency of frames. It is the time from the arrival of a frame's last byte at the card until its verdict was carried out: it was
+/// dropped, is on the wire, or was handed to the protocols or to a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "XdpLatency")]
+pub struct Latency {
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: f64,
+    /// 99th percentile.
+    pub p99_ns: f64,
+    /// 99.9th percentile.
+    pub p999_ns: f64,
+    /// Maximum.
+    pub max_ns: f64,
+}
+
+/// The load of a part of host or card.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "XdpPart")]
+pub struct PartLoad {
+    /// The part, such as `CPU 3`.
+    pub part: String,
+    /// The fraction of time in which it was busy.
+    pub load: f64,
+}
+
+/// A program in the driver of a host.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "XdpRow")]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// CPUs that take frames.
+    pub cpus: u64,
+    /// The place of the program.
+    pub mode: Mode,
+    /// Frames of the traffic.
+    pub offered: u64,
+    /// Their rate, in frames per second.
+    pub offered_pps: f64,
+    /// Frames lost at that rate: without a buffer in a receive ring, at the full packet buffer of the card, without a descriptor to
+    /// leave, or at the full queue of a CPU.
+    pub lost: u64,
+    /// Of those, frames that no program saw: without a buffer, or at the full packet buffer.
+    pub lost_before: u64,
+    /// Frames per second with a verdict at the traffic's rate.
+    pub taken_pps: f64,
+    /// Verdicts at the traffic's rate, and the programs' work.
+    pub verdicts: XdpReport,
+    /// The highest rate without loss, at most the traffic's; none if every rate loses frames. The following figures are of the run at
+    /// this rate, or else at the traffic's.
+    pub lossless_pps: Option<f64>,
+    /// CPU time of the host for a frame.
+    pub cpu_ns_per_frame: f64,
+    /// Instructions of eBPF for a frame.
+    pub instructions_per_frame: f64,
+    /// Latency.
+    pub latency: Latency,
+    /// The part with the highest load.
+    pub bottleneck: PartLoad,
+    /// Loads of all parts.
+    pub parts: Vec<PartLoad>,
+}
+
+/// Measures a row.
+///
+/// # Errors
+/// A run fails.
+pub(super) fn row(place: &Place<'_>) -> Result<Row, Error> {
+    let given = place.run(1.0)?;
+    let (found, best);
+    let lossless = match keeps_up(place, &given) {
+        true => Some(&given),
+        false => {
+            found = search(place, &given)?;
+            found.as_ref()
+        }
+    };
+    best = lossless.unwrap_or(&given);
+    let parts = parts(best);
+    let bottleneck = parts.iter().cloned().reduce(|a, b| if b.load > a.load { b } else { a });
+    let frames = best.progress.through.max(1) as f64;
+    Ok(Row {
+        nic: place.card.name.clone(),
+        cpus: place.card.cpus,
+        mode: place.request.mode,
+        offered: given.offered.packets,
+        offered_pps: given.offered_pps(),
+        lost: given.lost(),
+        lost_before: given.lost_before(),
+        taken_pps: given.through_pps(),
+        verdicts: given.counts,
+        lossless_pps: lossless.map(Trial::offered_pps),
+        cpu_ns_per_frame: best.cpu_time.ns() / frames,
+        instructions_per_frame: best.counts.instructions as f64 / best.counts.frames.max(1) as f64,
+        latency: latency(best),
+        bottleneck: bottleneck.unwrap_or(PartLoad { part: "none".to_owned(), load: 0.0 }),
+        parts,
+    })
+}
+
+fn latency(trial: &Trial) -> Latency {
+    let ns = |per_mille| trial.latency.percentile(per_mille) as f64 / 1000.0;
+    Latency {
+        mean_ns: trial.latency.mean() / 1000.0,
+        p50_ns: ns(500),
+        p99_ns: ns(990),
+        p999_ns: ns(999),
+        max_ns: trial.latency.max() as f64 / 1000.0,
+    }
+}
+
+/// The loads of CPUs with frames, of the bus and of the link.
+fn parts(trial: &Trial) -> Vec<PartLoad> {
+    let span = trial.span().ps().max(1) as f64;
+    let of = |part: String, busy: nicety_types::Duration| PartLoad { part, load: busy.ps() as f64 / span };
+    let cpus = trial.work.iter().filter(|work| work.came > 0 || !work.busy.is_zero());
+    let mut parts: Vec<PartLoad> = cpus.map(|work| of(work.name.clone(), work.busy)).collect();
+    let busy = &trial.busy;
+    parts.push(of("bus to host".to_owned(), busy.bus_to_host));
+    parts.push(of("bus to card".to_owned(), busy.bus_to_card));
+    parts.push(of("link, out".to_owned(), busy.link));
+    let wire = trial.offered.wire.ps() as f64 / trial.offered.time.ps().max(1) as f64;
+    parts.push(PartLoad { part: "link, in".to_owned(), load: wire });
+    parts
+}

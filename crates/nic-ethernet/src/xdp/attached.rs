@@ -1,0 +1,119 @@
+//! An attached program, and its run on a frame.
+
+use super::targets::{Target, targets};
+use nicety_ebpf::{Calls, Machine, Packet, SHORTEST, verdict};
+use nicety_types::{Buffer, Time};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// The number of `XDP_DROP`, `XDP_PASS`, `XDP_TX` and `XDP_REDIRECT`.
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+const TX: u32 = 3;
+const REDIRECT: u32 = nicety_ebpf::REDIRECT;
+
+/// The place where a program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before the kernel's packet buffer.
+    #[default]
+    Native,
+    /// Behind the packet buffer, which every driver has.
+    Generic,
+}
+
+/// A program to attach.
+#[derive(Clone)]
+pub struct XdpProgram {
+    /// Its name.
+    pub name: String,
+    /// Its machine. The values of per-CPU maps are those of the host's CPUs.
+    pub machine: Rc<RefCell<Machine>>,
+    /// Its number in the machine.
+    pub program: usize,
+    /// Whether it takes frames in several pieces.
+    pub fragments: bool,
+    /// The place where it runs.
+    pub mode: Mode,
+}
+
+impl fmt::Debug for XdpProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "XDP program {} ({:?})", self.name, self.mode)
+    }
+}
+
+/// The place and time of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) queue: usize,
+    pub(crate) cpu: usize,
+    pub(crate) now: Time,
+}
+
+/// The verdict on a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    Drop,
+    Transmit,
+    Redirect(Vec<Target>),
+    /// `XDP_ABORTED`, or a number that is no verdict.
+    Aborted {
+        named: bool,
+    },
+    Trapped(String),
+}
+
+/// The end of a run.
+pub(crate) struct Ran {
+    pub(crate) verdict: Verdict,
+    pub(crate) instructions: u64,
+    pub(crate) calls: Calls,
+    /// The frame afterwards; none if it goes nowhere.
+    pub(crate) frame: Option<Buffer>,
+}
+
+/// An attached program.
+pub(crate) struct Attached {
+    program: XdpProgram,
+    /// The buffer of its packets.
+    packet: RefCell<Packet>,
+}
+
+impl Attached {
+    pub(crate) fn new(program: XdpProgram) -> Attached {
+        let packet = Packet::new(&[0; SHORTEST], 0).expect("the smallest packet");
+        Attached { program, packet: RefCell::new(packet) }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.program.mode
+    }
+
+    /// Runs the program on a frame. Its effects on maps are immediate.
+    pub(crate) fn run(&self, frame: &[u8], run: Run) -> Ran {
+        let (mut packet, mut machine) = (self.packet.borrow_mut(), self.program.machine.borrow_mut());
+        packet.fill(frame, 0).expect("a frame with its header, no longer than the driver takes");
+        (packet.interface, packet.queue) = (1, run.queue as u32);
+        (machine.cpu, machine.now_ns) = (run.cpu as u32, run.now.ps() / 1000);
+        let outcome = match machine.run(self.program.program, &mut packet) {
+            Ok(outcome) => outcome,
+            Err(trap) => {
+                let verdict = Verdict::Trapped(trap.to_string());
+                return Ran { verdict, instructions: 0, calls: Calls::default(), frame: None };
+            }
+        };
+        let after = match outcome.value {
+            PASS => Verdict::Pass,
+            DROP => Verdict::Drop,
+            TX => Verdict::Transmit,
+            REDIRECT => Verdict::Redirect(targets(&machine, outcome.redirect)),
+            other => Verdict::Aborted { named: verdict(other).is_some() },
+        };
+        let goes = matches!(after, Verdict::Pass | Verdict::Transmit | Verdict::Redirect(_));
+        let frame = goes.then(|| Buffer::copy_of(&packet.bytes()[packet.metadata()..]));
+        Ran { verdict: after, instructions: outcome.instructions, calls: outcome.calls, frame }
+    }
+}
