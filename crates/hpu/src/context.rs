@@ -217,8 +217,8 @@ impl Context {
         std::array::from_fn(|number| self.regs[A0 + number] as u32)
     }
 
-    /// Returns the first of a command's `count` arguments that is no 32-bit number, signed or unsigned: in RV64, an
-    /// address that no memory of a card has.
+    /// Returns the first of a command's `count` arguments that is no 32-bit number, signed or unsigned. No memory of
+    /// a card has such an address.
     ///
     /// # Panics
     /// With a count above eight.

@@ -48,8 +48,8 @@ impl Context {
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
-        // The same code is instantiated several times, so that each width, and the variant without a cache or with
-        // in-order issue, costs the others no time here.
+        // The same code is instantiated several times, so that no variant costs the others time here. They are by
+        // width, with or without a cache, and with or without overlap.
         match image.core().isa.is_wide() {
             false => self.run_as::<u32>(image, space, reservations, until),
             true => self.run_as::<u64>(image, space, reservations, until),

@@ -137,7 +137,7 @@ pub enum TrapKind {
         /// The device's name.
         region: &'static str,
     },
-    /// An access of 8 bytes to a device, whose registers have 4 at most.
+    /// An access of 8 bytes to a device. Its registers have 4 at most.
     WideOnDevice {
         /// The kind of access.
         access: Access,

@@ -50,7 +50,7 @@ pub(crate) trait Width:
     /// Each byte that is not zero with all its bits set.
     fn bytes_combined(self) -> Self;
 
-    /// Whether it is no address of a card, whose memories have addresses of 32 bits.
+    /// Whether it is no address of a card: they have 32 bits.
     #[inline(always)]
     fn is_beyond(self) -> bool {
         Self::WIDE && self.kept() >> 32 != 0

@@ -44,8 +44,8 @@ const LINE: usize = 1024;
 /// Longest string read from a handler's memory, in bytes.
 const STRING: u32 = 512;
 
-/// The variable arguments of a call, in the memory layout of the calling convention: one after another in words in RV32,
-/// and in 8 bytes each in RV64.
+/// The variable arguments of a call, in the memory layout of the calling convention. They are in words in RV32, and in
+/// 8 bytes each in RV64.
 pub(crate) struct Arguments {
     at: u32,
     wide: bool,
