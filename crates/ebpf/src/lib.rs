@@ -8,6 +8,7 @@
 //! - [`Object`] (`object/`): an ELF file with its programs, maps, types and lines. [`Object::link`] gives a [`Linked`] program.
 //! - [`Map`] (`map/`): maps by type, with the error numbers of Linux.
 //! - [`Machine`] (`machine/`): runs a program on a [`Packet`]. Each access is checked; a [`Trap`] names instruction and line.
+//! - [`card`] (`card/`): maps and data in the memory of a card, for the runtime in `handlers/runtime/xdp`.
 //! - [`report`] (`report/`): objects and runs as JSON.
 //! - [`translate`] (`translate/`): programs as RISC-V assembly, for the processors of a card.
 //!
@@ -17,6 +18,7 @@
 
 pub mod address;
 pub mod asm;
+pub mod card;
 mod decode;
 mod error;
 pub mod helper;

@@ -255,6 +255,11 @@ impl Machine {
         Ok(self.add_program(object.link(entry)?))
     }
 
+    /// The name of a program.
+    pub fn program_name(&self, number: usize) -> Option<&str> {
+        self.programs.get(number).map(|program| program.name.as_str())
+    }
+
     /// The number of CPUs.
     pub fn cpus(&self) -> u32 {
         self.limits.cpus
@@ -322,7 +327,7 @@ impl Machine {
 }
 
 /// The byte of `struct bpf_spin_lock` in a map's value.
-fn lock(btf: &Btf, definition: &MapDefinition) -> Option<usize> {
+pub(crate) fn lock(btf: &Btf, definition: &MapDefinition) -> Option<usize> {
     let members = btf.members(definition.types.1)?;
     let found = members.iter().find(|m| btf.plain(m.type_id).is_some_and(|t| t.name == "bpf_spin_lock"))?;
     Some(found.bit as usize / 8)

@@ -79,16 +79,9 @@ impl Map {
     /// # Errors
     /// Linux refuses the definition, or it needs more than `most` bytes.
     pub fn new(definition: &MapDefinition, cpus: u32, most: u64) -> Result<Map, ObjectError> {
-        let kind = check(definition)?;
         let cpus = cpus.max(1);
         let mut definition = definition.clone();
-        if kind == MapKind::LruHash || kind == MapKind::LruPerCpuHash {
-            definition.max_entries = lru_entries(&definition, cpus);
-        }
-        // Loaders make one entry for each CPU where the size is left out.
-        if kind == MapKind::PerfEvents && definition.max_entries == 0 {
-            definition.max_entries = cpus;
-        }
+        let kind = prepared(&mut definition, cpus)?;
         let values = Values::new(definition.value_size);
         let reserved = check_size(&definition, kind, cpus, most, &values)?;
         let entries = definition.max_entries;
@@ -123,7 +116,8 @@ impl Map {
         self.lock = at.filter(|at| at + 4 <= self.values.size());
     }
 
-    pub(crate) fn lock(&self) -> Option<usize> {
+    /// The byte of the lock in each value.
+    pub fn lock(&self) -> Option<usize> {
         self.lock
     }
 
@@ -407,8 +401,26 @@ impl Evicting {
     }
 }
 
+/// Checks a definition, and sets the number of entries that Linux makes of it.
+pub(crate) fn prepared(definition: &mut MapDefinition, cpus: u32) -> Result<MapKind, ObjectError> {
+    let kind = check(definition)?;
+    if kind == MapKind::LruHash || kind == MapKind::LruPerCpuHash {
+        definition.max_entries = lru_entries(definition, cpus);
+    }
+    // Loaders make one entry for each CPU where the size is left out.
+    if kind == MapKind::PerfEvents && definition.max_entries == 0 {
+        definition.max_entries = cpus;
+    }
+    Ok(kind)
+}
+
+/// The bits of a bloom filter.
+pub(crate) fn bloom_bits(definition: &MapDefinition) -> u64 {
+    Bloom::bits(definition.max_entries, hashes(definition))
+}
+
 /// The hash functions of a bloom filter.
-fn hashes(definition: &MapDefinition) -> u32 {
+pub(crate) fn hashes(definition: &MapDefinition) -> u32 {
     if definition.extra == 0 { 5 } else { definition.extra as u32 }
 }
 

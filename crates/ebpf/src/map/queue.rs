@@ -62,6 +62,11 @@ impl Bloom {
         Bloom { bits: vec![0; (bits / 64) as usize], mask: (bits - 1) as u32, hashes }
     }
 
+    /// The bits, the first one lowest.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.bits.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
     /// Words and bits of a value.
     fn places(&self, value: &[u8]) -> Vec<(usize, u64)> {
         let places = (0..self.hashes).map(|seed| jhash(value, seed) & self.mask);

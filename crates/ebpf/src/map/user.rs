@@ -45,6 +45,14 @@ impl Map {
         value
     }
 
+    /// The bits of a bloom filter.
+    pub fn bits(&self) -> Option<Vec<u8>> {
+        match &self.table {
+            Index::Bloom(bloom) => Some(bloom.bytes()),
+            _ => None,
+        }
+    }
+
     /// The values of a key.
     pub fn get(&self, key: &[u8]) -> Option<Vec<Vec<u8>>> {
         let entry = match &self.table {

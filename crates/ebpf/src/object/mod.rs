@@ -20,7 +20,7 @@ use elf::{Elf, Relocation};
 use std::collections::BTreeMap;
 
 /// An object file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Object {
     /// The license, empty where the object has none.
     pub license: String,

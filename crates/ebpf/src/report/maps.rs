@@ -40,7 +40,12 @@ struct Formatted {
 /// All entries of a map.
 pub fn dump(machine: &Machine, number: usize, btf: &Btf) -> Vec<Dumped> {
     let map = &machine.maps[number];
-    map.items().iter().map(|item| dumped(item, map.kind, btf, map.definition.types)).collect()
+    dump_items(&map.items(), map.kind, btf, map.definition.types)
+}
+
+/// Entries of a map of a kind, with the types of its keys and values.
+pub fn dump_items(items: &[Item], kind: MapKind, btf: &Btf, types: (u32, u32)) -> Vec<Dumped> {
+    items.iter().map(|item| dumped(item, kind, btf, types)).collect()
 }
 
 fn dumped(item: &Item, kind: MapKind, btf: &Btf, types: (u32, u32)) -> Dumped {

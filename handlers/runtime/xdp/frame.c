@@ -1,0 +1,60 @@
+/* frame.c: a program as the handler of a card's frames. */
+#include "helper.h"
+
+static int redirected(void) {
+    struct xdp_redirect *own = &nicety_xdp_redirects[this_cpu()];
+    const uint32_t kind = own->kind;
+    own->kind = REDIRECT_NONE;
+    if (kind == REDIRECT_WIRE) {
+        __atomic_fetch_add(&nicety_xdp_counts.to_wire, 1, __ATOMIC_RELAXED);
+        return FRAME_WIRE;
+    }
+    if (kind == REDIRECT_QUEUE && own->queue < nicety_xdp_card.queues) {
+        __atomic_fetch_add(&nicety_xdp_counts.to_queue, 1, __ATOMIC_RELAXED);
+        return FRAME_QUEUE(own->queue);
+    }
+    __atomic_fetch_add(&nicety_xdp_counts.failed, 1, __ATOMIC_RELAXED);
+    return FRAME_DROP;
+}
+
+static int dropped(uint32_t *count) {
+    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    return FRAME_DROP;
+}
+
+__attribute__((visibility("default"))) __handler int frame_handler(const frame_t *frame, void *state) {
+    (void)state;
+    struct nicety_xdp_context context;
+    const uint32_t data = ADDRESS(frame->data);
+    context.data = context.data_meta = data;
+    context.data_end = data + frame->length;
+    context.ingress_ifindex = nicety_xdp_card.interface;
+    context.rx_queue_index = frame->channel;
+    context.egress_ifindex = 0;
+    context.frame = frame;
+    context.headroom = data - nicety_xdp_card.headroom;
+    context.changed = 0;
+    const uint32_t verdict = nicety_xdp_program(&context);
+    if (verdict == XDP_DROP) {
+        return FRAME_DROP;
+    }
+    if (context.changed) {
+        /* Metadata ends with the program: neither host nor wire expects it. */
+        if (context.data_meta != context.data) {
+            frame_pull(frame, context.data - context.data_meta);
+        }
+        if (verdict >= XDP_PASS && verdict <= XDP_REDIRECT && frame->length > nicety_xdp_card.longest) {
+            return dropped(&nicety_xdp_counts.too_long);
+        }
+    }
+    if (verdict == XDP_PASS) {
+        return FRAME_HOST;
+    }
+    if (verdict == XDP_TX) {
+        return FRAME_WIRE;
+    }
+    if (verdict == XDP_REDIRECT) {
+        return redirected();
+    }
+    return dropped(verdict == XDP_ABORTED ? &nicety_xdp_counts.aborted : &nicety_xdp_counts.invalid);
+}

@@ -1,0 +1,70 @@
+/* helper.h: the parts of the runtime of XDP programs that a card's interface joins. */
+#ifndef NICETY_XDP_HELPER_H
+#define NICETY_XDP_HELPER_H
+
+#include "map.h"
+#include <frame.h>
+
+/* The context of a program. The first six words are those of Linux. */
+struct nicety_xdp_context {
+    uint32_t data;
+    uint32_t data_end;
+    uint32_t data_meta;
+    uint32_t ingress_ifindex;
+    uint32_t rx_queue_index;
+    uint32_t egress_ifindex;
+    /* The runtime's part: the frame, the first byte of its headroom, and whether a helper has changed its bounds. */
+    const frame_t *frame;
+    uint32_t headroom;
+    uint32_t changed;
+};
+
+enum { XDP_ABORTED = 0, XDP_DROP = 1, XDP_PASS = 2, XDP_TX = 3, XDP_REDIRECT = 4 };
+
+/* The card's part of a program: crates/ebpf/src/card writes it with the maps. */
+struct nicety_xdp_card {
+    uint32_t cpus;          /* cores */
+    uint32_t headroom;      /* bytes in front of a frame */
+    uint32_t longest;       /* bytes of the longest frame that it sends */
+    uint32_t queues;        /* receive channels of the host */
+    uint32_t interface;     /* the number of its interface */
+    uint32_t ns_mult;       /* nanoseconds of a cycle, times 1 << 22 */
+};
+extern const struct nicety_xdp_card nicety_xdp_card;
+
+/* The last redirect of a core. Like Linux, the card keeps it from the helper to the verdict. */
+struct xdp_redirect {
+    enum { REDIRECT_NONE, REDIRECT_WIRE, REDIRECT_QUEUE } kind;
+    uint32_t queue;
+};
+
+/* Verdicts that a frame's destination does not tell. */
+struct nicety_xdp_counts {
+    uint32_t aborted;       /* XDP_ABORTED */
+    uint32_t invalid;       /* a value that is no verdict */
+    uint32_t to_wire;       /* XDP_REDIRECT to a device */
+    uint32_t to_queue;      /* XDP_REDIRECT to a CPU or a socket */
+    uint32_t failed;        /* XDP_REDIRECT without a destination */
+    uint32_t too_long;      /* XDP_PASS, XDP_TX and XDP_REDIRECT of a frame that is longer than the card sends */
+};
+
+extern struct nicety_xdp_counts nicety_xdp_counts;
+/* One for each core. */
+extern struct xdp_redirect nicety_xdp_redirects[];
+extern uint32_t nicety_xdp_random[];
+
+/* The program. */
+uint32_t nicety_xdp_program(struct nicety_xdp_context *context);
+
+/* A helper's result: 0 or a negative error number. */
+MAP_INLINE uint64_t returned(int result) { return (uint64_t)(int64_t)result; }
+
+int map_update(const struct nicety_map *map, const void *key, const struct map_value *value, uint64_t flags);
+int map_delete(const struct nicety_map *map, const void *key);
+uint64_t array_walk(const struct nicety_map *map, map_visitor visit, void *context);
+
+MAP_INLINE uint64_t refused(int error) { return returned(-error); }
+/* Copies bytes of the packet from `offset` on; 0 or a negative error number. */
+int packet_copy(struct nicety_xdp_context *context, uint32_t offset, void *other, uint32_t length, bool store);
+
+#endif
