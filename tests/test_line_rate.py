@@ -325,7 +325,7 @@ def test_invalid_options_are_refused(nicety: Callable, tmp_path: Path, options: 
 
 def test_a_row_has_what_it_says(nops: Path) -> None:
     (row,) = check(nops, 10, [64])["rows"]
-    assert set(row) == set(LineRateRow.__annotations__) - {"sensitivity", "traffic"}
+    assert set(row) == set(LineRateRow.__annotations__) - {"sensitivity", "traffic", "xdp"}
     assert "nicety" in check(nops, 200, [64])._repr_html_()  # type: ignore[attr-defined]
 
 

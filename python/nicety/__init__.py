@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from nicety.bench.sockets import bench_request_response, bench_stream
     from nicety.bench.torus import bench_torus
     from nicety.bench.xdp import bench_xdp
+    from nicety.build.card import XdpProgram
     from nicety.build.compiler import Compiled, compile_handlers
     from nicety.build.hosts import compile_host
     from nicety.build.sources import Handlers, Processes
@@ -151,6 +152,7 @@ __all__ = [
     "TimedOut",
     "Vni",
     "VniProcess",
+    "XdpProgram",
     "XdpReport",
     "__version__",
     "bench_channels",
@@ -249,6 +251,7 @@ _HOMES = {
     "TimedOut": "nicety.errors",
     "Vni": "nicety.program.vni",
     "VniProcess": "nicety.program.vni",
+    "XdpProgram": "nicety.build.card",
     "XdpReport": "nicety._generated.reports",
     "bench_channels": "nicety.bench.channels",
     "bench_fairness": "nicety.bench.interfaces",

@@ -53,11 +53,12 @@ pub use growth::GrowthRow;
 pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
 pub use part::Part;
-pub use request::{Request, plan};
+pub use request::{PlannedHandlers, Request, plan};
 pub use row::{
     BurstRow, Dispositions, HandlerRow, Loads, PortRow, Row, SensitiveRow, SensitivityRow, StoppedRow,
     TrafficRow, TrialRow, VariedRow,
 };
+pub use tested::CardForXdp;
 pub use unmodelled::UnmodelledRow;
 pub use verdict::{PartRow, Verdict};
 
@@ -102,8 +103,11 @@ pub fn run(
         handlers.push(handlers_of(request, environment, nic, card)?);
     }
     let studied: Vec<StudiedCard<'_>> = match request.sensitivity {
-        true => iter::zip(&request.nics, &cards)
-            .map(|(path, (nic, card))| StudiedCard { path, nic, card })
+        true => iter::zip(&request.nics, iter::zip(&cards, &handlers))
+            .map(|(path, ((nic, card), handlers))| {
+                let xdp = nicety_xdp::Loaded::is_xdp(&handlers.image);
+                StudiedCard { path, nic, card, xdp }
+            })
             .collect(),
         false => Vec::new(),
     };

@@ -104,6 +104,8 @@ struct Offering {
     /// For each port, frames that the host dropped without a buffer.
     at_host: Vec<u64>,
     unknown_destination: u64,
+    /// The data of the handlers' program.
+    data: Option<Vec<u8>>,
     meter: Rc<Meter>,
     measured: Measured,
     load: Load,
@@ -142,7 +144,7 @@ impl Rig<'_> {
             _ => Some(self.without_loss(tested, expressions, speed, &offering)?),
         };
         let figures = self.traffic_row(expressions, &offering, lossless.is_some())?;
-        let Offering { shares, each, measured, load, run, .. } = offering;
+        let Offering { shares, each, data, measured, load, run, .. } = offering;
         let demand = lossless.as_ref().map(|of| Demand {
             load: &of.load,
             held: of.measured.held,
@@ -150,7 +152,7 @@ impl Rig<'_> {
             packets: of.measured.packets,
             sent_fraction: of.measured.sent_fraction(),
         });
-        let row = Row { traffic: Some(figures), ..measured.row(&load, demand) };
+        let row = Row { traffic: Some(figures), program_data: data, ..measured.row(&load, demand) };
         let failures = failures(&run, lossless.as_ref().map(|lossless| &lossless.run));
         if let Some(recorded) = recorded {
             recorded(run.recording);
@@ -292,6 +294,7 @@ impl Rig<'_> {
         card.watch((0..ports as u32).map(sender_of));
         let before = SharedBefore::of(card.processors(), tested.hpu());
         let run = self.run(&mut cluster, card.processors(), stop)?;
+        let data = card.program_data();
         let each = senders.iter().map(|sender| sender.take().offered()).collect::<Result<Vec<_>, _>>()?;
         let all = together(&each);
         let dropped = dropped(&run.network);
@@ -327,7 +330,19 @@ impl Rig<'_> {
         }
         load.port =
             (ports > 1).then(|| busiest_port(&run.network, earlier.map_or(&each, |earlier| &earlier.each)));
-        Ok(Offering { shares, each, all, dropped, at_host, unknown_destination, meter, measured, load, run })
+        Ok(Offering {
+            data,
+            shares,
+            each,
+            all,
+            dropped,
+            at_host,
+            unknown_destination,
+            meter,
+            measured,
+            load,
+            run,
+        })
     }
 
     /// Returns a cluster of the card and the senders of its ports.

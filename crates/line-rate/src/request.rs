@@ -1,6 +1,6 @@
 //! The request for a line-rate check.
 
-use super::tested::Tested;
+use super::tested::{CardForXdp, Tested};
 use nicety::cards::{Card, load_distinct as load_cards};
 use nicety::options::default_seed;
 use nicety::{Error, HandlerNames};
@@ -8,7 +8,7 @@ use nicety_bench::{Plan, PlannedProgram};
 use nicety_nic_ethernet::{InstallError, Rule, check_rule};
 use nicety_traffic::{Traffic, TrafficError};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::iter;
 use std::ops::RangeInclusive;
 
@@ -434,16 +434,27 @@ fn usual_sizes(cards: &[(String, Card)]) -> Result<Vec<u64>, Error> {
     Ok(if sizes.is_empty() { vec![most] } else { sizes })
 }
 
+/// Handlers to compile for a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedHandlers {
+    /// The program.
+    #[serde(flatten)]
+    pub program: PlannedProgram,
+    /// The card's values for a program of XDP; none where handlers have messages.
+    pub xdp: Option<CardForXdp>,
+}
+
 /// Checks a request, and lists the programs to compile for it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is invalid.
-pub fn plan(request: &Request) -> Result<Plan<PlannedProgram>, Error> {
+pub fn plan(request: &Request) -> Result<Plan<PlannedHandlers>, Error> {
     let cards = request.resolve()?.cards;
     let planned = |(name, card): &(String, Card)| {
         let spec = Tested::of(card)?;
         let interface = card.spec.interface();
-        Ok(PlannedProgram { key: name.clone(), isa: spec.hpu().isa.clone(), interface })
+        let program = PlannedProgram { key: name.clone(), isa: spec.hpu().isa.clone(), interface };
+        Ok(PlannedHandlers { program, xdp: spec.for_xdp() })
     };
     Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })
 }

@@ -20,6 +20,14 @@ const SHOWN: usize = 3;
 /// Change of the sustainable rate that counts as none: blur at the ends of the measured interval.
 const NONE: f64 = 1e-3;
 
+/// Values that a program of XDP is built for, and the direction in which a card would have less than that.
+const BUILT_FOR: [(&str, Variation); 4] = [
+    ("hpu.cores", Variation::Double),
+    ("hpu.headroom", Variation::Halve),
+    ("receive.channels", Variation::Halve),
+    ("frames.mtu", Variation::Halve),
+];
+
 /// A card with its spec under study.
 pub(super) struct StudiedCard<'s> {
     /// The name or path in the request.
@@ -27,6 +35,8 @@ pub(super) struct StudiedCard<'s> {
     /// Its name in rows.
     pub(super) nic: &'s str,
     pub(super) card: &'s Card,
+    /// Whether its handlers are a program of XDP.
+    pub(super) xdp: bool,
 }
 
 impl StudiedCard<'_> {
@@ -40,7 +50,11 @@ impl StudiedCard<'_> {
     /// The values to set: parameters with the direction of the change.
     fn moves(&self) -> impl Iterator<Item = (&Parameter, Variation, String)> {
         let both = |parameter| [(parameter, Variation::Halve), (parameter, Variation::Double)];
-        self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.varied(to)?)))
+        let fits = move |(parameter, to): &(&Parameter, Variation)| {
+            let key = key_of(parameter);
+            !self.xdp || BUILT_FOR.iter().all(|(built, less)| *built != key || less != to)
+        };
+        self.assumed().flat_map(both).filter(fits).filter_map(|(p, to)| Some((p, to, p.varied(to)?)))
     }
 
     /// Returns the sustainable rate of the unchanged card in packets per second, by a search as rough as that of the others.
@@ -266,7 +280,7 @@ mod tests {
     #[test]
     fn values_that_change_the_verdict_come_before_those_that_change_the_rate_more() {
         let card = load("spin-discrete", &[]).unwrap();
-        let studied = StudiedCard { path: "spin-discrete", nic: "spin-discrete", card: &card };
+        let studied = StudiedCard { path: "spin-discrete", nic: "spin-discrete", card: &card, xdp: false };
         let parameters: Vec<&Parameter> =
             studied.assumed().filter(|p| p.varied(Variation::Double).is_some()).collect();
         let run = |at: usize, to| Run {

@@ -8,12 +8,24 @@ use nicety_nic_processors::{Busy, HpuSpec, Processors, load_frame_handler};
 use nicety_nic_spin::{self as spin, SpinSpec};
 use nicety_traffic::{Form, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Gap, NodeId};
+use serde::Serialize;
 use std::rc::Rc;
 
 /// Minimum frame length, in bytes without the check sequence.
 const SHORTEST_FRAME: u64 = 60;
 /// Bytes of a frame in addition to its IP packet, with a VLAN tag.
 const FRAME_HEADERS: u64 = 18;
+
+/// The values of a card that an XDP program is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CardForXdp {
+    cpus: u32,
+    headroom: u32,
+    longest: u32,
+    queues: u32,
+    cycle_ps: u32,
+    memory: u64,
+}
 
 /// The units of a card's handlers.
 pub(super) enum Tested<'c> {
@@ -105,6 +117,20 @@ impl<'c> Tested<'c> {
         }
     }
 
+    /// The values for a program of XDP; none where handlers have messages.
+    pub(super) fn for_xdp(&self) -> Option<CardForXdp> {
+        let Tested::Frames(spec, handlers) = self else { return None };
+        let hpu = &handlers.hpu;
+        Some(CardForXdp {
+            cpus: hpu.cores as u32,
+            headroom: handlers.headroom as u32,
+            longest: (spec.frames.mtu + FRAME_HEADERS) as u32,
+            queues: spec.receive.channels as u32,
+            cycle_ps: hpu.clock.cycles(1).ps() as u32,
+            memory: hpu.memory.into(),
+        })
+    }
+
     /// Loads a program with handlers for it.
     ///
     /// # Errors
@@ -144,6 +170,14 @@ impl OnHost {
         match self {
             OnHost::Messages(card) => card.processors(),
             OnHost::Frames(frames) => frames.processors(),
+        }
+    }
+
+    /// The data of the handlers' program; none where handlers have messages.
+    pub(super) fn program_data(&self) -> Option<Vec<u8>> {
+        match self {
+            OnHost::Messages(_) => None,
+            OnHost::Frames(frames) => frames.data(0).ok(),
         }
     }
 

@@ -342,6 +342,9 @@ pub fn line_rate_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
+/// A line-rate check: the report, the recording, and for each row the data of its program after the first run.
+type LineRate = (String, Option<Recording>, Vec<Option<Vec<u8>>>);
+
 /// Runs a line-rate check, as `bench` does. Also calls `news(text)` with early results of a row.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false, news=None))]
@@ -352,10 +355,15 @@ pub fn line_rate_run(
     progress: Option<Py<PyAny>>,
     record: bool,
     news: Option<Py<PyAny>>,
-) -> PyResult<(String, Option<Recording>)> {
+) -> PyResult<LineRate> {
     let request = guarded(|| line_rate::Request::from_json(request))?;
+    let (leave, left) = channel();
     let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
-        line_rate::run(&request, environment, recorded)
+        let mut report = line_rate::run(&request, environment, recorded)?;
+        // The receiver outlives the run.
+        let _ = leave.send(report.rows.iter_mut().map(|row| row.program_data.take()).collect());
+        Ok(report)
     };
-    measure_with_news(py, elfs, (progress, news), record, Box::new(run))
+    let (text, recording) = measure_with_news(py, elfs, (progress, news), record, Box::new(run))?;
+    Ok((text, recording, left.try_recv().unwrap_or_default()))
 }

@@ -94,5 +94,5 @@ mod _native {
     #[pymodule_export]
     use crate::units::{in_base_unit, parse_quantity};
     #[pymodule_export]
-    use crate::xdp::{xdp_bench, xdp_run, xdp_show};
+    use crate::xdp::{xdp_after, xdp_bench, xdp_build, xdp_finish, xdp_run, xdp_show};
 }

@@ -5,6 +5,7 @@ use crate::errors::{InputError, guarded};
 use nicety_ebpf::report::{RunRequest, Timed, run, show};
 use nicety_line_rate::xdp::{Request, run as bench};
 use nicety_traffic::capture::{Capture, link_name};
+use nicety_xdp::Request as CardRequest;
 use pyo3::prelude::*;
 
 /// The link type of Ethernet in a capture.
@@ -40,6 +41,38 @@ pub fn xdp_bench(
 ) -> PyResult<String> {
     let request = guarded(|| Request::from_json(request))?;
     report(py, progress, move |environment| bench(&file, &request, environment))
+}
+
+/// Translates a program for a card, JSON to JSON: the assembly of its code, maps and data.
+#[pyfunction]
+pub fn xdp_build(py: Python<'_>, file: &[u8], request: &str) -> PyResult<String> {
+    let request: CardRequest = guarded(|| nicety::from_json(request, "request"))?;
+    Ok(text(&py.detach(|| nicety_xdp::build(file, &request)).map_err(invalid)?))
+}
+
+/// Returns the linked program with the contents of its maps.
+#[pyfunction]
+pub fn xdp_finish(py: Python<'_>, file: &[u8], elf: &[u8], request: &str) -> PyResult<Vec<u8>> {
+    let request: CardRequest = guarded(|| nicety::from_json(request, "request"))?;
+    py.detach(|| nicety_xdp::finish(file, elf, &request)).map_err(invalid)
+}
+
+/// Returns the maps with these names and the counters after a run, as JSON. `data` is that of the card's program, and `returned`
+/// has the numbers of frames by destination.
+#[pyfunction]
+pub fn xdp_after(
+    py: Python<'_>,
+    file: &[u8],
+    elf: &[u8],
+    data: Vec<u8>,
+    request: &str,
+    returned: &str,
+    names: Vec<String>,
+) -> PyResult<String> {
+    let request: CardRequest = guarded(|| nicety::from_json(request, "request"))?;
+    let returned = guarded(|| nicety::from_json(returned, "frames by destination"))?;
+    let after = || nicety_xdp::after(file, elf, data, &request, (&returned, &names));
+    Ok(text(&py.detach(after).map_err(invalid)?))
 }
 
 /// Returns the packets of a capture, with their times since the first packet; or the single packet.

@@ -704,6 +704,7 @@ class LineRateRow(TypedDict):
         sensitivity: The assumed values of the card's spec to which the verdict is most sensitive, on request.
         traffic: The traffic and its packet dispositions, for packets other than the wire's. Then all figures are over
             the whole run, the line rate is that of the traffic, and sizes are means.
+        xdp: The verdicts and maps of an XDP program. The caller, which has the object, sets this.
     """
 
     nic: str
@@ -750,6 +751,7 @@ class LineRateRow(TypedDict):
     refused_commands: list[RefusedCommand]
     sensitivity: NotRequired[Sensitivity]
     traffic: NotRequired[TrafficFigures]
+    xdp: NotRequired[XdpFigures]
 
 
 class Loads(TypedDict):
@@ -1746,6 +1748,30 @@ class XdpRow(TypedDict):
     latency: XdpLatency
     bottleneck: XdpPart
     parts: list[XdpPart]
+class XdpFigures(TypedDict):
+    """The verdicts and maps of an XDP program on a card.
+
+    Attributes:
+        program: The program.
+        ebpf_instructions: Instructions of eBPF, with those of its functions.
+        code_bytes: Code and constants in the card's program memory, with the runtime.
+        map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
+        verdicts: Frames by verdict, in the first run.
+        invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
+        redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
+        too_long: Frames that the program made longer than the card sends. The card drops them.
+        updates_full: Updates that found a map full, by map. Maps without any are left out.
+    """
+
+    program: str
+    ebpf_instructions: int
+    code_bytes: int
+    map_bytes: dict[str, int]
+    verdicts: dict[str, int]
+    invalid: int
+    redirects_failed: int
+    too_long: int
+    updates_full: dict[str, int]
 
 
 class Report(TypedDict):

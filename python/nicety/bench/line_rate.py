@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -23,6 +22,7 @@ from nicety._generated.types import (
     TrafficFigures,
 )
 from nicety.bench.measured import Progress, Scale, measured
+from nicety.bench.remarks import remarks, unused
 from nicety.bench.shortfalls import shortfalls
 from nicety.bench.verdicts import (
     SENSITIVE,
@@ -36,6 +36,8 @@ from nicety.bench.verdicts import (
     sensitive,
     verdict,
 )
+from nicety.bench.xdp_cards import OnCards, xdp_words
+from nicety.build.card import XdpProgram, is_object
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.failures import Allowed, allowed, require_report
@@ -55,11 +57,12 @@ if TYPE_CHECKING:
 
 @checked
 def check_line_rate(
-    handlers: Handlers | Path | str,
+    handlers: Handlers | XdpProgram | Path | str,
     *,
     include_dirs: Iterable[Path | str] = (),
     defines: Iterable[str] = (),
     cc: str | None = None,
+    dumps: Iterable[tuple[str, Path]] = (),
     allow_failures: Allowed = (),
     trace: Place | None = None,
     trace_scale: Scale = "ns",
@@ -73,10 +76,11 @@ def check_line_rate(
     the bytes. The handlers serve one persistent match entry, at which messages arrive back to back.
 
     Args:
-        handlers: a C file, or `Handlers` with the names of its functions.
+        handlers: a C file, `Handlers` with the names of its functions, an eBPF object, or `XdpProgram` with its maps.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
+        dumps: names of maps of an XDP program, and files for their entries after the run.
         allow_failures: failures of handlers that are part of the experiment; see `Cluster`.
         trace: a file for a timeline of the first row's run, to be opened with https://ui.perfetto.dev.
         trace_scale: the tick of the timeline, a nanosecond or a picosecond.
@@ -91,27 +95,41 @@ def check_line_rate(
         HandlerFailure: handlers failed in a way that is not allowed; the exception's `report` is complete.
         RunError: the run failed otherwise.
     """
-    program = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
-    if include_dirs or defines or cc is not None:
-        if isinstance(handlers, Handlers):
-            raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
-        program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
-    called: HandlerNames = {"header": program.header, "payload": program.payload, "completion": program.completion}
+    program = _program(handlers, include_dirs, defines, cc)
+    called: HandlerNames = {"header": None, "payload": None, "completion": None}
+    if isinstance(program, Handlers):
+        called = {"header": program.header, "payload": program.payload, "completion": program.completion}
     kinds = allowed(allow_failures)
     if "trap" in kinds and kinds != allowed("all"):
         raise InputError(
             "allow_failures: a handler that is stopped ends the check, so that trap cannot be allowed here"
         )
 
+    on_cards = OnCards(program, dict(dumps)) if isinstance(program, XdpProgram) else None
+    if on_cards is not None:
+        on_cards.check(given)
+    elif dumps:
+        raise InputError("dumps: C handlers have no maps; give an eBPF object, or leave it out")
+
     def build(item: Mapping[str, Any]) -> tuple[bytes, ProgramManifest]:
-        compiled = program.compile(isa=item["isa"], interface=item["interface"])
-        sources = [_source(path) for path in program.paths()]
-        return compiled.elf, {"sources": sources, "version": compiled.compiler, "flags": compiled.flags}
+        if on_cards is not None:
+            compiled, paths = on_cards.build(item), [on_cards.program.path]
+        else:
+            sources = cast(Handlers, program)
+            compiled, paths = sources.compile(isa=item["isa"], interface=item["interface"]), sources.paths()
+        manifest = {"sources": [_source(path) for path in paths], "version": compiled.compiler, "flags": compiled.flags}
+        return compiled.elf, cast(ProgramManifest, manifest)
+
+    def run(
+        request: str, elfs: dict[str, bytes], progress: Progress | None, record: bool
+    ) -> tuple[str, _native.Recording | None]:
+        text, recording, data = _native.line_rate_run(request, elfs, progress, record, news=news)
+        return (text if on_cards is None else on_cards.told(text, elfs, data)), recording
 
     shown = measured(
         request_text(LineRateOptions, given, names=called),
         _native.line_rate_plan,
-        partial(_native.line_rate_run, news=news),
+        run,
         build,
         line_rate_html,
         trace=trace,
@@ -121,6 +139,25 @@ def check_line_rate(
     report = cast(LineRateReport, shown)
     require_report(report, kinds)
     return report
+
+
+def _program(
+    handlers: Handlers | XdpProgram | Path | str,
+    include_dirs: Iterable[Path | str],
+    defines: Iterable[str],
+    cc: str | None,
+) -> Handlers | XdpProgram:
+    """The program of a check's arguments."""
+    more = include_dirs or defines or cc is not None
+    if isinstance(handlers, Handlers | XdpProgram):
+        if more:
+            raise InputError("include_dirs, defines and cc are those of the Handlers; give them there")
+        return handlers
+    if is_object(Path(handlers)):
+        if include_dirs or defines:
+            raise InputError(f"{handlers}: an eBPF object is compiled already; leave include_dirs and defines out")
+        return XdpProgram(Path(handlers), cc=cc)
+    return Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
 
 
 def _source(path: Path) -> SourceManifest:
@@ -212,121 +249,15 @@ def _expressions(traffic: TrafficFigures) -> list[str]:
 def words_of(rows: list[LineRateRow]) -> list[str]:
     """A card's figures in sentences."""
     return [
-        *_unused(rows),
+        *unused(rows),
         *shortfalls(rows),
         *headrooms(rows),
-        *(f"{named(row)}: {remark}" for row in rows if "traffic" in row for remark in _remarks(row["traffic"])),
-        *_growing(rows),
-        *_maybe_locks(rows),
-        *_at_higher_rates(rows),
-        *_retries(rows),
+        *remarks(rows),
         *waits(rows),
         *foundation(rows),
         *rests(rows),
+        *xdp_words(rows),
     ]
-
-
-def _unused(rows: list[LineRateRow]) -> list[str]:
-    """In words, that no handler ran: the verdict is that of the card without handlers."""
-    return [
-        f"{named(row)}: no handler ran, since no frame has matched a rule (--rule): all went on to the host, and the "
-        "verdict is that of the card without handlers."
-        for row in rows
-        if not row["handlers"]
-    ]
-
-
-def _remarks(traffic: TrafficFigures) -> Iterator[str]:
-    """In words, the conditions for reading traffic figures."""
-    if traffic["loads_from_lossless_run"]:
-        # The packets that came through are not those offered.
-        others = f", and not of the {traffic['handled']} that came through, which may be a different mix"
-        if traffic["handled"] == traffic["offered"]:
-            others = f", with the {traffic['dropped_at_link']} that found no room before their port"
-        yield (
-            f"loads are those of all {traffic['offered']} packets{others}: they were measured in a second run, in "
-            "which the sender waits and nothing is lost."
-        )
-    if lost := traffic["unknown_destination"]:
-        yield (
-            f"{lost} frames that handlers sent have a destination address that no station here has, as that of a next "
-            "hop or a broadcast: each leaves by the port by which its packet came."
-        )
-    if traffic["recorded_above_wire_rate"]:
-        yield (
-            "packets of a capture were recorded faster than this wire takes them. They come as fast as it does, and "
-            "that is the rate of the verdict."
-        )
-
-
-def _growing(rows: list[LineRateRow]) -> Iterator[str]:
-    """In words, that packets need more and more of the processors."""
-    for row in rows:
-        if growth := row["growth"]:
-            yield (
-                f"{named(row)}: handlers take longer and longer: {fixed(growth['first_ns'], 1)} ns a packet in the "
-                f"first quarter of the packets, {fixed(growth['last_ns'], 1)} ns in the last one. The load of handler "
-                "processors is that of the last quarter; more packets show how it goes on."
-            )
-
-
-def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
-    """In words, the memory words that would be the bottleneck if they were locks: no handler had to wait for one."""
-    words = []
-    for row in rows:
-        most = max((part["load"] for part in row["parts"]), default=0.0)
-        maybe = [lock for lock in row["locks"] if not lock["waits"]]
-        for lock in maybe[:1]:
-            if lock["load"] > most:
-                back = lock["released_at"] or lock["acquired_at"]
-                words.append(
-                    f"{named(row)}: {lock['word']} may be a lock for which no handler had to wait: one that changes or "
-                    f"finds it at {lock['acquired_at']} changes it again at {back}, before any other does. If others "
-                    f"have to wait for that, it limits first, with a load of {fixed(100 * lock['load'], 1)}%; Poisson "
-                    "arrivals, or a higher rate, show whether they do."
-                )
-    return words
-
-
-def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
-    """In words, that the bottleneck may need more per packet at a rate that was not tried."""
-    for row in rows:
-        if row["trials"]:
-            continue
-        parts = {part["part"]: part["load"] for part in row["parts"]}
-        first = max(parts, key=parts.__getitem__, default=None)
-        if row["verdict"] != "no" and first == "lock":
-            yield (
-                f"{named(row)}: near the load of its lock the card may sustain less than that: handlers that wait for "
-                "a lock keep its word busy, and it is held for longer. A run at that rate shows it."
-            )
-        if row["verdict"] == "yes" and parts.get("cache misses"):
-            yield (
-                f"{named(row)}: cache misses are those at this rate. At a higher one more processors are busy, and "
-                "lines that they share move between their caches more often. A run at that rate shows it."
-            )
-
-
-# Retries per packet below which they do not matter.
-_FEW_RETRIES = 0.01
-
-
-def _retries(rows: list[LineRateRow]) -> list[str]:
-    """In words, that handlers retry where others were faster. At a higher rate they do so more often."""
-    words = []
-    for row in rows:
-        retries = row["retries"]
-        if retries and retries["retries_per_packet"] >= _FEW_RETRIES:
-            text = (
-                f"{named(row)}: {fixed(retries['retries_per_packet'], 2)} times a packet a handler comes back to "
-                f"{retries['word']}, at {retries['retried_at']}: others have changed it first, or it is not yet as "
-                "wanted."
-            )
-            if row["verdict"] != "no" and not row["trials"]:
-                text += " At a higher rate that may be far more often, so that the card may sustain far less than loads"
-                text += " say."
-            words.append(text)
-    return words
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
@@ -129,10 +129,8 @@ def compile_handlers(
     flags = [*toolchain.compile_flags(isa, interface), *checks, *own]
     headers = [part for folder in _HEADERS[interface] for part in ("-I", str(library / folder))]
     bundled = [*headers, "-isystem", str(library / "runtime" / "include")]
-    build = _Build(toolchain, isa, interface, flags, [*flags, *bundled], library)
-
-    entry = make_dir(cache_dir() / "programs" / build.key(paths))
-    program, elf = _lookup(entry) or build.run(paths, entry)
+    build = Build(toolchain, isa, interface, flags, [*flags, *bundled], library)
+    program, elf = build.program(paths)
     if not _native.elf_has_code(elf):
         named = ", ".join(map(str, paths))
         raise CompileError(f"{named}: no code in it; write at least one function that is not static")
@@ -161,19 +159,47 @@ def library_source(name: str) -> Path:
 
 
 @dataclass(frozen=True)
-class _Build:
+class Build:
+    """A program to be compiled and linked.
+
+    Attributes:
+        toolchain: the compiler.
+        isa: the processor's extensions.
+        interface: the interface of the sources.
+        flags: the compiler's options, include folders and macros included.
+        arguments: these, and the folders of nicety's headers.
+        library: the folder with nicety's handlers, headers and runtime.
+        runtime: further sources of the runtime.
+        kept: functions of these that nobody calls.
+        finish: changes the linked program.
+        salt: the inputs of `finish`.
+    """
+
     toolchain: Toolchain
     isa: str
     interface: Interface
     flags: list[str]
     arguments: list[str]
     library: Path
+    runtime: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    finish: Callable[[bytes], bytes] | None = None
+    salt: bytes = b""
+
+    def program(self, sources: Sequence[Path]) -> tuple[Path, bytes]:
+        """The program: its place in the cache, and its bytes.
+
+        Raises:
+            CompileError: the compiler or linker refused it.
+        """
+        entry = make_dir(cache_dir() / "programs" / self.key(sources))
+        return _lookup(entry) or self.run(sources, entry)
 
     def key(self, sources: Sequence[Path]) -> str:
         """A digest of all inputs of the program, except for the user's headers."""
         # The working folder is included because debug information names it.
         parts: list[str | bytes] = [self.toolchain.version, *self.toolchain.argv, str(Path.cwd())]
-        parts += [self.library.name, *self.arguments]
+        parts += [self.library.name, *self.arguments, *self.runtime, self.salt]
         for source in sources:
             parts += [str(source), source.read_bytes()]
         return digest(parts)
@@ -195,6 +221,8 @@ class _Build:
             program = folder / "program.elf"
             self._link(sources, objects, program)
             elf = program.read_bytes()
+        if self.finish is not None:
+            elf = self.finish(elf)
         program = keep(entry, elf, ".elf")
         # Files that changed while the compiler ran give a record that will not match, which costs a compilation.
         files = {str(path.absolute()): _fingerprint(path) for path in used if self.library not in path.parents}
@@ -232,7 +260,8 @@ class _Build:
         defined = frozenset[str]().union(*(each.defined for each in symbols))
         functions = frozenset[str]().union(*(each.functions for each in symbols))
         needed = frozenset[str]().union(*(each.undefined for each in symbols)) - defined
-        runtime = [self._runtime(name) for name in _RUNTIME]
+        functions |= set(self.kept)
+        runtime = [self._runtime(name) for name in (*_RUNTIME, *self.runtime)]
         if self.interface != "nicety":
             runtime.append(self._runtime("pspin.S"))
         if self.interface == "fpspin":
@@ -290,6 +319,8 @@ class _Build:
         toolchain = self.toolchain
         runtime = self.library / "runtime"
         flags = [*toolchain.compile_flags(self.isa), *RUNTIME_FLAGS[toolchain.kind]]
+        # XDP programs have the headers of frames, and maps with values of any type.
+        flags += ["-I", str(self.library / "include"), "-fno-strict-aliasing"] if "/" in name else []
         # Debug information must not name a folder of this machine, such as that of zig's standard library.
         flags += [f"-ffile-prefix-map={self.library}=nicety", "-isystem", str(runtime / "include")]
         flags += ["-g0"] if name.endswith(".zig") else []
@@ -309,6 +340,8 @@ def checked_source(path: Path) -> Path:
         raise InputError(f"{path}: no such file")
     if not path.is_file():
         raise InputError(f"{path}: not a file")
+    if path.suffix == ".o":
+        raise InputError(f"{path}: an object; an eBPF object goes alone, to nicety bench handlers or nicety cc")
     if path.suffix not in _SUFFIXES:
         raise InputError(f"{path}: not a C source; its name must end in {', '.join(_SUFFIXES)}")
     try:

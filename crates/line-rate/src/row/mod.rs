@@ -15,6 +15,7 @@ use super::part::Part;
 use super::unmodelled::UnmodelledRow;
 use super::verdict::{PartRow, Verdict};
 use nicety_nic_core::RefusedCommand;
+use nicety_xdp::XdpFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -249,6 +250,12 @@ pub struct Row {
     /// line rate is that of the traffic, and sizes are means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficRow>,
+    /// The verdicts and maps of an XDP program. The caller, which has the object, sets this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<XdpFigures>,
+    /// The data of the handlers' program after the first run.
+    #[serde(skip)]
+    pub program_data: Option<Vec<u8>>,
     /// The assumed values of the card's spec to which the verdict is most sensitive, on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<SensitivityRow>,

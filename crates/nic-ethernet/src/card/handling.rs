@@ -234,6 +234,14 @@ impl Handling {
         Ok(Frames::state(&self.installed(number)?.attachment))
     }
 
+    /// Returns the data of the program of these handlers.
+    ///
+    /// # Errors
+    /// When there are none with this number.
+    pub fn data(&self, number: usize) -> Result<Vec<u8>, InstallError> {
+        Ok(Frames::data(&self.installed(number)?.attachment))
+    }
+
     /// Disposition of the frames of each rule.
     pub fn reports(&self) -> Vec<RuleReport> {
         self.rules.borrow().iter().map(|installed| installed.report.borrow().clone()).collect()

@@ -217,6 +217,11 @@ impl Frames {
         attachment.state.bytes.borrow().clone()
     }
 
+    /// Returns the data of a handler's program.
+    pub fn data(attachment: &Attachment) -> Vec<u8> {
+        attachment.program.data.bytes.borrow().clone()
+    }
+
     /// Runs a handler on a frame. The frame goes to the [`Owner`] when the handler has ended.
     pub fn handle(self: &Rc<Frames>, frame: Frame<'_>) {
         let Frame { attachment, number, message, came, bytes, channel, path } = frame;

@@ -65,6 +65,14 @@ impl FrameHandlers {
         Ok(self.handling().state(number)?)
     }
 
+    /// Returns the data of the program of handler `number`.
+    ///
+    /// # Errors
+    /// When the handler does not exist.
+    pub fn data(&self, number: usize) -> Result<Vec<u8>, Error> {
+        Ok(self.handling().data(number)?)
+    }
+
     /// The dispositions of frames, for each rule.
     pub fn reports(&self) -> Vec<RuleReport> {
         self.handling().reports()

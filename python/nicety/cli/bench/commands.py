@@ -57,7 +57,9 @@ def _messages(
 
 
 def _handlers(
-    file: Annotated[Path, typer.Argument(metavar="FILE.c", help="The handlers, in C.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.c|FILE.o", help="The handlers in C, or an eBPF object with an XDP program.")
+    ],
     header: Annotated[
         str | None, typer.Option(metavar="NAME", help="The header handler, if not header_handler.")
     ] = None,
@@ -71,17 +73,47 @@ def _handlers(
     defines: Defines = None,
     cc: Compiler = None,
     allow_failures: AllowFailures = None,
+    program: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The XDP program, where the object has several.")
+    ] = None,
+    maps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="NAME=FILE",
+            help="Entries of an XDP map before the first packet, as JSON of bpftool.",
+        ),
+    ] = None,
+    dumps: Annotated[
+        list[str] | None,
+        typer.Option("--dump", metavar="NAME=FILE", help="Write the entries of an XDP map after the run as JSON."),
+    ] = None,
     *,
     output: Output,
     **given: Any,
 ) -> None:
     from nicety.bench.line_rate import check_line_rate, line_rate_figure, line_rate_text
+    from nicety.build.card import XdpProgram, is_object
     from nicety.build.sources import Handlers
+    from nicety.cli.tools.xdp import assigned, entries
+    from nicety.errors import InputError
 
     named = {"header": header, "payload": payload, "completion": completion}
-    handlers = Handlers(file, **named, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
+    handlers: Handlers | XdpProgram
+    if is_object(file):
+        of_sources = {**{f"--{name}": value for name, value in named.items()}, "-I": include_dirs, "-D": defines}
+        if other := next((option for option, value in of_sources.items() if value), None):
+            raise InputError(f"{other}: for handlers in C, and {file} is an eBPF object; leave it out")
+        fills = [(name, entries(path)) for name, path in (assigned(text, "--map") for text in maps or [])]
+        handlers = XdpProgram(file, program=program, maps=dict(fills), cc=cc)
+    else:
+        of_objects = {"--program": program, "--map": maps, "--dump": dumps}
+        if other := next((option for option, value in of_objects.items() if value), None):
+            raise InputError(f"{other}: for XDP programs, and {file} is no eBPF object; leave it out")
+        handlers = Handlers(file, **named, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
+    own: dict[str, Any] = {"dumps": [assigned(text, "--dump") for text in dumps or []]}
     allow = allow_failures or ""
-    run = partial(check_line_rate, handlers, allow_failures=allow, **output.timeline, **given)
+    run = partial(check_line_rate, handlers, **own, allow_failures=allow, **output.timeline, **given)
     output.of(run, line_rate_text, line_rate_figure, tells=True)
 
 

@@ -15,7 +15,10 @@ from nicety.errors import InputError
 
 
 def _cc(
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE.c...", help="C or assembler sources.")] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE.c...", help="C or assembler sources; or an eBPF object, for the card spin-100g."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -58,14 +61,17 @@ def _cc(
         output = Path(files[0].name).with_suffix("" if host else ".o" if xdp else ".elf")
     if any(output.absolute() == file.absolute() for file in files):
         raise InputError(f"-o {output}: this would overwrite the source; name another file")
+    of_object = {"--host": host, "--isa": isa != DEFAULT_ISA, "--interface": interface != "nicety"}
     if xdp:
         from nicety.build.xdp import compile_xdp
 
-        if host or isa != DEFAULT_ISA or interface != "nicety":
-            raise InputError("--xdp: an XDP program has no --host, --isa or --interface; leave them out")
-        if len(files) > 1:
-            raise InputError("--xdp: an object has one source; compile each on its own")
+        _alone(files, "--xdp", "an XDP program", of_object)
         compile_xdp(files[0], output=output, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
+        return
+    if _is_object(files[0]):
+        others = {"-I": bool(include_dirs), "-D": bool(defines)}
+        _alone(files, str(files[0]), "an eBPF object", {**of_object, "--isa": False, **others})
+        _compile_object(files[0], isa, output, cc)
         return
     if host:
         from nicety.build.hosts import compile_host
@@ -85,6 +91,30 @@ def _cc(
         interface=_interface(interface),
         output=output,
     )
+
+
+def _alone(files: list[Path], place: str, what: str, others: dict[str, bool]) -> None:
+    """Refuse further sources, and options that do not go with them."""
+    if other := next((option for option, given in others.items() if given), None):
+        raise InputError(f"{place}: {what} has no {other}; leave it out")
+    if len(files) > 1:
+        raise InputError(f"{place}: {what} has one source; compile each on its own")
+
+
+def _is_object(file: Path) -> bool:
+    from nicety.build.card import is_object
+
+    return is_object(file)
+
+
+def _compile_object(file: Path, isa: str, output: Path, cc: str | None) -> None:
+    """Write an XDP program for the cores of spin-100g, or for others of another instruction set."""
+    from nicety.build.card import XdpProgram, card_values
+    from nicety.shared.files import write_whole
+
+    usual, values = card_values("spin-100g")
+    compiled = XdpProgram(file, cc=cc).compile(usual if isa == DEFAULT_ISA else isa, values)
+    write_whole(output, compiled.elf, mode=0o777)
 
 
 def _print_flags(files: list[Path] | None, *, host: bool) -> None:

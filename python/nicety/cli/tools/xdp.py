@@ -135,8 +135,8 @@ def _run(
     from nicety.cli.progress import progress
     from nicety.errors import InputError
 
-    fills = [_assigned(text, "--map") for text in maps or []]
-    targets = [_assigned(text, "--dump") for text in dumps or []]
+    fills = [assigned(text, "--map") for text in maps or []]
+    targets = [assigned(text, "--dump") for text in dumps or []]
     request = {
         "program": program,
         "repeat": repeat,
@@ -145,7 +145,7 @@ def _run(
         "gap_ns": _nanoseconds(gap),
         "interface": interface,
         "queue": queue,
-        "maps": [(name, _entries(path)) for name, path in fills],
+        "maps": [(name, entries(path)) for name, path in fills],
     }
     packets, place = _packets(packet)
     content = _read(file)
@@ -168,7 +168,37 @@ def _run(
         raise typer.Exit(1)
 
 
-def _assigned(text: str, option: str) -> tuple[str, Path]:
+@xdp.command("translate")
+def _translate(
+    file: _Object,
+    program: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The program, where the object has several.")
+    ] = None,
+    nic: Annotated[
+        str, typer.Option(metavar="NIC", help="The card: a name of a spec, or the path of a spec file.")
+    ] = "spin-100g",
+    isa: Annotated[
+        str | None, typer.Option(metavar="ISA", help="The instruction set, if it is not that of the card's cores.")
+    ] = None,
+    maps: Annotated[
+        bool, typer.Option("--maps", help="Print the descriptors of maps and the data sections, too.")
+    ] = False,
+) -> None:
+    """Print the assembly of a program for the cores of a card."""
+    from nicety.build.card import XdpProgram, card_values
+    from nicety.cli.output import say
+
+    usual, values = card_values(nic)
+    found = XdpProgram(file, program=program).translate(isa or usual, values)
+    say(found["assembly"] if maps else found["code"])
+
+
+def assigned(text: str, option: str) -> tuple[str, Path]:
+    """The name and the file of an option `NAME=FILE`.
+
+    Raises:
+        InputError: it has another form.
+    """
     from nicety.errors import InputError
 
     name, equals, path = text.partition("=")
@@ -177,7 +207,12 @@ def _assigned(text: str, option: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _entries(path: Path) -> str:
+def entries(path: Path) -> str:
+    """The entries of a map in a file, as JSON.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     from nicety.errors import InputError
 
     try:
