@@ -2,4 +2,5 @@
 
 mod maps;
 mod programs;
+mod random;
 mod toolchain;

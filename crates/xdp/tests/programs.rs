@@ -12,7 +12,7 @@ const CPUS: u32 = 2;
 /// As Linux's, less the record of a frame.
 const HEADROOM: u32 = 216;
 const LONGEST: u32 = 2000;
-const QUEUES: u32 = 8;
+pub(crate) const QUEUES: u32 = 8;
 /// Places in a handler's memory.
 const PLACE: u32 = 0x1c40_0000;
 const ARGUMENTS: u32 = 0x1b00_0000;
@@ -23,7 +23,7 @@ const DROP: u32 = 0;
 const HOST: u32 = 1;
 const WIRE: u32 = 2;
 
-fn request(program: &str, cores: Cores, maps: &[(&str, String)]) -> Request {
+pub(crate) fn request(program: &str, cores: Cores, maps: &[(&str, String)]) -> Request {
     Request {
         program: Some(program.to_owned()),
         isa: cores.isa().to_owned(),
@@ -40,17 +40,17 @@ fn request(program: &str, cores: Cores, maps: &[(&str, String)]) -> Request {
 }
 
 /// A card's core with a program.
-struct Card {
+pub(crate) struct Card {
     image: Arc<Image>,
     code: (u32, Vec<u8>),
     data: (u32, Vec<u8>),
     elf: Vec<u8>,
     cores: Cores,
-    core: u32,
+    pub(crate) core: u32,
 }
 
 impl Card {
-    fn new(name: &str, file: &[u8], cores: Cores, request: &Request) -> Card {
+    pub(crate) fn new(name: &str, file: &[u8], cores: Cores, request: &Request) -> Card {
         let assembly = build(file, request).unwrap().assembly;
         let elf = finish(file, &linked(name, &assembly, cores), request).unwrap();
         let image = Image::load(&elf, &cores.core()).unwrap();
@@ -65,7 +65,7 @@ impl Card {
     }
 
     /// Runs the frame handler, and returns its result and the frame.
-    fn handle(&mut self, frame: &[u8], channel: u32) -> (u32, Vec<u8>) {
+    pub(crate) fn handle(&mut self, frame: &[u8], channel: u32) -> (u32, Vec<u8>) {
         let mut place = vec![0; (HEADROOM + LONGEST) as usize];
         let (mut start, mut end) = (HEADROOM, HEADROOM + frame.len() as u32);
         place[start as usize..end as usize].copy_from_slice(frame);

@@ -128,3 +128,12 @@ pub fn compiled(name: &str) -> Vec<u8> {
     run(&arguments, folder());
     std::fs::read(&object).expect("an object")
 }
+
+/// The object of a text in eBPF's assembly.
+pub fn assembled(name: &str, text: &str) -> Vec<u8> {
+    let (source, object) = (folder().join(format!("{name}.bpf.S")), folder().join(format!("{name}.bpf.o")));
+    std::fs::write(&source, text).expect("a writable folder");
+    let paths = [&source, &object].map(|path| path.to_string_lossy().into_owned());
+    run(&["-target", "bpfel-freestanding", "-c", &paths[0], "-o", &paths[1]], folder());
+    std::fs::read(&object).expect("an object")
+}
