@@ -36,6 +36,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
 """
 WHOLE = COUNT + "__handler int header_handler(const ptl_header_t h, void *state) { return PROCESS_DATA; }\n"
 BARE = "int main(void) { return 0; }\n"
+SMALL = '#include <xdp.h>\nSEC("xdp") int small(struct xdp_md *context) { return XDP_DROP; }\n'
 STUDY = 'run = "bench latency"\n[options]\nmode = "rdma"\nsizes = [8]\n[grid]\nnic = ["spin-discrete"]\n'
 PINGPONG = """
 from mpi4py import MPI
@@ -69,6 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "count.c": COUNT,
         "whole.c": WHOLE,
         "bare.c": BARE,
+        "small.c": SMALL,
         "small.toml": STUDY,
         "pingpong.py": PINGPONG,
         "square.tsp": SQUARE,
@@ -135,6 +137,8 @@ def test_every_printed_heading_is_in_the_page(
         assert command_line("goal generate recursive-doubling --ranks 4 --size 1Ki -o a.goal") == (0, "")
     if "bare.elf" in run:
         assert command_line("cc bare.c -o bare.elf") == (0, "")
+    if "small.o" in run:
+        assert command_line("cc --xdp small.c") == (0, "")
     printed.clear()
     assert command_line(run) == (0, "")
     assert printed

@@ -64,8 +64,9 @@ if TYPE_CHECKING:
     from nicety.program.channels.channel import Alternative, Channel, Device, PendingMessage
     from nicety.program.channels.processes import CardMemory, Process
     from nicety.program.cluster import Cluster
+    from nicety.program.ethernet.frames import FrameRule, Frames, FrameWord
+    from nicety.program.ethernet.xdp import LoadedXdp, Xdp, XdpMap
     from nicety.program.failures import HandlerFailure
-    from nicety.program.frames import FrameRule, Frames, FrameWord
     from nicety.program.host import Host, PendingRecv, Received
     from nicety.program.portals.card import Portals
     from nicety.program.portals.events import Count, Event
@@ -123,6 +124,7 @@ __all__ = [
     "Interface",
     "InterfaceReport",
     "KernelReport",
+    "LoadedXdp",
     "MicroengineReport",
     "NodeReport",
     "Operation",
@@ -152,6 +154,8 @@ __all__ = [
     "TimedOut",
     "Vni",
     "VniProcess",
+    "Xdp",
+    "XdpMap",
     "XdpProgram",
     "XdpReport",
     "__version__",
@@ -208,9 +212,9 @@ _HOMES = {
     "Error": "nicety.errors",
     "EthernetReport": "nicety._generated.reports",
     "Event": "nicety.program.portals.events",
-    "FrameRule": "nicety.program.frames",
-    "FrameWord": "nicety.program.frames",
-    "Frames": "nicety.program.frames",
+    "FrameRule": "nicety.program.ethernet.frames",
+    "FrameWord": "nicety.program.ethernet.frames",
+    "Frames": "nicety.program.ethernet.frames",
     "Gpu": "nicety.program.rdma",
     "GroupReport": "nicety._generated.reports",
     "HandlerFailure": "nicety.program.failures",
@@ -222,6 +226,7 @@ _HOMES = {
     "Interface": "nicety.program.vni",
     "InterfaceReport": "nicety._generated.reports",
     "KernelReport": "nicety._generated.reports",
+    "LoadedXdp": "nicety.program.ethernet.xdp",
     "MicroengineReport": "nicety._generated.reports",
     "NodeReport": "nicety.program.reports",
     "Operation": "nicety.program.calls",
@@ -251,6 +256,8 @@ _HOMES = {
     "TimedOut": "nicety.errors",
     "Vni": "nicety.program.vni",
     "VniProcess": "nicety.program.vni",
+    "Xdp": "nicety.program.ethernet.xdp",
+    "XdpMap": "nicety.program.ethernet.xdp",
     "XdpProgram": "nicety.build.card",
     "XdpReport": "nicety._generated.reports",
     "bench_channels": "nicety.bench.channels",

@@ -21,7 +21,7 @@ use nicety_nic_core::{
     OfDesign, ProgramFailure, RefusedCommand, at_ranks, cards_of,
 };
 use nicety_nic_processors::{Busy, stages as handlers};
-use nicety_types::{Duration, NodeId};
+use nicety_types::{Duration, NodeId, Path};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
@@ -164,6 +164,12 @@ impl Node {
         self.net.card.xdp.attach(program, &self.net.spec)
     }
 
+    /// Charges a system call without work to a thread of the host's program.
+    pub async fn system_call(&self, program: u32, path: &mut Path) {
+        let call = self.net.programs.enter(program);
+        self.net.system_call(call.thread(), path).await;
+    }
+
     /// The XDP program of the driver, and its counters.
     pub fn xdp(&self) -> &Xdp {
         &self.net.card.xdp
@@ -193,6 +199,11 @@ impl Node {
     /// Busy times of parts of the card so far.
     pub fn busy(&self) -> Busy {
         self.net.card.busy()
+    }
+
+    /// Time of fetches of transmit descriptors so far, one after another.
+    pub fn fetching(&self) -> Duration {
+        self.net.card.fetching.get()
     }
 
     /// Work of each part of the host for frames so far.

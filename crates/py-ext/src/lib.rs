@@ -85,7 +85,7 @@ mod _native {
     #[pymodule_export]
     use crate::program::{
         Call, Calls, ChannelCalls, FrameCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls,
-        PortalsCalls, ProcessCalls, RdmaCalls, Simulation, SocketCalls,
+        PortalsCalls, ProcessCalls, RdmaCalls, Simulation, SocketCalls, XdpCalls,
     };
     #[pymodule_export]
     use crate::sockets::{exchange_bench, stream_bench};

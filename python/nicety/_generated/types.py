@@ -1642,8 +1642,8 @@ class WaitingLine(TypedDict):
 class XdpLatency(TypedDict):
     """Latency of frames.
 
-    It is the time from the arrival of a frame's last byte at the card until its verdict was carried out: it was
-    dropped, is on the wire, or was handed to the protocols or to a queue.
+    It is the time from a frame's last byte at the card until its verdict is carried out. Then it is dropped, on the
+    wire, or with the protocols or a queue.
 
     Attributes:
         mean_ns: Mean.
@@ -1719,8 +1719,8 @@ class XdpRow(TypedDict):
         mode: The place of the program.
         offered: Frames of the traffic.
         offered_pps: Their rate, in frames per second.
-        lost: Frames lost at that rate: without a buffer in a receive ring, at the full packet buffer of the card,
-            without a descriptor to leave, or at the full queue of a CPU.
+        lost: Frames lost at that rate. They found no buffer in a receive ring, a full packet buffer, no descriptor to
+            leave by, or a full queue of a CPU.
         lost_before: Of those, frames that no program saw: without a buffer, or at the full packet buffer.
         taken_pps: Frames per second with a verdict at the traffic's rate.
         verdicts: Verdicts at the traffic's rate, and the programs' work.

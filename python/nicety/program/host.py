@@ -12,7 +12,8 @@ from nicety import _native
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.channels.card import Channels
-from nicety.program.frames import Frames
+from nicety.program.ethernet.frames import Frames
+from nicety.program.ethernet.xdp import Xdp
 from nicety.program.portals.card import Portals
 from nicety.program.rdma import Gpu, Rdma
 from nicety.program.sockets import Sockets
@@ -70,8 +71,8 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 class Host:
     """A host of a cluster in the view of its program: the features common to all cards.
 
-    The features of one design of card are in `portals`, `channels`, `vni`, `rdma`, `socket` and `frames`. Awaited calls
-    take virtual time; others are set-up, and take none.
+    The features of one design of card are in `portals`, `channels`, `vni`, `rdma`, `socket`, `frames` and `xdp`.
+    Awaited calls take virtual time; others are set-up, and take none.
     """
 
     def __init__(self, calls: _native.Calls, loaded: Loaded, nic: str, uid: int) -> None:
@@ -171,6 +172,16 @@ class Host:
         """
         self._require("frames")
         return Frames(self._calls, self._loaded)
+
+    @cached_property
+    def xdp(self) -> Xdp:
+        """XDP programs in the driver, if the card is below the kernel's protocols.
+
+        Raises:
+            InputError: it is not, or its spec has no costs of XDP; the text has the card's features.
+        """
+        self._require("xdp")
+        return Xdp(self._calls)
 
     def _require(self, handle: str) -> None:
         try:
@@ -311,7 +322,15 @@ class Host:
         return f"<Host, rank {self.rank} of {self.ranks}>"
 
 
-_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni, "rdma": Rdma, "socket": Sockets, "frames": Frames}
+_HANDLES = {
+    "portals": Portals,
+    "channels": Channels,
+    "vni": Vni,
+    "rdma": Rdma,
+    "socket": Sockets,
+    "frames": Frames,
+    "xdp": Xdp,
+}
 """The interfaces of single designs of card, by their names in a host."""
 
 _RENAMED = {"vni_process": ("vni", "process")}

@@ -48,6 +48,39 @@ pub fn dump_items(items: &[Item], kind: MapKind, btf: &Btf, types: (u32, u32)) -
     items.iter().map(|item| dumped(item, kind, btf, types)).collect()
 }
 
+/// The entry of a key; none if there is none.
+///
+/// # Errors
+/// The key is no key of the map, or the map has no keys.
+pub fn find(machine: &Machine, number: usize, btf: &Btf, key: &Value) -> Result<Option<Dumped>, String> {
+    let map = &machine.maps[number];
+    let key = key_of(machine, number, btf, key)?;
+    let item = map.get(&key).map(|values| Item { key, values });
+    Ok(item.map(|item| dumped(&item, map.kind, btf, map.definition.types)))
+}
+
+/// Removes the entry of a key. The inner error is Linux's.
+///
+/// # Errors
+/// As [`find`] has them.
+pub fn remove(
+    machine: &mut Machine,
+    number: usize,
+    btf: &Btf,
+    key: &Value,
+) -> Result<Result<(), Errno>, String> {
+    let key = key_of(machine, number, btf, key)?;
+    Ok(machine.maps[number].remove(&key))
+}
+
+fn key_of(machine: &Machine, number: usize, btf: &Btf, key: &Value) -> Result<Vec<u8>, String> {
+    let definition = &machine.maps[number].definition;
+    match definition.key_size {
+        0 => Err("it has no keys; read its entries".to_owned()),
+        size => value::read(btf, definition.types.0, size as usize, key),
+    }
+}
+
 fn dumped(item: &Item, kind: MapKind, btf: &Btf, types: (u32, u32)) -> Dumped {
     let key = (!item.key.is_empty()).then(|| hex(&item.key));
     let shown_key = btf.kind(types.0).and_then(|_| value::show(btf, types.0, &item.key));
@@ -90,13 +123,17 @@ pub fn fill(
         return Err("no list; write a list of entries, as bpftool map dump -j prints".to_owned());
     };
     for (at, entry) in entries.iter().enumerate() {
-        let put = one(machine, number, btf, entry, program);
+        let put = put(machine, number, btf, entry, program);
         put.map_err(|problem| format!("entry {at}: {problem}"))?;
     }
     Ok(())
 }
 
-fn one(
+/// Puts an entry into a map, as [`fill`] does.
+///
+/// # Errors
+/// The problem and the advice.
+pub fn put(
     machine: &mut Machine,
     number: usize,
     btf: &Btf,

@@ -1,6 +1,6 @@
 //! XDP programs in a host's driver under traffic: the highest rate without loss, and the cost of a frame.
 //!
-//! A generator sends frames to a host at the rate of the traffic, and then at others, to find the highest rate that loses no frame.
+//! A generator sends frames to a host at the rate of the traffic. Other rates follow, to find the highest one that loses no frame.
 //! Nothing holds the generator up: the card drops frames that find its packet buffer or a receive ring full.
 //!
 //! | file | content |

@@ -8,8 +8,8 @@ use nicety_nic_ethernet::XdpReport;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Latency of frames. It is the time from the arrival of a frame's last byte at the card until its verdict was carried out: it was
-/// dropped, is on the wire, or was handed to the protocols or to a queue.
+/// Latency of frames. It is the time from a frame's last byte at the card until its verdict is carried out. Then it is dropped, on the
+/// wire, or with the protocols or a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "XdpLatency")]
 pub struct Latency {
@@ -49,8 +49,8 @@ pub struct Row {
     pub offered: u64,
     /// Their rate, in frames per second.
     pub offered_pps: f64,
-    /// Frames lost at that rate: without a buffer in a receive ring, at the full packet buffer of the card, without a descriptor to
-    /// leave, or at the full queue of a CPU.
+    /// Frames lost at that rate. They found no buffer in a receive ring, a full packet buffer, no descriptor to leave by, or a full
+    /// queue of a CPU.
     pub lost: u64,
     /// Of those, frames that no program saw: without a buffer, or at the full packet buffer.
     pub lost_before: u64,
@@ -130,6 +130,7 @@ fn parts(trial: &Trial) -> Vec<PartLoad> {
     let busy = &trial.busy;
     parts.push(of("bus to host".to_owned(), busy.bus_to_host));
     parts.push(of("bus to card".to_owned(), busy.bus_to_card));
+    parts.push(of("descriptor fetches".to_owned(), trial.fetching));
     parts.push(of("link, out".to_owned(), busy.link));
     let wire = trial.offered.wire.ps() as f64 / trial.offered.time.ps().max(1) as f64;
     parts.push(PartLoad { part: "link, in".to_owned(), load: wire });

@@ -38,8 +38,8 @@ pub(super) fn search(place: &Place<'_>, given: &Trial) -> Result<Option<Trial>, 
     Ok(best)
 }
 
-/// Whether no frame was lost, and the driver is at the end no further behind than between an interrupt and the next: the frames
-/// before an interrupt, and those of a poll, for each channel.
+/// Whether no frame was lost, and the driver does not fall behind. At the end, frames of an interrupt and of a poll may wait in each
+/// channel.
 pub(super) fn keeps_up(place: &Place<'_>, trial: &Trial) -> bool {
     let spec = place.card.spec();
     let of_channel = spec.interrupts.packets + spec.driver.budget;

@@ -38,6 +38,8 @@ pub(super) struct Trial {
     pub(super) busy: Busy,
     pub(super) work: Vec<HostWork>,
     pub(super) cpu_time: Duration,
+    /// Fetches of transmit descriptors, one after another.
+    pub(super) fetching: Duration,
 }
 
 #[derive(Default)]
@@ -163,6 +165,7 @@ impl Place<'_> {
             busy: xdp.busy(),
             work: xdp.host_work(),
             cpu_time: xdp.cpu_time(),
+            fetching: xdp.fetching(),
         })
     }
 

@@ -66,6 +66,8 @@ pub struct Card {
     pub(crate) fifo: Credits,
     pub(crate) leaving: RefCell<VecDeque<Rc<Leaving>>>,
     pub(crate) fetched: Signal,
+    /// The time of fetches of descriptors, one after another.
+    pub(crate) fetching: Cell<Duration>,
     pub(crate) receive: Vec<ReceiveRing>,
     /// Rules and handlers, if the card has processors for them.
     pub(crate) handling: Option<Handling>,
@@ -113,6 +115,7 @@ impl Card {
             fifo: Credits::new(sim, spec.transmit.fifo),
             leaving: RefCell::default(),
             fetched: Signal::new(sim),
+            fetching: Cell::new(Duration::ZERO),
             receive,
             handling,
             link: Pool::new(sim, 1),

@@ -160,6 +160,7 @@ impl Card {
             self.sim.until(landed).await;
             self.recorder.slice(Resource::DMA, start, landed, Some(message), stages::DESCRIPTOR.name());
             self.count(|counted| counted.fetches += 1);
+            self.fetching.set(self.fetching.get() + landed.since(start));
             for job in &mut jobs {
                 job.path.advance(stages::DESCRIPTOR_QUEUED, start);
                 job.path.advance(stages::DESCRIPTOR, landed);

@@ -164,8 +164,8 @@ impl Xdp {
         (counts != Counts::default()).then(|| counts.report())
     }
 
-    /// Time from the arrival of a frame's last byte at the card until its verdict was carried out: it was dropped, is on
-    /// the wire, or was handed to the protocols or to a socket. In picoseconds.
+    /// Time from a frame's last byte at the card until its verdict is carried out, in picoseconds. Then the frame is
+    /// dropped, on the wire, or with the protocols or a queue.
     pub fn latency(&self) -> Histogram {
         self.latency.borrow().clone()
     }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub(crate) enum Target {
     /// An interface, by its number from 1 on.
     Port(u32),
-    /// Another CPU, with room for so many frames in its queue.
+    /// Another CPU, with the room of its queue.
     Cpu {
         /// Its number.
         cpu: u32,

@@ -7,8 +7,8 @@
 //! as buffers, by the numbers in earlier outcomes.
 //!
 //! Each file has the commands of one subject, and executes them on a [`Host`]: `messages.rs`, `portals.rs`, `handlers.rs`,
-//! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `calls.rs` declares them. `names.rs`
-//! parses the names of options and operators. `table.rs` lists the Portals calls of C processes.
+//! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs`, `sockets.rs` and `xdp.rs`. `calls.rs` declares them.
+//! `names.rs` parses the names of options and operators. `table.rs` lists the Portals calls of C processes.
 
 mod calls;
 mod channels;
@@ -22,6 +22,7 @@ mod processes;
 mod rdma;
 mod sockets;
 mod table;
+mod xdp;
 
 pub use channels::{ChannelCall, Wanted};
 pub use frames::FrameSetup;
@@ -32,6 +33,7 @@ pub use portals::{PortalsCall, PortalsSetup, Trigger};
 pub use processes::{ProcessCall, ProcessSetup};
 pub use rdma::{RdmaCall, RdmaSetup};
 pub use sockets::{SocketCall, SocketSetup};
+pub use xdp::{XdpCall, XdpSetup};
 
 use crate::{
     Buffer, Channel, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received,
@@ -71,6 +73,8 @@ pub enum Setup {
     Sockets(SocketSetup),
     /// Set-up of handlers on frames.
     Frames(FrameSetup),
+    /// Set-up of XDP programs in the driver.
+    Xdp(XdpSetup),
     /// Checks that the host's card has this interface. The outcome is [`Outcome::Nothing`].
     Has(Api),
 }
@@ -86,6 +90,7 @@ pub enum Api {
     Gpu,
     Socket,
     Frames,
+    Xdp,
 }
 
 /// A command that takes virtual time.
@@ -122,6 +127,8 @@ pub enum Call {
         /// The call.
         call: SocketCall,
     },
+    /// XDP programs in the driver.
+    Xdp(XdpCall),
 }
 
 /// A part of a buffer of the program's host.
@@ -254,6 +261,8 @@ struct Inner {
     started: RefCell<Vec<Process>>,
     channels: RefCell<Vec<Channel>>,
     pending: RefCell<channels::PendingMessages>,
+    /// XDP programs that it has loaded.
+    programs: RefCell<Vec<crate::LoadedXdp>>,
 }
 
 /// Receives that are posted and not completed, by their numbers.
@@ -283,6 +292,7 @@ impl Program {
             started: RefCell::default(),
             channels: RefCell::default(),
             pending: RefCell::default(),
+            programs: RefCell::default(),
         }))
     }
 
@@ -305,6 +315,7 @@ impl Program {
             Setup::Rdma(setup) => self.set_up_rdma(setup),
             Setup::Sockets(setup) => self.set_up_sockets(setup),
             Setup::Frames(setup) => self.set_up_frames(setup),
+            Setup::Xdp(setup) => self.set_up_xdp(setup),
             Setup::Has(api) => self.check(api).map(Outcome::from),
         }
     }
@@ -318,6 +329,7 @@ impl Program {
             Api::Rdma => host.rdma().map(drop),
             Api::Socket => host.socket().map(drop),
             Api::Frames => host.frames().map(drop),
+            Api::Xdp => host.xdp().map(drop),
             Api::Gpu => host.gpu().map(drop),
         }
     }
@@ -364,6 +376,7 @@ impl Program {
             Call::Interfaces { process, call } => self.interfaces(host, process, call),
             Call::Rdma { process, call } => self.rdma(host, process, call),
             Call::Sockets { socket, call } => self.sockets(host, socket, call),
+            Call::Xdp(call) => self.xdp(host, call),
         }
     }
 

@@ -122,6 +122,7 @@ impl Calls {
             "gpu" => Api::Gpu,
             "socket" => Api::Socket,
             "frames" => Api::Frames,
+            "xdp" => Api::Xdp,
             _ => return Err(InputError::new_err(format!("a host has no {name}"))),
         };
         self.0.set_up(Setup::Has(api)).map(drop)

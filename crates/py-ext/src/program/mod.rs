@@ -1,8 +1,8 @@
 //! Programs of hosts as Python coroutines.
 //!
 //! A program calls functions of its host. The modules [`messages`], [`portals`], [`handlers`], [`frames`], [`processes`],
-//! [`channels`], [`interfaces`], [`rdma`] and [`sockets`] have these functions. They read the arguments ([`arguments`],
-//! [`order`]) and make a command from them. A command is plain data of [`nicety::commands`]. A set-up command takes no virtual
+//! [`channels`], [`interfaces`], [`rdma`], [`sockets`] and [`xdp`] have these functions. They read the arguments
+//! ([`arguments`], [`order`]) and make a command from them. A command is plain data of [`nicety::commands`]. A set-up command takes no virtual
 //! time and returns at once ([`running`]). Any other command is a [`call`], which the coroutine yields when it awaits the call.
 //! The coroutine's [`thread`] passes the command to the simulation, and later resumes the coroutine with the [`outcome`]. All of
 //! this happens in the OS thread that called [`simulation`]: a run has no OS thread of its own.
@@ -30,6 +30,7 @@ mod running;
 mod simulation;
 mod sockets;
 mod thread;
+mod xdp;
 
 pub use call::Call;
 pub use calls::Calls;
@@ -44,3 +45,4 @@ pub use processes::ProcessCalls;
 pub use rdma::RdmaCalls;
 pub use simulation::Simulation;
 pub use sockets::SocketCalls;
+pub use xdp::XdpCalls;

@@ -22,7 +22,10 @@ pub fn python<'py>(
             None => Ok(word.into_pyobject(py)?.into_any()),
             Some(then) => then.bind(py).call1((word,)),
         },
-        Outcome::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
+        Outcome::Bytes(bytes) => match then {
+            None => Ok(PyBytes::new(py, &bytes).into_any()),
+            Some(then) => then.bind(py).call1((PyBytes::new(py, &bytes),)),
+        },
         Outcome::Buffer { number, address, bytes } => {
             made(py, then, PyTuple::new(py, [Bound::new(py, host.memory(number, address, bytes)?)?])?)
         }

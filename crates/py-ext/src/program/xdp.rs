@@ -1,0 +1,65 @@
+//! XDP programs in the driver of a host's card.
+
+use super::call::Call;
+use super::calls::Calls;
+use super::handle::Handle;
+use super::outcome::python;
+use nicety::commands::{self, Setup, XdpCall, XdpSetup};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The calls of a host about XDP programs, under their names in programs. Numbers name loaded programs, and entries are JSON.
+#[pyclass(frozen)]
+pub struct XdpCalls(Arc<Handle>);
+
+impl XdpCalls {
+    fn call(&self, py: Python<'_>, name: &'static str, call: XdpCall, then: Option<Py<PyAny>>) -> Call {
+        self.0.call(py, name, commands::Call::Xdp(call), then)
+    }
+}
+
+#[pymethods]
+impl XdpCalls {
+    #[new]
+    fn new(calls: &Calls) -> XdpCalls {
+        XdpCalls(calls.0.clone())
+    }
+
+    fn load(
+        &self,
+        object: Vec<u8>,
+        name: Option<String>,
+        maps: Vec<(String, String)>,
+        generic: bool,
+    ) -> PyResult<u64> {
+        self.0.number(Setup::Xdp(XdpSetup::Load { object, name, maps, generic }))
+    }
+
+    fn names<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &self.0, self.0.set_up(Setup::Xdp(XdpSetup::Names { number }))?, None)
+    }
+
+    fn attach(&self, py: Python<'_>, number: u64) -> Call {
+        self.call(py, "xdp.attach", XdpCall::Attach { number }, None)
+    }
+
+    fn detach(&self, py: Python<'_>, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.detach", XdpCall::Detach, Some(then))
+    }
+
+    fn get(&self, py: Python<'_>, number: u64, map: String, key: String, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.get", XdpCall::Get { number, map, key }, Some(then))
+    }
+
+    fn set(&self, py: Python<'_>, number: u64, map: String, entry: String) -> Call {
+        self.call(py, "xdp.maps.set", XdpCall::Set { number, map, entry }, None)
+    }
+
+    fn delete(&self, py: Python<'_>, number: u64, map: String, key: String, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.delete", XdpCall::Delete { number, map, key }, Some(then))
+    }
+
+    fn items(&self, py: Python<'_>, number: u64, map: String, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.items", XdpCall::Items { number, map }, Some(then))
+    }
+}
