@@ -92,7 +92,7 @@ def test_calls_asked_of_the_host_name_their_handle(nic: str, name: str, instead:
 def test_a_host_itself_has_what_every_card_has() -> None:
     common = {
         "alloc", "barrier", "channels", "compute", "copy", "frames", "gather", "gpu", "now_ns", "now_ps", "portals",
-        "post_recv", "rank", "ranks", "rdma", "recv", "send", "socket", "vni",
+        "post_recv", "rank", "ranks", "rdma", "recv", "send", "socket", "vni", "xdp",
     }  # fmt: skip
     assert {name for name in dir(nicety.Host) if not name.startswith("_")} == common
 
