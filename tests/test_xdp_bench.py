@@ -108,6 +108,19 @@ def test_lost_frames_are_an_error_unless_they_may_be_lost() -> None:
     assert failed.value.report["rows"][0]["lost"] == found["lost"]  # type: ignore[attr-defined]
 
 
+def test_fetches_of_descriptors_are_among_the_parts() -> None:
+    found = row(
+        traffic="udp dport=53 size=64 packets=5k",
+        maps={"verdicts": json.dumps([{"key": 53, "value": 3}])},
+        overrides=[*FEW, "transmit.fetch=1", "transmit.entries=64"],
+        lossy=True,
+    )
+    assert found["bottleneck"]["part"] == "descriptor fetches"
+    assert found["bottleneck"]["load"] > 0.9
+    # Frames that find no descriptor are lost after their verdict.
+    assert found["verdicts"]["transmit_full"] == found["lost"] - found["lost_before"] > 0
+
+
 def test_the_rate_grows_with_the_cpus() -> None:
     given = {"traffic": "udp size=64 packets=20k src=10.0.0.0/8 flows=256", "lossy": True, "program": "by_port"}
     rows = bench_xdp(built(), nics=["ethernet-100g"], overrides=FEW, cpus=[1, 2], **given)["rows"]

@@ -201,7 +201,7 @@ impl Node {
         self.net.card.busy()
     }
 
-    /// Time of fetches of transmit descriptors so far, one after another.
+    /// Time of fetches of transmit descriptors so far, one after another. A fetch of few descriptors counts as its part.
     pub fn fetching(&self) -> Duration {
         self.net.card.fetching.get()
     }

@@ -66,7 +66,7 @@ pub struct Card {
     pub(crate) fifo: Credits,
     pub(crate) leaving: RefCell<VecDeque<Rc<Leaving>>>,
     pub(crate) fetched: Signal,
-    /// The time of fetches of descriptors, one after another.
+    /// The time of fetches of descriptors, one after another. A fetch of fewer descriptors than possible counts as its part.
     pub(crate) fetching: Cell<Duration>,
     pub(crate) receive: Vec<ReceiveRing>,
     /// Rules and handlers, if the card has processors for them.

@@ -9,7 +9,9 @@ use nicety_fabric::{Channel, Label, Packet};
 use nicety_host::threads::{Data, Thread};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_kernel::Permit;
-use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time};
+use nicety_types::{
+    Buffer, Duration, Flight, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -160,7 +162,8 @@ impl Card {
             self.sim.until(landed).await;
             self.recorder.slice(Resource::DMA, start, landed, Some(message), stages::DESCRIPTOR.name());
             self.count(|counted| counted.fetches += 1);
-            self.fetching.set(self.fetching.get() + landed.since(start));
+            let used = landed.since(start).ps() * most / self.spec.transmit.fetch;
+            self.fetching.set(self.fetching.get() + Duration::from_ps(used));
             for job in &mut jobs {
                 job.path.advance(stages::DESCRIPTOR_QUEUED, start);
                 job.path.advance(stages::DESCRIPTOR, landed);

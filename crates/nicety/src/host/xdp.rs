@@ -101,7 +101,7 @@ impl Xdp {
         self.node.busy()
     }
 
-    /// Time of the card's fetches of transmit descriptors so far, one after another.
+    /// Time of the card's fetches of transmit descriptors so far. A fetch of few descriptors counts as its part.
     pub fn fetching(&self) -> Duration {
         self.node.fetching()
     }
