@@ -199,6 +199,13 @@ def test_bad_input_is_one_line(
     assert len(result.stderr.strip().splitlines()) == 1
 
 
+def test_another_object_is_no_source(nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "other.o").write_bytes(b"\x7fELF" + bytes(60))
+    result = nicety("bench", "handlers", tmp_path / "other.o", "--nic", "spin-100g", "--packet-sizes", "64")
+    assert result.status == 2
+    assert "other.o: not a C source; name one that ends in .c, or an eBPF object alone" in result.stderr
+
+
 def test_constants_are_filled_before_the_translation(firewall: Path, nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "constants.json").write_text('[{"key": 0, "value": [2, 0, 0, 0]}]')
     command = ["bench", "handlers", firewall / "firewall.o", "--nic", "spin-100g", "--json", "--messages", "300"]

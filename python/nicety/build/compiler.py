@@ -341,7 +341,9 @@ def checked_source(path: Path) -> Path:
     if not path.is_file():
         raise InputError(f"{path}: not a file")
     if path.suffix == ".o":
-        raise InputError(f"{path}: an object; an eBPF object goes alone, to nicety bench handlers or nicety cc")
+        raise InputError(
+            f"{path}: not a C source; name one that ends in .c, or an eBPF object alone for nicety bench handlers or cc"
+        )
     if path.suffix not in _SUFFIXES:
         raise InputError(f"{path}: not a C source; its name must end in {', '.join(_SUFFIXES)}")
     try:
