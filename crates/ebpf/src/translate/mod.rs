@@ -224,6 +224,7 @@ fn one(
     if program.tail {
         let _ = writeln!(body, "\t.globl {}", names::function(program, 0));
     }
+    let (begin, mut arrays) = (body.len(), Vec::new());
     for mut function in ir::functions(linked)? {
         let rules = Rules { wide: options.isa.wide, whole_result: program.tail };
         let first = facts::at_blocks(&function);
@@ -253,7 +254,13 @@ fn one(
                 }
                 _ => None,
             }));
+            let memory = [ins.a, ins.b].into_iter().filter_map(|value| match value {
+                Value::Memory(map, _) => Some(map),
+                _ => None,
+            });
+            arrays.extend(memory);
             if let Kind::Array { map, .. } = ins.kind {
+                arrays.push(map);
                 translation.maps.push(map as usize);
             }
             if let Kind::Helper(number) = ins.kind {
@@ -261,6 +268,12 @@ fn one(
             }
         }
     }
+    // The linker keeps the maps of lookups in place as well: their descriptors are for readers after a run.
+    arrays.sort_unstable();
+    arrays.dedup();
+    let kept = arrays.iter().filter(|number| maps[**number as usize].contents.is_none());
+    let kept = kept.map(|number| format!("\t.reloc ., R_RISCV_NONE, {}\n", names::map(maps, *number)));
+    body.insert_str(begin, &kept.collect::<String>());
     translation.instructions += linked.code.steps.len();
     translation.programs.push((linked.name.clone(), symbol.clone()));
     translation.targets.push((linked.name.clone(), names::function(program, 0)));

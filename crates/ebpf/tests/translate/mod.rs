@@ -59,3 +59,25 @@ fn cores_have_values_of_their_own() {
         assert_eq!(card.variable("nicety_map_memory_protocols"), expected, "{isa} {cluster:?}");
     }
 }
+
+#[test]
+fn maps_of_lookups_in_place_are_kept_by_the_linker() {
+    let object = Object::read(include_bytes!("../data/parts.o")).unwrap();
+    let arrays =
+        object.maps.iter().filter(|map| map.kind == 2 && map.contents.is_none() && map.inner.is_none());
+    let arrays: Vec<&str> = arrays.map(|map| map.name.as_str()).collect();
+    let mut kept = 0;
+    for entry in &object.programs {
+        let options = build::options("rv32imac", true);
+        let Ok(translation) = nicety_ebpf::translate::translate(&object, &entry.name, &options) else {
+            continue;
+        };
+        for name in
+            arrays.iter().filter(|name| translation.assembly.contains(&format!("nicety_map_memory_{name}")))
+        {
+            assert!(translation.assembly.contains(&format!("\t.reloc ., R_RISCV_NONE, nicety_map_{name}\n")));
+            kept += 1;
+        }
+    }
+    assert!(kept > 0);
+}
