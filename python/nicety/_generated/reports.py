@@ -54,12 +54,12 @@ class ApplicationReport:
 
 @dataclass(frozen=True)
 class ChannelReport:
-    """A card with microengines: its channels, its port, and its microengines.
+    """The counters of a card with microengines: of its channels, its port, and its microengines.
 
     Attributes:
         posted: Mailboxes that the host posted.
-        pushed: Mailboxes that the card pushed, an interrupt each.
-        transfers: DMA transfers of indirect messages, one a page.
+        pushed: Mailboxes that the card pushed, each with an interrupt.
+        transfers: DMA transfers of indirect messages, one for each page.
         transferred_bytes: Bytes of the successful transfers.
         dma_errors: DMA transfers that failed.
         retries: Resent page lists.
@@ -150,10 +150,10 @@ class Failure:
 
     Attributes:
         rank: The rank of its card.
-        kind: `trap`: a handler or process was stopped. `fail`: it returned a failure or an invalid return code.
-            `budget`: a budget of its application was used up. `refused`: the card refused a command. `lost`: packets
-            that it sent were lost or damaged in the network, and nothing sends them again.
-        text: Description, and source line.
+        kind: `trap`: an error stopped a handler or process. `fail`: a handler or process returned a failure or an
+            invalid code. `budget`: an application used up a budget. `refused`: the card refused a command. `lost`: the
+            network lost or damaged packets of this node, and nothing resends them.
+        text: Description, with the source line if known.
         times: Number of occurrences.
     """
 
@@ -192,12 +192,12 @@ class InterfaceReport:
 
     Attributes:
         sends: Send commands taken.
-        programmed_io_sends: Of these, messages sent by programmed I/O.
+        programmed_io_sends: Send commands of messages that were sent by programmed I/O.
         receives: Receive commands taken.
         packets_sent: Packets handed to the link, or to another interface of the card.
         packets_received: Packets received.
         buffered: Packets put into the card's memory because no receive matched.
-        buffer_stalls: Times that a packet found no memory and stayed in the packet buffer.
+        buffer_stalls: Number of times that the card had no memory for a packet, which stayed in the packet buffer.
         strays: Messages dropped because their interface was not open.
         unusable: Invalid or damaged packets.
         doorbells: Doorbells set.
@@ -240,16 +240,16 @@ class KernelReport:
 
 @dataclass(frozen=True)
 class LinkReport:
-    """Effects of faults on one direction of a link.
+    """The effects of faults on one direction of a link.
 
     Attributes:
-        link: Its name, such as `hosts.0 -> switch.0`.
-        packets: Packets on it, including retransmissions and acknowledgements.
+        link: The name of the direction, such as `hosts.0 -> switch.0`.
+        packets: Packets on the link, including retransmissions and acknowledgements.
         lost: Packets that never arrived.
         corrupted: Packets with a damaged byte.
         duplicated: Packets that were sent twice.
         reordered: Packets that were delayed.
-        resent: Packets among `packets` that the link resent after loss or damage, on links that do so.
+        resent: Packets among `packets` that the link itself resent after loss or damage, if it does so.
     """
 
     link: str
@@ -265,7 +265,7 @@ class LinkReport:
 class MicroengineReport:
     """A microengine with a program.
 
-    Its cycles count from the card's beginning.
+    Its cycles count from the beginning of the simulation.
 
     Attributes:
         microengine: Its number.
@@ -288,20 +288,22 @@ class MicroengineReport:
 
 @dataclass(frozen=True)
 class NetworkPortReport:
-    """The use of a port of a host or switch, in a network without credits.
+    """The counters of a port of a host or switch, in a network without credit flow control.
 
     Attributes:
-        at: The host or switch, such as `hosts.1` or `switch.0`.
-        port: The number of the port there.
-        peer: The host or switch at the far end of its link.
+        at: The host or switch with the port, such as `hosts.1` or `switch.0`.
+        port: The number of the port on that host or switch.
+        peer: The host or switch at the other end of the port's link.
         dropped_packets: Packets dropped at this port.
-        dropped_bytes: Their bytes on the wire.
-        reason: The reason of the drops, if any. `queue full`: packets for this port. `no headroom`: packets that
-            arrived by this port though their sender was paused. `packet buffer full`: packets dropped by a card.
-        peak_bytes: Maximum bytes in the queue before the port. With pauses, maximum buffered bytes that arrived by it.
+        dropped_bytes: Bytes of the dropped packets on the wire.
+        reason: The reason for which this port drops packets. `queue full`: its output queue was full. `no headroom`: a
+            packet arrived at the port and found no buffer, although its sender was paused. `packet buffer full`: the
+            buffer of a card was full.
+        peak_bytes: Maximum bytes in the port's output queue. In a network with pauses, maximum buffered bytes of
+            packets that arrived at this port.
         pauses_sent: Pause frames sent by this port, including those that end a pause.
-        pauses_received: Pause frames received.
-        paused_ps: Time for which the port was paused, in picoseconds.
+        pauses_received: Pause frames received by this port.
+        paused_ps: Virtual time for which the port was paused, in picoseconds.
     """
 
     at: str
@@ -318,16 +320,17 @@ class NetworkPortReport:
 
 @dataclass(frozen=True)
 class NodeCounts:
-    """A node during a run: counts of every node, and its card's counts by design.
+    """The counters of a node: those that every node has, and those of its card's design.
 
     Attributes:
         nic: The name of the node's card.
         host_memory_read_bytes: Bytes read from the host's memory by the card, or by the CPUs into their cache.
         host_memory_written_bytes: Bytes written to the host's memory by the card, or by the CPUs from their cache.
         kernel: Entries into the host's operating system.
-        failures: Failures on this node, as in `Run.failures`.
-        refused_commands: Commands of handlers that the card refused; `failures` has these as texts.
-        card: Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is not nicety's.
+        failures: Failures on this node. `Run.failures` has the failures of all nodes.
+        refused_commands: Commands of handlers that the card refused. `failures` describes the same commands in text.
+        card: The counters of the card. Their type depends on the card's design; `None` if a design is registered by
+            another package.
     """
 
     nic: str
@@ -341,7 +344,7 @@ class NodeCounts:
 
 @dataclass(frozen=True)
 class PortReport:
-    """The port of a card, through which processes send frames.
+    """Counters of a card's port, through which processes send frames.
 
     Attributes:
         frames_sent: Frames sent by processes, including those that forward messages between hosts.
@@ -366,20 +369,20 @@ class PortReport:
 
 @dataclass(frozen=True)
 class PortalsReport:
-    """A card with Portals: messages, handlers, and its reliable transport.
+    """Counters of a card with Portals: of messages, handlers, and reliable transport.
 
     Attributes:
         messages_matched: Messages that found a match entry.
-        messages_dropped: Messages that found none, or that the card dropped for another reason.
-        first_dropped: The first of these, and why it was dropped; None if there was none.
+        messages_dropped: Messages that found no match entry, or that the card dropped for another reason.
+        first_dropped: The first dropped message, and the reason; None if the card dropped no message.
         handler_runs: Completed runs of handlers.
-        handler_instructions: Instructions that they executed.
-        handler_cycles: Cycles for which they held a processor, including the start and waits for commands.
+        handler_instructions: Instructions that handlers executed.
+        handler_cycles: Cycles for which handlers held a processor, including their starts and their waits for commands.
         handler_lines_printed: Lines of handlers that the card has shown: at most 1000 (`LINES_KEPT`), and the rest of
             one call.
         handler_lines_suppressed: Lines of handlers that it has only counted.
         applications: Resources used by each application.
-        transport: Counts of its reliable transport.
+        transport: Counters of its reliable transport.
     """
 
     messages_matched: int
@@ -398,16 +401,17 @@ class PortalsReport:
 class ProcessReport:
     """A process on a context of a microengine.
 
-    Its cycles count from the card's beginning, each with one cause.
+    The context's cycles count from the beginning of the simulation, each with one cause.
 
     Attributes:
         context: The number of its context.
         name: The last function started there.
-        returned: The result of its function; none while it runs, or if it was stopped.
-        trapped: The reason and line of a stop; none if it was not stopped.
-        cycles_computing: Cycles of instructions, and of units of the core that hold it, such as the CRC.
+        returned: The result of its function. `None` while it runs, or if it was stopped.
+        trapped: The reason and line of a stop. `None` if it was not stopped.
+        cycles_computing: Cycles of instructions, and of core units for which the context waits, such as the CRC.
         cycles_asleep: Cycles of waiting for a memory, a signal or a channel.
-        cycles_ready: Cycles in which it was ready while the core ran other contexts, or was switching to this one.
+        cycles_ready: Cycles in which the context was ready while the core ran other contexts, or switched to this
+            context.
         cycles_idle: Cycles before its start and after its end.
         instructions: Instructions executed.
         references: References to memories outside the core.
@@ -432,7 +436,7 @@ class QueueReport:
     Attributes:
         queue: Its number; 255 is the queue of messages between hosts.
         frames_received: Frames that processes took.
-        frames_unclaimed: Frames dropped because they arrived before it was opened.
+        frames_unclaimed: Frames dropped because they arrived before a process opened the queue.
         frames_waiting: Frames waiting for a process.
     """
 
@@ -444,7 +448,7 @@ class QueueReport:
 
 @dataclass(frozen=True)
 class RdmaReport:
-    """A card with RDMA: its counters, and the busy times of its parts.
+    """The counters of a card with RDMA, and the busy times of its parts.
 
     Attributes:
         puts: Puts posted.
@@ -453,9 +457,9 @@ class RdmaReport:
         gets_served: Gets of other nodes that arrived.
         registrations: Regions registered by system calls.
         doorbells: Writes to the doorbell register.
-        ring_full: Times that the transmit ring was full.
+        ring_full: Number of times that the driver found the transmit ring full.
         descriptors: Descriptors fetched.
-        fetches: Reads that fetched them.
+        fetches: Reads of host memory that fetched descriptors.
         packets_sent: Packets sent, over the link and to this card.
         packets_received: Packets received.
         flushed: Received packets that were dropped because the receive side was flushed.
@@ -464,15 +468,16 @@ class RdmaReport:
         refused: Messages that this card refused.
         refused_by_peer: Messages of this card that other cards refused.
         events: Events written.
-        packet_completions: Completions written for packets before the last of their message.
+        packet_completions: Completions written for packets that are not the last of their message.
         events_lost: Events lost because a queue was full.
-        abandoned: Refused messages that were given up because one of their packets never arrived.
-        stale_replies: Packets of replies to failed gets.
+        abandoned: Messages that were given up because one of their packets never arrived. They are counted as refused,
+            too.
+        stale_replies: Received packets that belong to replies to failed gets.
         unusable: Invalid or damaged packets.
         transmit_busy_ps: Busy time of all transmit engines, in picoseconds.
         receive_busy_ps: Busy time of all receive engines, in picoseconds.
         processor_busy_ps: Busy time of the embedded processor, in picoseconds.
-        processor_queue: Peak number of commands waiting for the embedded processor.
+        processor_queue: Peak number of commands that waited for the embedded processor.
         regions: Regions registered at the end, including those of the library.
         pages: Pages registered at the end.
     """
@@ -553,30 +558,31 @@ class TrafficReport:
     """Traffic for a host's card, and the dispositions of its frames.
 
     Attributes:
-        traffic: The expression.
-        rank: The rank of its target card.
-        offered: Frames that its tester sent: all of them, or those until the programs' end.
-        offered_bytes: Their bytes, without frame check sequences.
-        offered_ns: Duration of the offered frames at their rate, up to the next due time. For a capture that is a mean
-            gap after the last frame.
-        stalled_ns: Additional time until the link was free, because the network stalled frames.
+        traffic: The expression that describes the traffic.
+        rank: The rank with the target card.
+        offered: Frames that the tester sent: all frames of the traffic, or those sent before the programs ended.
+        offered_bytes: Bytes of the offered frames, without frame check sequences.
+        offered_ns: Virtual time that the offered frames take at their rate, until the next frame would be due. For a
+            capture, the last frame is followed by a mean gap.
+        stalled_ns: Total delay of frames beyond their due times, because the network stalled the tester's link.
         handled: Frames that the card accepted.
-        passed: Frames of `handled` that went on: to the host, or out again.
+        passed: Frames of `handled` that went to the host or out again.
         to_wire: Frames of `handled` that handlers sent out.
         dropped_by_handler: Frames that handlers dropped.
-        failed: Frames on which handlers failed.
+        failed: Frames with a failed handler.
         damaged: Frames with a wrong check sequence.
         dropped_by_overload: Frames dropped by a full buffer, of the card or of a switch.
         lost: Frames lost by faults of the network.
-        dropped_at_host: Frames for the host that were dropped without a buffer there.
+        dropped_at_host: Frames for the host that were dropped because the host had no free receive buffer.
         returned: Frames from hosts and handlers that reached the tester.
-        returned_bytes: Their bytes, without frame check sequences.
-        latency_ns_mean: Mean latency through the card, from the last byte in the packet buffer until the frame has left
-            it.
-        latency_ns_p50: Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
+        returned_bytes: Bytes of the returned frames, without frame check sequences.
+        latency_ns_mean: Mean latency through the card, from the frame's last byte in the packet buffer until the frame
+            has left the buffer.
+        latency_ns_p50: Median latency: the nearest rank, rounded up by at most 0.2 %. The other percentiles are rounded
+            likewise.
         latency_ns_p99: 99th percentile of the latency.
         latency_ns_p999: 99.9th percentile of the latency.
-        latency_ns_max: Maximum latency, exact.
+        latency_ns_max: Maximum latency, not rounded.
     """
 
     traffic: str
@@ -605,7 +611,7 @@ class TrafficReport:
 
 @dataclass(frozen=True)
 class TransportReport:
-    """Counts of a card's reliable transport; all zero if it has none.
+    """Counters of a card's reliable transport.
 
     Attributes:
         retransmitted: Retransmissions.
@@ -615,7 +621,7 @@ class TransportReport:
         acknowledgements: Acknowledgements sent.
         refusals: Refusals sent.
         timeouts: Timeouts.
-        unusable: Without such a transport: packets that came damaged or out of place, and were dropped.
+        unusable: Without reliable transport: packets that were damaged or belonged to no message, and were dropped.
     """
 
     retransmitted: int

@@ -26,8 +26,8 @@ class NetworkOptions(TypedDict, total=False):
             host; or a file with a trace of it.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
-            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the
-            number of hosts.
+            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. The default
+            depends on the number of hosts.
     """
 
     faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
@@ -38,7 +38,7 @@ class NetworkOptions(TypedDict, total=False):
 
 
 Addressing = Literal["virtual", "physical"]
-"""The addresses of puts."""
+"""The kind of addresses in puts."""
 
 
 class Burst(TypedDict):
@@ -64,7 +64,7 @@ class CardManifest(TypedDict):
 
     Attributes:
         title: The card's title.
-        spec_hash: Hash over all resolved values.
+        spec_hash: A hash over the resolved values of all parameters.
     """
 
     title: str
@@ -101,7 +101,8 @@ class ChannelManifest(TypedDict):
         specs: The cards, by name.
         overrides: Overrides of `--set`, as given.
         noise: Background noise on the host's CPUs, as given.
-        compiler: The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
+        compiler: The programs that ran on cards, by card and mode. The caller compiles the programs and fills in this
+            field.
     """
 
     specs: dict[str, CardManifest]
@@ -113,31 +114,32 @@ class ChannelManifest(TypedDict):
 class ChannelRow(TypedDict):
     """One measurement: a card, a mode, a direction and a message size.
 
-    The benchmark determines its figures.
+    The benchmark determines which figures a row has.
 
     Attributes:
         nic: The card.
         mode: The kind of messages: `direct` or `indirect`.
         direction: The direction: `host-to-card` or `card-to-host`.
-        size_bytes: Message size in bytes. For the bandwidth of direct messages it is the size of the payload. The
-            payload goes in parts of 56 bytes, at most 500 per process, since all of them are alike.
-        memory: The card's memory at their end: `ctm` if indirect messages of a latency fit it, `emem` otherwise.
+        size_bytes: Message size in bytes. For the bandwidth of direct messages, it is the size of a payload in messages
+            of 56 bytes. A process sends at most 500 of these messages, because they are all alike.
+        memory: The card's memory for the messages: `ctm` for indirect messages of a latency that fit it, `emem`
+            otherwise.
         verified: Whether the receiving end checked every byte and found it correct.
         bandwidth_bytes_per_s: Mean throughput of all processes over the runs.
-        iterations: Messages measured individually.
+        iterations: Number of messages measured individually.
         latency_ns: Mean latency of a message, from the call to its return with the acknowledgement of the other end.
         max_ns: Maximum latency.
         message_bytes: Bytes of each message.
-        messages: Messages of all processes in a run.
+        messages: Number of messages of all processes in a run.
         min_ns: Minimum latency.
         p50_ns: Median latency.
         p999_ns: 99.9th percentile of the latency.
         p99_ns: 99th percentile of the latency.
-        payload_bytes: Bytes of all these messages.
-        processes: Processes that move the payload together, each with a thread of the host.
-        runs: Runs, which differ in the begin times of threads and in noise.
-        stages: The stages of the latency. They add up to it.
-        stddev_bytes_per_s: Standard deviation of the throughput over the runs.
+        payload_bytes: Bytes of these messages.
+        processes: Number of processes that move the payload together. Each has a thread of the host.
+        runs: Number of runs. They differ in the begin times of threads and in noise.
+        stages: The stages of the latency. Their sum is the mean latency.
+        stddev_bytes_per_s: Standard deviation of the throughput over the runs. A single run has none.
     """
 
     nic: str
@@ -164,24 +166,26 @@ class ChannelRow(TypedDict):
 
 
 class ContextRow(TypedDict):
-    """A number of contexts on a card.
+    """The result for a number of contexts on a card.
 
     Attributes:
         nic: The card.
-        contexts: Counting contexts.
-        updates: Their total updates, on one microengine.
-        cycles_total: Cycles from the start of the first context, while the others wait for it, to the end of the last.
-        cycles_computing: Cycles of `cycles_total` in which a context computed.
-        cycles_asleep: Cycles of `cycles_total` in which every context with work was asleep.
+        contexts: Number of contexts that make updates.
+        updates: Total number of updates of these contexts, on one microengine.
+        cycles_total: Cycles from the start of the first context to the end of the last one. The other contexts first
+            wait for the first one.
+        cycles_computing: Cycles of `cycles_total` in which any context computed.
+        cycles_asleep: Cycles of `cycles_total` in which all contexts with work left waited for memory.
         cycles_switching: Cycles of `cycles_total` in which the microengine switched to another context.
-        context_cycles_asleep: Cycles for which contexts waited for memories, the sum over contexts.
-        context_cycles_ready: Cycles for which contexts were ready while another one ran, the sum over contexts.
-        time_ns: `cycles_total` as time.
-        updates_per_s: Updates per second of the whole card, with two references each and this number of contexts on
-            every microengine, in steady state.
-        updates_per_s_bits_set: Updates per second if the bits are already set, so that an update makes one reference.
-        line_rate_packets_per_s: 64-byte packets per second that `updates_per_s` sustains, with one update each.
-        line_rate_bits_per_s: Bit rate of the Ethernet that carries them, with 84 bytes for each.
+        context_cycles_asleep: Cycles in which contexts waited for memory, summed over the contexts.
+        context_cycles_ready: Cycles in which contexts were ready while another one ran, summed over the contexts.
+        time_ns: `cycles_total` in nanoseconds.
+        updates_per_s: Updates per second of the whole card in steady state, with this number of contexts on every
+            microengine. Each update makes two memory references.
+        updates_per_s_bits_set: Updates per second if all bits are already set. Each update then makes one memory
+            reference.
+        line_rate_packets_per_s: Number of 64-byte packets per second for which the card can make one update each.
+        line_rate_bits_per_s: Bit rate of an Ethernet link that carries these packets. Each takes 84 bytes.
     """
 
     nic: str
@@ -201,16 +205,16 @@ class ContextRow(TypedDict):
 
 
 class CpuFigures(TypedDict):
-    """The climbs' time on this machine's CPUs.
+    """The time of the climbs on the CPUs of this machine.
 
-    Only this is measured, and differs from run to run.
+    This is real time, so it differs from run to run.
 
     Attributes:
-        processor: The processor's name, where the system gives it.
-        threads: Threads that climbed.
-        wall_time_s: The measured seconds.
+        processor: The name of the processor, if the system gives it.
+        threads: Number of threads that made climbs.
+        wall_time_s: Wall-clock time in seconds.
         climbs_per_s: Climbs per second.
-        length: The shortest tour's length, the same as the card's.
+        length: The length of the shortest tour, which equals the card's.
     """
 
     processor: str | None
@@ -221,12 +225,12 @@ class CpuFigures(TypedDict):
 
 
 class Crossover(TypedDict):
-    """The crossover of a card: the size from which on translation pays.
+    """The crossover of a card: the size from which on translation takes no longer than a copy.
 
     Attributes:
         nic: The card.
         crossover_bytes: The smallest size from which on translation takes no longer than a copy, between the smallest
-            and largest measured one. None if a copy is faster up to the end.
+            and the largest measured size. None if a copy is faster at the largest size.
     """
 
     nic: str
@@ -234,12 +238,12 @@ class Crossover(TypedDict):
 
 
 class Damage(TypedDict):
-    """The damage of a capture.
+    """The first damage in a capture.
 
     Attributes:
-        packet: The packet, counted from 1.
-        byte: The byte of the file.
-        text: The damage.
+        packet: The number of the damaged packet, counted from 1.
+        byte: The offset of the damage in the file, in bytes.
+        text: A description of the damage.
     """
 
     packet: int
@@ -287,49 +291,50 @@ class DataCache(TypedDict):
 
 
 Distances = Literal["root", "table"]
-"""A climber's source of distances."""
+"""The way in which a climber finds the distance of two cities."""
 
 
 class ExchangeRow(TypedDict):
-    """A card and a number of connections.
+    """The result for a card and a number of connections.
 
     Attributes:
         nic: The card.
-        connections: Connections, each with a client.
+        connections: Number of connections. Each has a client.
         size_bytes: Bytes of a request.
         reply_bytes: Bytes of a reply.
-        think_ns: A client's pause between a reply and its next request.
-        requests: Requests with a reply in the measured time.
+        think_ns: Pause of a client between a reply and its next request.
+        requests: Number of requests with a reply in the measured time.
         requests_per_s: `requests` per second.
-        latency_ns: Mean latency, from a client's call that sends a request until it has its reply. The following fields
-            are of the same latency.
+        latency_ns: Mean latency, from the client's call that sends a request until the client has the reply. The
+            following fields are statistics of the same latency.
         min_ns: Minimum latency.
         p50_ns: Median latency.
         p99_ns: 99th percentile of the latency, by nearest rank.
         p999_ns: 99.9th percentile of the latency.
         max_ns: Maximum latency.
-        unanswered_requests: Requests without a reply at the end of the measured time. The figures above exclude them.
-        cpu_ns_per_request: CPU time of the server per request.
-        cpus: CPUs of the server's operating system.
-        cpu_utilisation: Utilisation of all its CPUs, as a fraction.
+        unanswered_requests: Number of requests without a reply at the end of the measured time. They are not in the
+            figures above.
+        cpu_ns_per_request: CPU time of the server for each request.
+        cpus: Number of CPUs that the server's operating system uses.
+        cpu_utilisation: Utilisation of all CPUs together, as a fraction.
         cpu_ns_per_packet: CPU time per packet.
         instructions_per_packet: Instructions per packet.
         l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
-        shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
-        tlb_misses_per_packet: Misses per packet of the cores' TLBs for data.
-        code_tlb_misses_per_packet: Misses per packet of the cores' TLBs for code.
+        shared_cache_misses_per_packet: Loads per packet that also missed the shared cache.
+        tlb_misses_per_packet: Misses per packet in the data TLBs of the cores.
+        code_tlb_misses_per_packet: Misses per packet in the code TLBs of the cores.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
-        cross_calls_per_packet: Calls from one CPU to another per packet.
+        cross_calls_per_packet: Cross-calls (calls from one CPU to another) per packet.
         interrupts_per_packet: Interrupts per packet.
-        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entry, and reads of
-            registers.
-        retransmissions: Segments that rank 0 and its peer retransmitted.
-        dropped: Frames that rank 0's card, kernel threads and protocols dropped.
-        packets: The packets: frames that rank 0's card received, or sent if it transmits.
+        interrupt_ns: CPU time of an interrupt of a receive channel before its handler takes frames. It consists of the
+            entry and of register reads.
+        retransmissions: Number of segments that rank 0 and its peer retransmitted.
+        dropped: Number of frames that rank 0 dropped: in its card, its kernel threads and its protocols.
+        packets: Number of packets: frames that rank 0's card received, or sent if rank 0 transmits.
         verified: Whether every received byte was checked and correct.
-        ports: The ports of the network over the whole run, with a flow control without credits.
-        unanswered_max_ns: Maximum latency of these requests.
+        ports: The ports of the network over the whole run, if the flow control does not use credits.
+        unanswered_max_ns: Maximum latency of the unanswered requests.
     """
 
     nic: str
@@ -369,12 +374,12 @@ class ExchangeRow(TypedDict):
 
 
 class FailedPoint(TypedDict):
-    """A point of a benchmark with a failed run, so without a row.
+    """A point of a benchmark that has no row, because its run failed.
 
     Attributes:
         point: The card and the point.
-        kind: The Python exception for the error, such as `RunError` or `Deadlock`. `KeyboardInterrupt`: the benchmark
-            was interrupted there.
+        kind: The name of the Python exception for the error, such as `RunError` or `Deadlock`. `KeyboardInterrupt`
+            means that the benchmark was interrupted at this point.
         text: The error.
     """
 
@@ -384,19 +389,20 @@ class FailedPoint(TypedDict):
 
 
 class FairnessRow(TypedDict):
-    """A number of processes that send simultaneously, each to its own process on the other host.
+    """The result for a number of processes that send at the same time, each to its own process on the other host.
 
     Attributes:
         nic: The card.
-        processes: Sending processes, the same number as receiving ones.
+        processes: Number of sending processes. The number of receiving processes is the same.
         size_bytes: Bytes of a message.
-        messages: Messages of each process.
-        bandwidth_bytes_per_s: Payload bytes per second of all processes, until the last process has received its last
-            message.
-        process_mean_bytes_per_s: Mean throughput of a process until it has received its last message.
+        messages: Number of messages of each process.
+        bandwidth_bytes_per_s: Payload bytes per second of all processes together, until the last process has received
+            its last message.
+        process_mean_bytes_per_s: Mean throughput over the processes. The throughput of a process is measured until it
+            has received its last message.
         process_min_bytes_per_s: Minimum throughput of a process.
         process_max_bytes_per_s: Maximum throughput of a process.
-        jain_index: Jain's index of the throughputs: 1 if all are equal, 1/n if one of n gets everything.
+        jain_index: Jain's index of the processes' throughputs: 1 if all are equal, 1/n if one of n gets everything.
         verified: Whether the receiving end checked every byte and found it correct.
     """
 
@@ -413,16 +419,16 @@ class FairnessRow(TypedDict):
 
 
 class Flow(TypedDict):
-    """One direction of a pattern with several directions.
+    """The figures of one direction of a pattern with several directions.
 
     Attributes:
         source: The sending rank.
         target: The receiving rank.
         bandwidth_bytes_per_s: Payload bytes per second.
-        latency_ns: Mean of half a round trip over the iterations.
-        max_ns: The longest iteration.
+        latency_ns: Mean of half a round trip over the measured iterations.
+        max_ns: Maximum of the iterations.
         messages_per_s: Messages per second.
-        min_ns: The shortest iteration.
+        min_ns: Minimum of the iterations. An iteration is half a round trip, or a window.
     """
 
     source: int
@@ -435,13 +441,15 @@ class Flow(TypedDict):
 
 
 class GpuFigures(TypedDict):
-    """The climbs' time on a graphics processor, by its own clock, without compilation and data transfer.
+    """The time of the climbs on a graphics processor, by the clock of that processor.
+
+    It does not include compilation and data transfer.
 
     Attributes:
-        processor: The device's name.
-        device_time_s: The measured seconds.
+        processor: The name of the device.
+        device_time_s: The measured time in seconds.
         climbs_per_s: Climbs per second.
-        length: The shortest tour's length, the same as the card's.
+        length: The length of the shortest tour, which equals the card's.
     """
 
     processor: str
@@ -477,30 +485,32 @@ class GridManifest(TypedDict):
 
 
 class GridRow(TypedDict):
-    """A card and a size: of a face in a halo exchange, of the vector in an all-reduce.
+    """The result for a card and a size.
+
+    The size is that of a face in a halo exchange, or of the vector in an all-reduce.
 
     Attributes:
         nic: The card.
         nodes: Number of hosts.
         size_bytes: Bytes of a face, or of the vector.
-        iterations: Iterations measured.
-        time_ns: Mean duration of an iteration. In a halo exchange the mean is over iterations and ranks, without a
-            barrier between iterations. In an all-reduce it is over iterations, each from a barrier to the end on the
-            last rank.
-        min_ns: The shortest iteration.
+        iterations: Number of measured iterations.
+        time_ns: Mean duration of an iteration. In a halo exchange, the mean is over iterations and ranks, and no
+            barrier separates iterations. In an all-reduce, the mean is over iterations. Each lasts from a barrier until
+            the last rank has finished.
+        min_ns: Duration of the shortest iteration.
         p50_ns: Median duration of an iteration.
-        p99_ns: 99th percentile of the duration, by nearest rank.
-        max_ns: The longest iteration.
-        sent_bytes: Payload bytes per iteration of the busiest sending node.
-        sent_bytes_per_s: `sent_bytes` per second.
-        hops_mean: Mean links that a packet crosses, over all packets. A link to a switch counts; in a torus the link
-            between a host and its router does not.
+        p99_ns: 99th percentile of the duration of an iteration, by nearest rank.
+        max_ns: Duration of the longest iteration.
+        sent_bytes: Payload bytes that the busiest sender sends in an iteration.
+        sent_bytes_per_s: `sent_bytes` per second of the mean duration.
+        hops_mean: Mean number of links that a packet crosses. Links to switches count. In a torus, the links between
+            hosts and their routers do not.
         verified: Whether every value was compared with the expected one and was correct.
-        algorithm_bytes_per_s: All-reduce: bytes of the vector over the time, the algorithm bandwidth.
-        faces: Halo exchange: faces of a rank, each with a neighbour.
-        lower_bound_ns: All-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes. Every
-            algorithm must send them from each of n nodes.
-        ports: The ports of the network over the whole run, with a flow control without credits.
+        algorithm_bytes_per_s: All-reduce: bytes of the vector divided by the mean duration (algorithm bandwidth).
+        faces: Halo exchange: number of faces of a rank. Each has a neighbour.
+        lower_bound_ns: All-reduce: the time in which a node's link carries 2 (n - 1) / n of the vector's bytes. Every
+            algorithm must send this number of bytes from each of n nodes.
+        ports: The ports of the network over the whole run, if the flow control does not use credits.
     """
 
     nic: str
@@ -523,16 +533,16 @@ class GridRow(TypedDict):
 
 
 class GroupUsage(TypedDict):
-    """The CPU use of a function group.
+    """The use of CPUs by one group of kernel functions.
 
     Attributes:
-        group: Its name.
+        group: The name of the group.
         ns_per_packet: CPU time per packet.
         instructions_per_packet: Instructions per packet.
         l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
-        shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
-        tlb_misses_per_packet: Misses per packet of the cores' TLBs for data.
-        code_tlb_misses_per_packet: Misses per packet of the cores' TLBs for code.
+        shared_cache_misses_per_packet: Loads per packet that also missed the shared cache.
+        tlb_misses_per_packet: Misses per packet in the data TLBs of the cores.
+        code_tlb_misses_per_packet: Misses per packet in the code TLBs of the cores.
     """
 
     group: str
@@ -591,11 +601,11 @@ class HandlerFigures(TypedDict):
 
 
 class HandlerLines(TypedDict):
-    """Lines that handlers printed in a benchmark, over all runs and cards.
+    """Number of lines that handlers printed in a benchmark, over all runs and cards.
 
     Attributes:
-        printed: Lines that the cards showed, at most 1000 per run and card.
-        suppressed: The other lines.
+        printed: Lines that were shown. At most 1000 lines of each card in a run are shown.
+        suppressed: Lines that were not shown.
     """
 
     printed: int
@@ -630,10 +640,10 @@ class HandlerMemory(TypedDict):
 
 
 class HostMemory(TypedDict):
-    """Bytes that a node's card read from its host's memory, and wrote to it.
+    """Bytes that were read from and written to the memory of one host in the measured iterations.
 
     Attributes:
-        node: The rank.
+        node: The rank of the host.
         read_bytes: Bytes read.
         written_bytes: Bytes written.
     """
@@ -840,7 +850,8 @@ class Manifest(TypedDict):
     Attributes:
         specs: The cards, by name.
         overrides: Overrides of `--set`, as given.
-        compiler: The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
+        compiler: The programs that ran on cards, by card and mode. The caller compiles the programs and fills in this
+            field.
     """
 
     specs: dict[str, CardManifest]
@@ -849,7 +860,7 @@ class Manifest(TypedDict):
 
 
 Memory = Literal["host", "gpu"]
-"""The memory at one end of a message."""
+"""The kind of memory at one end of a message."""
 
 
 class MemoryLevel(TypedDict):
@@ -888,14 +899,15 @@ class MessagesManifest(TypedDict):
 
     Attributes:
         specs: The cards, by name.
-        overrides: `--set` overrides, as given. They do not change the peer's card.
+        overrides: `--set` overrides, as given. They do not apply to the card in `peer`.
         pattern: The pattern of sources and targets.
         topology: The topology.
         noise: Background noise on the hosts' CPUs, as given.
-        compiler: The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
+        compiler: The programs that ran on cards, by card and mode. The caller compiles the programs and fills in this
+            field.
         faults: The faults of the network, as given.
         flow_control: The flow control of the network, as given.
-        peer: The card of every host but rank 0, if it differs.
+        peer: The card of every host except rank 0, if it differs.
         puts: The options of mode put, if it was measured.
     """
 
@@ -912,20 +924,22 @@ class MessagesManifest(TypedDict):
 
 
 class NetworkPortReport(TypedDict):
-    """The use of a port of a host or switch, in a network without credits.
+    """The counters of a port of a host or switch, in a network without credit flow control.
 
     Attributes:
-        at: The host or switch, such as `hosts.1` or `switch.0`.
-        port: The number of the port there.
-        peer: The host or switch at the far end of its link.
+        at: The host or switch with the port, such as `hosts.1` or `switch.0`.
+        port: The number of the port on that host or switch.
+        peer: The host or switch at the other end of the port's link.
         dropped_packets: Packets dropped at this port.
-        dropped_bytes: Their bytes on the wire.
-        reason: The reason of the drops, if any. `queue full`: packets for this port. `no headroom`: packets that
-            arrived by this port though their sender was paused. `packet buffer full`: packets dropped by a card.
-        peak_bytes: Maximum bytes in the queue before the port. With pauses, maximum buffered bytes that arrived by it.
+        dropped_bytes: Bytes of the dropped packets on the wire.
+        reason: The reason for which this port drops packets. `queue full`: its output queue was full. `no headroom`: a
+            packet arrived at the port and found no buffer, although its sender was paused. `packet buffer full`: the
+            buffer of a card was full.
+        peak_bytes: Maximum bytes in the port's output queue. In a network with pauses, maximum buffered bytes of
+            packets that arrived at this port.
         pauses_sent: Pause frames sent by this port, including those that end a pause.
-        pauses_received: Pause frames received.
-        paused_ps: Time for which the port was paused, in picoseconds.
+        pauses_received: Pause frames received by this port.
+        paused_ps: Virtual time for which the port was paused, in picoseconds.
     """
 
     at: str
@@ -941,7 +955,7 @@ class NetworkPortReport(TypedDict):
 
 
 Notification = Literal["poll", "interrupt"]
-"""The notification of programs about events."""
+"""The way in which programs learn of events."""
 
 
 class PacketDispositions(TypedDict):
@@ -994,12 +1008,12 @@ another.
 
 
 class PeerManifest(TypedDict):
-    """The card of the hosts that the measured card communicates with.
+    """The card of the hosts with which the host of the measured card communicates.
 
     Attributes:
-        nic: Its name.
+        nic: The name of the card.
         title: The card's title.
-        spec_hash: Hash over all resolved values.
+        spec_hash: A hash over the resolved values of all parameters.
     """
 
     nic: str
@@ -1008,16 +1022,16 @@ class PeerManifest(TypedDict):
 
 
 class PointFailure(TypedDict):
-    """A failure on a card during the measurement of a point.
+    """A failure on a card during the measurement of one point.
 
     Attributes:
         nic: The card.
-        point: The point, such as mode and size.
+        point: The point, for example its mode and size.
         rank: The rank of its card.
-        kind: `trap`: a handler or process was stopped. `fail`: it returned a failure or an invalid return code.
-            `budget`: a budget of its application was used up. `refused`: the card refused a command. `lost`: packets
-            that it sent were lost or damaged in the network, and nothing sends them again.
-        text: Description, and source line.
+        kind: `trap`: an error stopped a handler or process. `fail`: a handler or process returned a failure or an
+            invalid code. `budget`: an application used up a budget. `refused`: the card refused a command. `lost`: the
+            network lost or damaged packets of this node, and nothing resends them.
+        text: Description, with the source line if known.
         times: Number of occurrences.
     """
 
@@ -1074,14 +1088,16 @@ class PortFigures(TypedDict):
 
 
 class ProgramManifest(TypedDict):
-    """A compiled program in a report's manifest: its single source, or all sources.
+    """A compiled program in a report's manifest.
+
+    It names either a single source file, or all source files.
 
     Attributes:
         version: The compiler's name and version.
-        flags: Its flags.
-        sha256: Its SHA-256.
-        source: The source file.
-        sources: The source files, if the user names them.
+        flags: The compiler's flags.
+        sha256: The SHA-256 of that file.
+        source: The path of the single source file.
+        sources: The source files, if the user named them.
     """
 
     version: str
@@ -1092,16 +1108,16 @@ class ProgramManifest(TypedDict):
 
 
 class Puts(TypedDict):
-    """The options of puts, as used.
+    """The options of puts, with the values that were used.
 
     Attributes:
-        loopback: Whether they stay within one host, through its card.
-        source: The source memory of messages.
-        sink: The destination memory of messages.
+        loopback: Whether puts stay within one host, through its card.
+        source: The kind of memory from which messages are put.
+        sink: The kind of memory into which messages are put.
         addressing: The kind of addresses.
         flush_receive: Whether the receiver's card drops arriving packets.
-        notify: The notification of programs about events; None if the card's spec decides.
-        pong_size_bytes: Bytes of the reply of a ping-pong.
+        notify: The way in which programs learn of events; None if the card's specification decides.
+        pong_size_bytes: Bytes of the answer in a ping-pong.
     """
 
     loopback: bool
@@ -1164,15 +1180,15 @@ class RefusedCommand(TypedDict):
 
 
 class RegistrationRow(TypedDict):
-    """The CPU costs of a size.
+    """The CPU costs for one size.
 
     Attributes:
         nic: The card.
-        size_bytes: Bytes.
-        pages: Pages of a buffer that begins at a page boundary.
-        copy_ns: A copy into memory that the card may fetch from.
-        translate_ns: The system call that locks and translates the pages, and the transfer of their descriptors to the
-            card, if it uses any.
+        size_bytes: Size of the message in bytes.
+        pages: Number of pages of a buffer that begins at a page boundary.
+        copy_ns: CPU time of a copy into memory from which the card may fetch.
+        translate_ns: CPU time of the system call that locks and translates the pages. It includes the transfer of page
+            descriptors to the card, if the card uses any.
     """
 
     nic: str
@@ -1206,31 +1222,33 @@ class Retries(TypedDict):
 class Row(TypedDict):
     """One measurement: a card, a mode and a message size.
 
-    The benchmark determines its figures.
+    The benchmark determines which figures a row has.
 
     Attributes:
         nic: The card.
         mode: The mode.
         size_bytes: Message size in bytes.
-        iterations: Iterations measured.
-        min_ns: The shortest iteration: half a round trip, or a window. The following fields have the same unit.
+        iterations: Number of measured iterations.
+        min_ns: Minimum of the iterations, in nanoseconds. An iteration is half a round trip, or a window. The next four
+            fields are of the same quantity.
         p50_ns: Median of the iterations.
         p99_ns: 99th percentile of the iterations, by nearest rank.
         p999_ns: 99.9th percentile of the iterations.
-        max_ns: The longest iteration.
+        max_ns: Maximum of the iterations.
         verified: Whether the receiving end checked every byte and found it correct, and nothing failed on a card.
-        host_memory: Traffic of the measured iterations, by node.
-        bandwidth_bytes_per_s: Payload bytes per second of all directions, from the first post of a window to the last
-            completion.
-        fairness: Incast: the smallest of the senders' figures over the largest; 1 if all get the same.
+        host_memory: Memory traffic of the measured iterations, for each node.
+        bandwidth_bytes_per_s: Payload bytes per second of all directions together. A window lasts from its first post
+            to its last completion.
+        fairness: Incast: the smallest figure of a sender divided by the largest; 1 if all senders get the same.
         flows: Each direction, if the pattern has several.
-        latency_ns: Mean of half a round trip, over the iterations of all pinging ranks.
-        messages_per_s: Messages per second of all directions, from the first post of a window to the last completion.
-        ports: The ports of the network over the whole run, with a flow control without credits.
-        stages: The stages of the latency. They add up to it.
-        unaccounted_iterations: Iterations with time that belongs to no stage, if any.
-        window: Messages in a window.
-        window_ns: Mean duration of a window over the iterations.
+        latency_ns: Mean of half a round trip, over the iterations of all ranks that send pings.
+        messages_per_s: Messages per second of all directions together. A window lasts from its first post to its last
+            completion.
+        ports: The ports of the network over the whole run, if the flow control does not use credits.
+        stages: The stages of the latency. Their sum is the mean latency.
+        unaccounted_iterations: Number of iterations with time that belongs to no stage, if any.
+        window: Number of messages in a window.
+        window_ns: Mean duration of a window over the measured iterations.
     """
 
     nic: str
@@ -1257,21 +1275,21 @@ class Row(TypedDict):
 
 
 class Saturation(TypedDict):
-    """The saturation of a pattern on a card: computed and measured.
+    """The computed and the measured saturation of a pattern on a card.
 
     Attributes:
         nic: The card.
         pattern: The pattern.
-        zero_load_latency_ns: Latency of a packet alone over the longest route.
-        buffer_limit_fraction: The load at which all places of the routers' buffers are taken, because of the delay of
-            their credits. Present below 1, as with short packets.
+        zero_load_latency_ns: Latency of a packet over the longest route, without other packets.
+        buffer_limit_fraction: The offered load at which the buffers of routers are full, because credits return late.
+            Present if it is below 1, as with short packets.
         channel_load_max: Load of the most loaded link, in link bandwidths, if every sending node sends at a link's
-            bandwidth; from a walk of the routes. Left out for too many routes: to all nodes, on a torus of more than
-            4096 nodes and an odd size.
-        channel_load_mean: Mean load over all links.
-        measured_saturation_fraction: The largest accepted load, if any row is saturated.
-        saturation_fraction: The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that
-            is a node's own link.
+            bandwidth. It is computed from the routes. It is left out if there are too many routes: to all nodes, on a
+            torus with an odd size and more than 4096 nodes.
+        channel_load_mean: Mean load over all links, in link bandwidths.
+        measured_saturation_fraction: The largest accepted load of all rows. Present if any row is saturated.
+        saturation_fraction: The offered load at which the first link is full, as a fraction of a link's bandwidth. It
+            is 1 if that is the link of a node to its router.
     """
 
     nic: str
@@ -1331,13 +1349,13 @@ class SocketsManifest(TypedDict):
 
     Attributes:
         specs: The cards, by name.
-        overrides: `--set` overrides, as given. They do not change the peer's card.
+        overrides: `--set` overrides, as given. They do not apply to the card in `peer`.
         topology: The topology.
-        warmup_ns: The time before the measured one.
-        duration_ns: The measured time.
+        warmup_ns: Virtual time from the first byte to the begin of the measured time.
+        duration_ns: Length of the measured time.
         faults: The faults of the network, as given.
         flow_control: The flow control of the network, as given.
-        peer: The peer's card, if it differs.
+        peer: The card of the peer, if it differs.
     """
 
     specs: dict[str, CardManifest]
@@ -1351,11 +1369,11 @@ class SocketsManifest(TypedDict):
 
 
 class SourceManifest(TypedDict):
-    """A source file in a report's manifest.
+    """A source file of the user in a report's manifest.
 
     Attributes:
-        source: Its path.
-        sha256: Its SHA-256.
+        source: The path of the file.
+        sha256: The SHA-256 of the file.
     """
 
     source: str
@@ -1363,11 +1381,11 @@ class SourceManifest(TypedDict):
 
 
 class Stage(TypedDict):
-    """A part of a latency.
+    """A stage of a latency.
 
     Attributes:
         stage: The stage's name.
-        ns: Its share in nanoseconds.
+        ns: The mean time in this stage, in nanoseconds.
     """
 
     stage: str
@@ -1401,37 +1419,37 @@ class StoppedValue(TypedDict):
 
 
 StreamDirection = Literal["receive", "transmit"]
-"""The direction of the bytes at rank 0."""
+"""Whether rank 0 receives or sends the bytes."""
 
 
 class StreamRow(TypedDict):
-    """A card and a point of the sweep.
+    """The result for a card and a point of the sweep.
 
     Attributes:
         nic: The card.
         direction: Whether rank 0 receives or transmits.
-        io_size_bytes: Bytes of a call that sends or receives.
-        connections: Connections.
-        cpus: CPUs of rank 0's operating system.
-        bandwidth_bits_per_s: Bits of payload per second that the receiving program got in the measured time.
-        cpu_utilisation: Utilisation of all its CPUs, as a fraction.
+        io_size_bytes: Bytes of each call that sends or receives.
+        connections: Number of connections.
+        cpus: Number of CPUs that rank 0's operating system uses.
+        bandwidth_bits_per_s: Payload bits per second that the receiving program got in the measured time.
+        cpu_utilisation: Utilisation of all CPUs together, as a fraction.
         cpu_ns_per_packet: CPU time per packet.
         instructions_per_packet: Instructions per packet.
         l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
-        shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
-        tlb_misses_per_packet: Misses per packet of the cores' TLBs for data.
-        code_tlb_misses_per_packet: Misses per packet of the cores' TLBs for code.
+        shared_cache_misses_per_packet: Loads per packet that also missed the shared cache.
+        tlb_misses_per_packet: Misses per packet in the data TLBs of the cores.
+        code_tlb_misses_per_packet: Misses per packet in the code TLBs of the cores.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
-        cross_calls_per_packet: Calls from one CPU to another per packet.
+        cross_calls_per_packet: Cross-calls (calls from one CPU to another) per packet.
         interrupts_per_packet: Interrupts per packet.
-        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entry, and reads of
-            registers.
-        retransmissions: Segments that rank 0 and its peer retransmitted.
-        dropped: Frames that rank 0's card, kernel threads and protocols dropped.
-        packets: The packets: frames that rank 0's card received, or sent if it transmits.
+        interrupt_ns: CPU time of an interrupt of a receive channel before its handler takes frames. It consists of the
+            entry and of register reads.
+        retransmissions: Number of segments that rank 0 and its peer retransmitted.
+        dropped: Number of frames that rank 0 dropped: in its card, its kernel threads and its protocols.
+        packets: Number of packets: frames that rank 0's card received, or sent if rank 0 transmits.
         verified: Whether every received byte was checked and correct.
-        ports: The ports of the network over the whole run, with a flow control without credits.
+        ports: The ports of the network over the whole run, if the flow control does not use credits.
     """
 
     nic: str
@@ -1460,7 +1478,7 @@ class StreamRow(TypedDict):
 
 
 Through = Literal["port", "channels"]
-"""The way of addresses to the card."""
+"""The way by which addresses reach the card."""
 
 
 class TorusManifest(TypedDict):
@@ -1472,8 +1490,8 @@ class TorusManifest(TypedDict):
         topology: The topology.
         nodes: Number of nodes.
         packet_bytes: Payload bytes of a packet.
-        warmup_ns: The time before the measured one.
-        duration_ns: The measured time.
+        warmup_ns: Virtual time before the measured time.
+        duration_ns: Length of the measured time.
     """
 
     specs: dict[str, CardManifest]
@@ -1486,26 +1504,27 @@ class TorusManifest(TypedDict):
 
 
 class TorusRow(TypedDict):
-    """A card, a pattern and an offered load.
+    """The result for a card, a pattern and an offered load.
 
     Attributes:
         nic: The card.
         pattern: The pattern.
-        offered_fraction: Offered load of each sending node, as a fraction of a link's bandwidth, including headers and
-            stuffed words.
-        accepted_fraction: Accepted load in the measured time, as the same fraction.
-        accepted_bytes_per_s: Payload bytes per second that arrived in the measured time, at all nodes.
+        offered_fraction: Offered load of each sending node, as a fraction of a link's bandwidth. Headers and stuffed
+            words are included.
+        accepted_fraction: Accepted load in the measured time, as a fraction of the same bandwidth.
+        accepted_bytes_per_s: Payload bytes per second that arrived at all nodes together in the measured time.
         latency_ns: Mean latency of a packet, from its generation to the arrival of its last byte.
         min_ns: Minimum latency.
         p50_ns: Median latency.
         p99_ns: 99th percentile of the latency, by nearest rank.
         max_ns: Maximum latency.
-        hops_mean: Mean links between nodes that a packet crossed.
-        saturated: Whether queues grew. In the measured time at least 5 % fewer packets arrived than were generated. The
-            difference also exceeds three times the square root of the generated packets, so it is not chance.
-        packets: Packets measured: those generated in the measured time.
-        undelivered_packets: Generated packets that had not left their node at the end of the run, far beyond
-            saturation. The latencies exclude them.
+        hops_mean: Mean number of links between nodes that a packet crossed.
+        saturated: Whether queues grew. Then at least 5 % fewer packets arrived in the measured time than were
+            generated. The difference is also above three times the square root of the number of generated packets, so
+            it is not random.
+        packets: Number of measured packets: those generated in the measured time.
+        undelivered_packets: Number of measured packets that had not left their node when the run ended. This happens
+            far beyond saturation. The latencies do not include these packets.
     """
 
     nic: str
@@ -1639,6 +1658,32 @@ class WaitingLine(TypedDict):
     wait_cycles: float
 
 
+class XdpFigures(TypedDict):
+    """The verdicts and maps of an XDP program on a card.
+
+    Attributes:
+        program: The program.
+        ebpf_instructions: Instructions of eBPF, with those of its functions.
+        code_bytes: Code and constants in the card's program memory, with the runtime.
+        map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
+        verdicts: Frames by verdict, in the first run.
+        invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
+        redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
+        too_long: Frames that the program made longer than the card sends. The card drops them.
+        updates_full: Updates that found a map full, by map. Maps without any are left out.
+    """
+
+    program: str
+    ebpf_instructions: int
+    code_bytes: int
+    map_bytes: dict[str, int]
+    verdicts: dict[str, int]
+    invalid: int
+    redirects_failed: int
+    too_long: int
+    updates_full: dict[str, int]
+
+
 class XdpLatency(TypedDict):
     """Latency of frames.
 
@@ -1748,30 +1793,6 @@ class XdpRow(TypedDict):
     latency: XdpLatency
     bottleneck: XdpPart
     parts: list[XdpPart]
-class XdpFigures(TypedDict):
-    """The verdicts and maps of an XDP program on a card.
-
-    Attributes:
-        program: The program.
-        ebpf_instructions: Instructions of eBPF, with those of its functions.
-        code_bytes: Code and constants in the card's program memory, with the runtime.
-        map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
-        verdicts: Frames by verdict, in the first run.
-        invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
-        redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
-        too_long: Frames that the program made longer than the card sends. The card drops them.
-        updates_full: Updates that found a map full, by map. Maps without any are left out.
-    """
-
-    program: str
-    ebpf_instructions: int
-    code_bytes: int
-    map_bytes: dict[str, int]
-    verdicts: dict[str, int]
-    invalid: int
-    redirects_failed: int
-    too_long: int
-    updates_full: dict[str, int]
 
 
 class Report(TypedDict):
@@ -1782,9 +1803,9 @@ class Report(TypedDict):
         version: The version of nicety.
         seed: The seed.
         manifest: The inputs.
-        rows: One row for each point of the benchmark, such as card, mode and size.
-        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
-            were allowed, the benchmark has failed.
+        rows: One row for each point, which is for example a card, a mode and a size.
+        failures: Failures of handlers, and commands that cards refused to handlers, while the rows were measured. If
+            their kinds are not allowed, the benchmark has failed.
         failed_points: The points with a failed run, if any.
         handler_lines: Lines that handlers printed, if any.
     """
@@ -1807,9 +1828,9 @@ class LineRateReport(TypedDict):
         version: The version of nicety.
         seed: The seed.
         manifest: The inputs.
-        rows: One row for each point of the benchmark, such as card, mode and size.
-        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
-            were allowed, the benchmark has failed.
+        rows: One row for each point, which is for example a card, a mode and a size.
+        failures: Failures of handlers, and commands that cards refused to handlers, while the rows were measured. If
+            their kinds are not allowed, the benchmark has failed.
         failed_points: The points with a failed run, if any.
         handler_lines: Lines that handlers printed, if any.
     """
@@ -1832,9 +1853,9 @@ class XdpBenchReport(TypedDict):
         version: The version of nicety.
         seed: The seed.
         manifest: The inputs.
-        rows: One row for each point of the benchmark, such as card, mode and size.
-        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
-            were allowed, the benchmark has failed.
+        rows: One row for each point, which is for example a card, a mode and a size.
+        failures: Failures of handlers, and commands that cards refused to handlers, while the rows were measured. If
+            their kinds are not allowed, the benchmark has failed.
         failed_points: The points with a failed run, if any.
         handler_lines: Lines that handlers printed, if any.
     """
@@ -1857,9 +1878,9 @@ class ChannelBenchReport(TypedDict):
         version: The version of nicety.
         seed: The seed.
         manifest: The inputs.
-        rows: One row for each point of the benchmark, such as card, mode and size.
-        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
-            were allowed, the benchmark has failed.
+        rows: One row for each point, which is for example a card, a mode and a size.
+        failures: Failures of handlers, and commands that cards refused to handlers, while the rows were measured. If
+            their kinds are not allowed, the benchmark has failed.
         failed_points: The points with a failed run, if any.
         handler_lines: Lines that handlers printed, if any.
     """
@@ -1875,14 +1896,14 @@ class ChannelBenchReport(TypedDict):
 
 
 class RegistrationReport(TypedDict):
-    """The report of the benchmark of registration.
+    """The report of the benchmark `registration`.
 
     Attributes:
         benchmark: The benchmark.
         version: The version of nicety.
         manifest: The inputs.
         rows: One row for each card and size.
-        crossovers: One for each card.
+        crossovers: One crossover for each card.
         failed_points: The points with a failed run, if any.
     """
 
@@ -1895,7 +1916,7 @@ class RegistrationReport(TypedDict):
 
 
 class FairnessReport(TypedDict):
-    """The report of a benchmark without a seed: nothing in it is random.
+    """The report of a benchmark that has no seed, because nothing in it is random.
 
     Attributes:
         benchmark: The benchmark.
@@ -1941,7 +1962,7 @@ class TorusReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each card, pattern and load.
-        saturation: One for each card and pattern.
+        saturation: One item for each card and pattern.
         failed_points: The points with a failed run, if any.
     """
 
@@ -1995,7 +2016,7 @@ class ExchangeReport(TypedDict):
 
 
 class ContextReport(TypedDict):
-    """The report of a benchmark without a seed: nothing in it is random.
+    """The report of a benchmark that has no seed, because nothing in it is random.
 
     Attributes:
         benchmark: The benchmark.
@@ -2013,39 +2034,43 @@ class ContextReport(TypedDict):
 
 
 class CountReport(TypedDict):
-    """The result of counting.
+    """The result of counting the addresses of a capture.
 
     Attributes:
         application: The application.
         version: The version of nicety.
-        manifest: The inputs of the run.
-        capture: The file, as it was named.
-        format: `pcap` or `pcapng`.
-        bytes: Bytes read, decompressed where the file is compressed.
-        packets: Packets read.
-        ipv4_packets: Packets of IP version 4.
-        ipv6_packets: Packets of IP version 6.
-        other_packets: Packets that are not IP.
-        truncated_packets: Packets too short in the capture for a source address.
-        unknown_link_packets: Packets of unsupported link types.
-        damaged_packets: Packets that were damaged on their link by their flags. They are not replayed.
-        oversized_packets: Packets longer than the frames of the card's port, which were truncated.
-        distinct: Distinct source addresses, counted exactly.
+        manifest: The inputs that reproduce the run.
+        capture: The file of the capture, as given.
+        format: The file format: `pcap` or `pcapng`.
+        bytes: Number of bytes read. If the file is compressed, this is the number of decompressed bytes.
+        packets: Number of packets read.
+        ipv4_packets: Number of packets of IP version 4.
+        ipv6_packets: Number of packets of IP version 6.
+        other_packets: Number of packets that are not IP.
+        truncated_packets: Number of packets that the capture truncated before the end of their source address.
+        unknown_link_packets: Number of packets of unsupported link types.
+        damaged_packets: Number of packets that were damaged on their link, according to their flags. They are not
+            replayed.
+        oversized_packets: Number of packets that were longer than the maximum frame of the card's port. They were
+            truncated.
+        distinct: The exact number of distinct source addresses.
         nic: The card.
-        sketches: The number of sketches.
+        sketches: Number of sketches.
         estimate: The card's estimate of distinct source addresses.
-        relative_error: The error of the estimate, relative to `distinct`.
-        expected_error: The standard error of this number of sketches.
-        trailing_ones: The trailing ones of all sketches, from the card.
-        through: The way of addresses to the card.
-        blocks: Blocks of addresses to the card, with addresses from the host.
-        sent_ns: The time at which the last packet had entered the port, for packets through the port.
-        wire_busy_ns: Busy time of the wire, for packets through the port. It is less than `sent_ns` where the card
-            stalled the wire.
-        dropped_packets: Packets dropped by the port: their length field (IEEE 802.3) is 0, or more than was captured.
-        card_time_ns: The time from the first packet, or the host's first message, to the host's receipt of the sum.
-        card_packets_per_s: Packets per second of card time.
-        damage: The damage of the capture, if any. The packets before it are counted.
+        relative_error: The error of the estimate, as a fraction of `distinct`.
+        expected_error: The standard error of an estimate with this number of sketches, as a fraction.
+        trailing_ones: The number of trailing ones, summed over all sketches, as the card returned it.
+        through: The way by which addresses reached the card.
+        blocks: Number of blocks of addresses that the host sent to the card, with channels.
+        sent_ns: The virtual time at which the last packet had entered the port, if packets were replayed.
+        wire_busy_ns: Busy time of the wire, if packets were replayed. It is less than `sent_ns` if the card stalled the
+            wire.
+        dropped_packets: Packets that the port dropped, because their length field (IEEE 802.3) is 0, or is above the
+            captured length.
+        card_time_ns: Virtual time from the first packet, or the host's first message, until the host has received the
+            sum.
+        card_packets_per_s: Number of packets divided by the card time, per second.
+        damage: The first damage in the capture, if any. The packets before it are counted.
     """
 
     application: Literal["pcsa"]
@@ -2080,31 +2105,31 @@ class CountReport(TypedDict):
 
 
 class TourReport(TypedDict):
-    """The result of climbing.
+    """The result of a run.
 
     Attributes:
         application: The application.
         version: The version of nicety.
         seed: The seed.
-        manifest: The inputs of the run.
-        problem: The problem's name in the file.
-        cities: Cities.
+        manifest: The inputs that reproduce the run.
+        problem: The name of the problem in the file.
+        cities: Number of cities.
         nic: The card.
-        restarts: Climbs.
-        climbers: Climbers.
-        distances: `table` or `root`.
-        job_climbs: Climbs of a job.
-        jobs: Jobs.
-        length: The shortest tour's length.
-        climb: The number of the climb that found it, the lowest of several.
-        tour: The shortest tour: the cities' numbers in the file.
-        card_time_ns: The sum of the jobs' times.
+        restarts: Number of climbs.
+        climbers: Number of climbers.
+        distances: The source of distances: `table` or `root`.
+        job_climbs: Number of climbs in a job.
+        jobs: Number of jobs.
+        length: The length of the shortest tour.
+        climb: The number of the climb that found this tour. If several did, it is the lowest number.
+        tour: The shortest tour, as the numbers of the cities in the file.
+        card_time_ns: The sum of the jobs' times on the card, in virtual time.
         card_climbs_per_s: Climbs per second of card time.
-        climber_cycles_computing: Cycles that climbers computed, in all.
-        climber_cycles_asleep: Cycles that climbers waited for memories, in all.
-        instructions: Instructions of all processes.
-        cpu: The same climbs on this machine, in wall-clock time.
-        gpu: The same climbs on a graphics processor. The caller runs them there and sets this.
+        climber_cycles_computing: Cycles in which climbers computed, summed over all climbers.
+        climber_cycles_asleep: Cycles in which climbers waited for memory, summed over all climbers.
+        instructions: Number of instructions of all processes.
+        cpu: The same climbs on the CPUs of this machine, in wall-clock time.
+        gpu: The same climbs on a graphics processor. The caller runs them there and fills in this field.
     """
 
     application: Literal["tsp"]
@@ -2139,16 +2164,16 @@ class ChannelOptions(TypedDict, total=False):
     Attributes:
         sizes: Message sizes in bytes: 8:56 doubles, commas list.
         directions: `host-to-card` or `card-to-host`; both if left out.
-        iterations: Messages measured for each size.
+        iterations: Number of messages measured for each size.
         modes: `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
         nics: Cards to compare: names of specs, or paths of spec files.
         noise: Background noise on the host's CPUs, such as 1ms,25us; add ,fixed for a fixed period; or a trace file.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example managers.read=4.
         payload: Bytes that all processes move in a run.
-        processes: Numbers of processes that move the payload simultaneously, each with a thread of the host.
-        runs: Runs measured. They differ in the begin times of threads.
+        processes: Numbers of processes that move the payload together. Each process has a thread of the host.
+        runs: Number of measured runs. They differ in the begin times of threads.
         seed: Seed of every random stream: the same seed gives the same report to the last byte.
-        warmup: Messages before the measured ones.
+        warmup: Number of messages before the measured ones.
     """
 
     sizes: Required[Annotated[Numbers, Option(usual={"channel-bandwidth": "64Ki:20Mi", "channel-latency": "8:56"})]]
@@ -2170,14 +2195,14 @@ class ChannelOptions(TypedDict, total=False):
 class ContextOptions(TypedDict, total=False):
     """The cardinality estimate: how contexts hide the latency of memory.
 
-    Each row has the cycles in which one microengine finishes a total of updates. It also has the updates per second of
-    the whole card with this number of contexts on each microengine.
+    Each row has the cycles that one microengine needs for a total number of updates. It also has the updates per second
+    of the whole card, with this number of contexts on each microengine.
 
     Attributes:
-        contexts: Numbers of contexts, each a row: 1..8 steps by one, 1:8 doubles.
+        contexts: Numbers of contexts, one row for each: 1..8 steps by one, 1:8 doubles.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        updates: Total updates on one microengine.
+        updates: Total number of updates on one microengine.
     """
 
     contexts: Annotated[Numbers | None, Option(default=[1, 2, 3, 4, 5, 6, 7, 8], usual="1..8")]
@@ -2189,13 +2214,15 @@ class ContextOptions(TypedDict, total=False):
 class CountOptions(TypedDict, total=False):
     """Estimate the distinct source addresses of a capture on a card, and count them exactly on the host.
 
-    A damaged capture is counted up to the damage. The counts so far are printed, and the exit status is 2.
+    If the capture is damaged, the packets before the damage are counted. The counts are printed, and the exit status is
+    2.
 
     Attributes:
-        nic: The card: the name of a spec, or a file's path.
+        nic: The card: a name, or the path of a specification file.
         overrides: Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        sketches: Sketches of the estimate: a power of two from 16 to what the card's CLS holds.
-        through: `port`: packets through the port; `channels`: addresses through channels from the host.
+        sketches: The number of sketches of the estimate: a power of two from 16 to the number that the card's CLS can
+            hold.
+        through: `port`: packets go through the port; `channels`: the host sends the addresses through channels.
     """
 
     nic: Annotated[Place | None, Option(default="nfp-4000", metavar="NAME")]
@@ -2205,13 +2232,13 @@ class CountOptions(TypedDict, total=False):
 
 
 class ExchangeOptions(TypedDict, total=False):
-    """Requests and their replies on many connections: rate, latency and cost.
+    """Requests and their replies on many connections: the rate, the latency, and the cost on the measured host.
 
-    Every connection has a client on the other host, which sends a request, waits for its reply, thinks, and sends the
-    next, as netperf does. A thread of the measured host replies.
+    Every connection has a client on the other host. As in netperf, the client sends a request, waits for the reply,
+    pauses, and sends the next request. A thread of the measured host sends the replies.
 
     Attributes:
-        connections: Numbers of connections, each a row: 1:64 doubles, 1..8 steps by one.
+        connections: Numbers of connections, one row for each: 1:64 doubles, 1..8 steps by one.
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
         duration: The measured time, such as 50ms.
         faults: Faults of the network: a TOML file, or a line such as
@@ -2221,15 +2248,15 @@ class ExchangeOptions(TypedDict, total=False):
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
-        peer: The card of the other host, if it differs; overrides do not change it.
+        peer: The card of the other host, if it differs. Overrides do not apply to it.
         reply: Bytes of a reply.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         size: Bytes of a request.
-        think: A client's pause between a reply and its next request, such as 100us; none by default.
+        think: Pause of a client between a reply and its next request, such as 100us. Default: no pause.
         topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
-            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the
-            number of hosts.
-        warmup: The time before the measured one, such as 10ms.
+            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. The default
+            depends on the number of hosts.
+        warmup: The time from the first byte to the begin of the measured time, such as 10ms.
     """
 
     connections: Required[Annotated[Numbers, Option(usual="1:64")]]
@@ -2248,13 +2275,13 @@ class ExchangeOptions(TypedDict, total=False):
 
 
 class FairnessOptions(TypedDict, total=False):
-    """The bandwidth of each of many processes of a host that send simultaneously.
+    """The bandwidth of each of many processes on a host that send at the same time.
 
-    Each sends to its own process on the other host. Jain's index is 1 if all get the same, and 1/n if one of n gets
-    everything.
+    Each sends to its own process on the other host. Jain's index is 1 if all processes get the same bandwidth, and 1/n
+    if one of n gets everything.
 
     Attributes:
-        processes: Numbers of processes on each host, each a row: 1:64 doubles, 1..8 steps by one.
+        processes: Numbers of processes on each host, one row for each: 1:64 doubles, 1..8 steps by one.
         messages: Messages of each process.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example dma.channels=4.
@@ -2273,15 +2300,15 @@ class GridOptions(NetworkOptions, total=False):
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        sizes: Bytes of a face, or of the vector, a multiple of 8: 1Ki:64Ki doubles, commas list.
-        grid: The ranks in each of one to three dimensions, such as 4x4x2. Default: the topology's own dimensions, or
-            the nodes in three dimensions as equal as possible.
-        iterations: Iterations measured for each size.
-        nodes: Number of hosts. Default: that of grid or topology, or 8.
+        sizes: Bytes of a face or of the vector: 1Ki:64Ki doubles, commas list. Each is a multiple of 8.
+        grid: The ranks in each of one to three dimensions, such as 4x4x2. Default: the dimensions of the topology. If
+            it has none, three dimensions that are as equal as possible.
+        iterations: Number of measured iterations for each size.
+        nodes: Number of hosts. Default: the number in the grid or the topology, or 8.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in
-            one.
-        warmup: Iterations before the measured ones.
+        threads: The number of threads, each with a block of hosts. The result does not depend on it. With cards, each
+            thread takes the memory of a run in one thread.
+        warmup: Number of iterations before the measured ones.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2374,24 +2401,24 @@ class MessagesOptions(NetworkOptions, total=False):
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         sizes: Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
-        addressing: Mode put: the kind of addresses; the card translates virtual ones.
-        flush_receive: Mode put: the receiver's card drops arriving packets, and a window ends at the sender. Not for
-            latency.
+        addressing: Mode put: the kind of addresses. The card translates virtual addresses.
+        flush_receive: Mode put: the receiver's card drops arriving packets, and the sender determines the end of a
+            window. Not for latency.
         interrupt: Mode put: interrupts notify programs of events.
-        iterations: Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer
-            than 64 KiB.
-        loopback: Mode put: within one host, through its card.
+        iterations: Number of measured round trips or windows for each size. Default: 10, but 2 windows if messages are
+            longer than 64 KiB.
+        loopback: Mode put: puts stay within one host, and go through its card.
         modes: Modes, which give the answering side, for example rdma or spin-stream; all modes of the card if left out.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        pattern: `pair`: rank 0 sends to rank 1; `bidirectional`: both send simultaneously; or `incast:N`: N hosts send
-            to one more simultaneously.
-        peer: The card of every host but rank 0, if it differs; overrides do not change it.
-        poll: Mode put: programs poll for events; the card's spec decides if left out.
-        pong_size: Mode put: bytes of the reply of a ping-pong, 8 if left out.
-        sink: Mode put: the destination memory of messages.
-        source: Mode put: the source memory of messages.
-        warmup: Round trips or windows before the measured ones.
-        window: Messages in flight; not for latency.
+        pattern: `pair`: rank 0 sends to rank 1; `bidirectional`: both send at the same time; or `incast:N`: N hosts
+            send to one more host at the same time.
+        peer: The card of every host except rank 0, if it differs. Overrides do not apply to it.
+        poll: Mode put: programs poll for events. If left out, the card's specification decides.
+        pong_size: Mode put: bytes of the answer in a ping-pong; 8 if left out.
+        sink: Mode put: the kind of memory into which messages are put.
+        source: Mode put: the kind of memory from which messages are put.
+        warmup: Number of round trips or windows before the measured ones.
+        window: Number of messages in a window; not for latency.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2416,7 +2443,7 @@ class MessagesOptions(NetworkOptions, total=False):
 
 
 class RegistrationOptions(TypedDict, total=False):
-    """Copy a message into registered memory, or register its own memory.
+    """The cost of copying a message into registered memory, or of registering the memory of the message.
 
     Each row has the CPU time until the card may fetch a message of that size. The crossover below is the size from
     which on locking and translating takes no longer than copying.
@@ -2433,11 +2460,11 @@ class RegistrationOptions(TypedDict, total=False):
 
 
 class StreamOptions(TypedDict, total=False):
-    """Streams of many connections between two hosts: throughput, and its cost at one of them.
+    """Streams on many connections between two hosts: the throughput, and its cost on the measured host.
 
     Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. The sweep varies
-    one axis at a time. Sizes of calls use 32 connections and all CPUs, connections use calls of 64 KiB and all CPUs,
-    and so on.
+    one parameter at a time. When it varies the size of calls, it uses 32 connections and all CPUs. When it varies the
+    number of connections, it uses calls of 64 KiB and all CPUs.
 
     Attributes:
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
@@ -2450,15 +2477,15 @@ class StreamOptions(TypedDict, total=False):
         flow_control: Flow control of switches: `credits`; `none`: switches drop packets; or `pfc`: they pause senders.
             Options as in none,buffer=1Mi,per=shared,alpha=1/2 or
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
-        io_sizes: Bytes of a call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
+        io_sizes: Bytes of each call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
-        peer: The card of the other host, if it differs; overrides do not change it.
+        peer: The card of the other host, if it differs. Overrides do not apply to it.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
-            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the
-            number of hosts.
-        warmup: The time before the measured one, from the first byte on, such as 10ms.
+            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. The default
+            depends on the number of hosts.
+        warmup: The time from the first byte to the begin of the measured time, such as 10ms.
     """
 
     nics: Required[Annotated[Names, Option(example="niagara2-niu")]]
@@ -2477,23 +2504,23 @@ class StreamOptions(TypedDict, total=False):
 
 
 class TorusOptions(TypedDict, total=False):
-    """Random traffic on a torus of routers: latency and accepted throughput over the offered load.
+    """Random traffic on a torus of routers: latency and accepted throughput at each offered load.
 
-    The packets of a node arrive at random times in an unbounded queue, and go from there to its router. Neither hosts
-    nor cards take part: only a card's link and router do.
+    The packets of a node enter an unbounded queue at random times, and go from there to the node's router. Only the
+    links and routers of the card take part, not the hosts or the rest of the card.
 
     Attributes:
-        nics: Cards to compare, for their links and routers: names of specs, or paths of spec files.
-        duration: The measured time, such as 20us, the default. If ten packets on the slowest link take longer, the
-            default is their time.
-        load: Offered loads, fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
+        nics: Cards to compare: names of specs, or paths of spec files. Only their links and routers are used.
+        duration: The measured time, such as 20us. The default is 20us, or the time of ten packets on the slowest link
+            if that is longer.
+        load: Offered loads as fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
         packet: Payload bytes of a packet.
         patterns: Destinations of packets: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         topology: The torus, such as torus:8x8x8.
-        warmup: The time before the measured one, such as 10us, the default. If a packet alone takes more than half of
-            that over the longest route, the default is twice its time.
+        warmup: The time before the measured time, such as 10us. The default is 10us, or twice the time of a single
+            packet over the longest route if that is longer.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2511,14 +2538,14 @@ class TourOptions(TypedDict, total=False):
     """Look for a short tour: many climbs by 2-opt on the microengines of a card.
 
     Attributes:
-        climbers: Processes that climb, each on a microengine of its own. The manager has one more.
-        distances: `table`: distances from a table in CLS; `root`: an integer root each time. Both are exact.
-        job: Climbs given to the card at once. Default: ten per climber.
-        nic: The card: the name of a spec, or a file's path.
+        climbers: The number of processes that climb. Each is on a separate microengine, and the manager is on one more.
+        distances: `table`: distances from a table in CLS; `root`: an integer square root each time. Both are exact.
+        job: The number of climbs in a job for the card. Default: ten for each climber.
+        nic: The card: a name, or the path of a specification file.
         overrides: Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.clock="800 MHz".
-        restarts: Climbs in all, each from a random tour.
+        restarts: The total number of climbs, each from a random tour.
         resume: A file that keeps finished jobs. A later run resumes from it.
-        seed: Seed of the random tours.
+        seed: The seed of the random tours.
     """
 
     climbers: Annotated[int | None, Option(default=59, least=1, most=U32)]
@@ -2561,13 +2588,13 @@ class XdpOptions(TypedDict, total=False):
 
 
 class ByRank(TypedDict):
-    """The times of each rank.
+    """The times of each rank, by rank.
 
     Attributes:
-        finish_ns: The end of each rank.
-        computing_ns: The computation time.
-        communicating_ns: The time with messages in flight.
-        overlapped_ns: The time with both.
+        finish_ns: The times at which ranks end.
+        computing_ns: The times with a calculation.
+        communicating_ns: The times with messages in flight.
+        overlapped_ns: The times with both.
     """
 
     finish_ns: list[float]
@@ -2577,18 +2604,18 @@ class ByRank(TypedDict):
 
 
 class CompareReport(TypedDict):
-    """A schedule on several cards.
+    """The report of a schedule on several cards.
 
     Attributes:
         version: The version of nicety.
-        file: The schedule.
-        manifest: The inputs.
-        ranks: Ranks.
-        operations: Operations.
-        messages: Messages.
-        rows: A row for each card, and for LogGOPS.
-        by_rank: The times of each rank that a row sums up, by the rows' names.
-        parameters: The parameters of LogGOPS, as given, if it was run.
+        file: The file of the schedule.
+        manifest: The inputs that reproduce the runs.
+        ranks: Number of ranks.
+        operations: Number of operations.
+        messages: Number of messages.
+        rows: One row for each card, and one for LogGOPS if requested.
+        by_rank: The times of each rank, from which a row is computed. The keys are the names of rows.
+        parameters: The parameters of LogGOPS, as given, if LogGOPS was requested.
     """
 
     version: str
@@ -2603,20 +2630,21 @@ class CompareReport(TypedDict):
 
 
 class CompareRow(TypedDict):
-    """A schedule on a card.
+    """The result of a schedule on one card.
 
     Attributes:
-        nic: The card, or loggops; for a mode other than host, followed by / and the mode.
-        finish_ns: The end of the last rank.
-        last_rank: The first rank with this end.
-        finish: The ends of ranks.
+        nic: The name of the row: the card, or loggops. In a mode other than host, / and the mode follow.
+        finish_ns: The time at which the last rank ends.
+        last_rank: The first rank that ends at this time.
+        finish: The times at which ranks end.
         computing: The computation times of ranks.
-        communicating: The communication times of ranks, with messages in flight. A send counts from its start to its
-            end, a receive once its message was sent.
-        exposed: The times in which ranks communicate without computing.
-        overlap: The share of communication time that computation hides, over all ranks; 0 without communication.
-        mode: The place of execution of its messages; none for LogGOPS.
-        stages: The critical path to the end of the last rank, as the sum of its stages; LogGOPS has none.
+        communicating: The communication times of ranks: the times with messages in flight. A send counts from its start
+            to its end. A receive counts from the time at which its message was sent.
+        exposed: The times in which ranks communicate and do not compute.
+        overlap: The fraction of communication time in which the rank also computes, over all ranks; 0 without
+            communication.
+        mode: The mode, which says where messages are executed. LogGOPS has none.
+        stages: The stages of the critical path to the end of the last rank. LogGOPS has none.
     """
 
     nic: str
@@ -2632,18 +2660,18 @@ class CompareRow(TypedDict):
 
 
 Compat = Literal["loggopsim"]
-"""A simulator with rules to follow."""
+"""Another simulator, with rules that a run can follow."""
 
 
 class Converted(TypedDict):
-    """The converted files.
+    """The report of a conversion.
 
     Attributes:
         input: The file that was read.
         output: The file that was written.
-        format: Its format: `text` or `binary`.
-        ranks: Ranks.
-        operations: Operations.
+        format: The format of the written file: `text` or `binary`.
+        ranks: Number of ranks.
+        operations: Number of operations.
     """
 
     input: str
@@ -2654,13 +2682,13 @@ class Converted(TypedDict):
 
 
 class Generated(TypedDict):
-    """The generated schedule.
+    """The report of a generated schedule.
 
     Attributes:
         pattern: The pattern.
-        output: The file.
-        ranks: Ranks.
-        operations: Operations.
+        output: The file that was written.
+        ranks: Number of ranks.
+        operations: Number of operations.
     """
 
     pattern: str
@@ -2674,16 +2702,16 @@ GoalNetwork = Literal["loggops", "packets"]
 
 
 class LogGopsParameters(TypedDict):
-    """The parameters of LogGOPS, as given.
+    """The parameters of LogGOPS, as the user writes them.
 
     Attributes:
         latency: L: the latency between hosts.
         overhead: o: the overhead of a CPU for a message.
-        gap: g: the gap between the starts of messages at an interface.
-        gap_per_byte: G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
-        overhead_per_byte: O: the overhead for each byte after a message's first.
-        eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
-            receive.
+        gap: g: the gap between the starts of two messages at an interface.
+        gap_per_byte: G: the gap for each byte after the first of a message, as a time or a bandwidth: 6ns, 400Gb/s.
+        overhead_per_byte: O: the overhead for each byte after the first of a message.
+        eager_bytes: S: the maximum length of a message that is sent at once, in bytes. The sender of a longer message
+            waits for the receive.
     """
 
     latency: str
@@ -2695,16 +2723,16 @@ class LogGopsParameters(TypedDict):
 
 
 MessageMode = Literal["host", "card"]
-"""The place where messages are matched, copied and fetched."""
+"""Says where messages are matched, copied and fetched."""
 
 
 class RankSpread(TypedDict):
-    """Times of all ranks.
+    """Statistics of a time over all ranks.
 
     Attributes:
-        min_ns: The shortest.
-        mean_ns: The mean, rounded down to a picosecond.
-        max_ns: The longest.
+        min_ns: The shortest time.
+        mean_ns: The mean time, rounded down to a picosecond.
+        max_ns: The longest time.
     """
 
     min_ns: float
@@ -2717,19 +2745,19 @@ class ScheduleInfo(TypedDict):
 
     Attributes:
         file: The file.
-        ranks: Ranks.
-        operations: Operations of all ranks.
-        sends: Send operations.
-        recvs: Receive operations.
-        calcs: Calculations.
-        bytes: Bytes sent.
-        calc_ns: Nanoseconds of all calculations, over all CPUs.
-        dependencies: Dependencies between operations.
-        depth: Operations of the longest dependency chain within a rank.
-        degree: The most peers of a rank: other ranks that are source or destination of its messages.
-        rank_operations: The most operations of a rank.
-        cpus: The most CPUs of a rank.
-        nics: The most network interfaces of a rank.
+        ranks: Number of ranks.
+        operations: Number of operations, over all ranks.
+        sends: Number of sends.
+        recvs: Number of receives.
+        calcs: Number of calculations.
+        bytes: Bytes of all sends.
+        calc_ns: Nanoseconds of all calculations, summed over all CPUs.
+        dependencies: Number of dependencies between operations.
+        depth: Number of operations in the longest chain of dependencies within a rank.
+        degree: Maximum number of peers of a rank. A peer is another rank with which it exchanges messages.
+        rank_operations: Maximum number of operations of a rank.
+        cpus: Maximum number of CPUs of a rank.
+        nics: Maximum number of network interfaces of a rank.
     """
 
     file: str
@@ -2754,12 +2782,12 @@ class ScheduleManifest(TypedDict):
     Attributes:
         specs: The cards, by name.
         overrides: `--set` overrides, as given.
-        modes: The place of execution of messages.
+        modes: The modes, which say where messages are executed.
         topology: The topology.
         seed: The seed.
-        compiler: The handlers that executed them, by card. The caller compiled them and fills this in.
+        compiler: The handlers that executed messages, by card. The caller compiles them and fills in this field.
         faults: The faults of the network, as given.
-        flow_control: The flow control of the network, as given, if it was.
+        flow_control: The flow control of the network, as given, if any.
         noise: Background noise on the hosts' CPUs, as given.
     """
 
@@ -2775,34 +2803,38 @@ class ScheduleManifest(TypedDict):
 
 
 class ScheduleReport(TypedDict):
-    """The finish times of the hosts of a schedule.
+    """The report of a schedule's run: the finish times of its hosts.
 
     Attributes:
         version: The version of nicety.
-        file: The schedule.
+        file: The file of the schedule.
         network: The network.
-        threads: Threads of the run: one by LogGOPSim's rules, without a latency, and on cards with a capture.
-        ranks: Ranks.
-        events: Executed operations plus arrived messages, as LogGOPSim counts events.
-        operations: Executed operations.
-        messages: Arrived messages.
-        finish_ns: The time at which each host's CPUs were done; on cards, the end of its last operation.
-        max_finish_ns: The latest of them.
-        max_host: The first host with that time.
-        communicating_ns: The communication time of each host, with a message in flight. A send counts from its start to
-            its end, a receive once its message was sent.
-        compat: The simulator with the rules followed, if not nicety's own.
-        computing_ns: For a run on cards: the computation time of each host.
+        threads: Number of threads of the run. It is one by LogGOPSim's rules, if the latency is 0, and on cards with a
+            capture.
+        ranks: Number of ranks.
+        events: Number of executed operations plus number of arrived messages, as LogGOPSim counts events.
+        operations: Number of executed operations.
+        messages: Number of arrived messages.
+        finish_ns: For each host, the time at which its CPUs finished. On cards, it is the end of the host's last
+            operation.
+        max_finish_ns: The latest of these times.
+        max_host: The first host that has the latest time.
+        communicating_ns: For each host, the time with a message in flight. A send counts from its start to its end. A
+            receive counts from the time at which its message was sent.
+        compat: The simulator with the rules that were followed, if they are not nicety's own.
+        computing_ns: For a run on cards: for each host, the time with a calculation.
         manifest: The inputs that reproduce a run on cards.
-        mode: For a run on cards: the place of execution of its messages.
-        nic: The card, which executed every message.
-        noise: For a run by LogGOPS: background noise on the hosts' CPUs, as given, if it was.
-        overlapped_ns: The time of each host with both.
+        mode: For a run on cards: the mode, which says where messages were executed.
+        nic: The card that executed every message.
+        noise: For a run by LogGOPS: background noise on the hosts' CPUs, as given, if any.
+        overlapped_ns: For each host, the time with both a calculation and a message in flight.
         parameters: The parameters of LogGOPS, as given.
         seed: The seed of the noise.
-        stages: The critical path to the end of the last host, if requested: its stages add up to the latest finish.
-        unexecuted: Operations that were not executed. By LogGOPSim's rules these wait for each other, or for the end of
-            a send with a receive of another class of size.
+        stages: The stages of the critical path to the end of the last host, if requested. Their sum is the latest
+            finish time.
+        unexecuted: Number of operations that were not executed, by LogGOPSim's rules. They depend on each other in a
+            cycle, or on the end of a send that does not end. A send does not end if its message is long and its receive
+            is not, or the other way round.
     """
 
     version: str
@@ -2831,16 +2863,16 @@ class ScheduleReport(TypedDict):
 
 
 class Traced(TypedDict):
-    """A schedule made from traces.
+    """The report of a schedule made from traces.
 
     Attributes:
-        output: The file.
-        ranks: Ranks.
-        calls: Calls in the traces.
-        operations: Operations of the schedule.
-        ambiguous_calls: Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request
-            or not.
-        out_of_order_calls: Calls that began before the end of the previous one, by the trace's clock.
+        output: The file that was written.
+        ranks: Number of ranks.
+        calls: Number of calls in the traces.
+        operations: Number of operations in the schedule.
+        ambiguous_calls: Number of calls with an effect that a trace does not show, by name. For example, `MPI_Test` may
+            or may not have ended a request.
+        out_of_order_calls: Number of calls that began before the previous call ended, by the clock of the trace.
     """
 
     output: str
@@ -2852,22 +2884,23 @@ class Traced(TypedDict):
 
 
 class CompareOptions(NetworkOptions, total=False):
-    """Run a schedule on several cards, and compare finish times, computation and communication of ranks.
+    """Run a schedule on several cards, and compare the finish, computation and communication times of its ranks.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
-            receive.
-        gap: g: the gap between the starts of messages at an interface.
-        gap_per_byte: G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        eager_bytes: S: the maximum length of a message that is sent at once, in bytes. The sender of a longer message
+            waits for the receive.
+        gap: g: the gap between the starts of two messages at an interface.
+        gap_per_byte: G: the gap for each byte after the first of a message, as a time or a bandwidth: 6ns, 400Gb/s.
         latency: L: the latency between hosts.
-        modes: `host`: messages are executed by the library on the host; `card`: by handlers on the card. Default: host.
-        network: loggops: compare with LogGOPS as well.
+        modes: `host`: the library on the host executes messages; `card`: handlers on the card execute them. Default:
+            host.
+        network: loggops: compare with LogGOPS, too.
         overhead: o: the overhead of a CPU for a message.
-        overhead_per_byte: O: the overhead for each byte after a message's first.
+        overhead_per_byte: O: the overhead for each byte after the first of a message.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in
-            one.
+        threads: The number of threads, each with a block of hosts. The result does not depend on it. With cards, each
+            thread takes the memory of a run in one thread.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2891,13 +2924,13 @@ class GenerateOptions(TypedDict, total=False):
     training steps.
 
     Attributes:
-        ranks: Ranks.
-        size: Bytes: of the message, of the reduced vector, of a face, or for each rank of an alltoall. For a training
-            step: of its gradients, and of the tokens that a rank sends to all experts together.
-        compute: The time of a calculation, in patterns with calculations, as in 20us: of adding two vectors, of a
-            stage, or of a layer.
-        iterations: Repetitions of the pattern by each rank, one after another.
-        layers: Layers of a training step.
+        ranks: The number of ranks.
+        size: Bytes of the message, of the reduced vector, of a face, or of the data for each rank in an alltoall. For a
+            training step: bytes of all gradients, and also of the tokens that a rank sends to all experts together.
+        compute: The duration of a calculation, such as 20us, in patterns with calculations: an addition of two vectors,
+            a stage, or a layer.
+        iterations: Number of repetitions of the pattern by each rank, one after another.
+        layers: The number of layers in a training step.
     """
 
     ranks: Required[Annotated[int, Option(least=1, most=4294967294)]]
@@ -2910,25 +2943,27 @@ class GenerateOptions(TypedDict, total=False):
 class ScheduleOptions(NetworkOptions, total=False):
     """Run a schedule, and report the finish time of each host.
 
-    The network is LogGOPS, or packets between hosts with a card if one is named.
+    The network is LogGOPS. If a card is named, it is a network of packets between hosts with this card.
 
     Attributes:
-        breakdown: For a run on cards: also report the critical path to the last host's end by stage, which takes more
-            memory and time.
-        compat: Follow the rules of LogGOPSim, oddities included, instead of nicety's own.
-        eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
-            receive.
-        gap: g: the gap between the starts of messages at an interface.
-        gap_per_byte: G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        breakdown: For a run on cards: also report the stages of the critical path to the end of the last host. This
+            takes more memory and time.
+        compat: Follow the rules of LogGOPSim, including its oddities, in place of nicety's own rules.
+        eager_bytes: S: the maximum length of a message that is sent at once, in bytes. The sender of a longer message
+            waits for the receive.
+        gap: g: the gap between the starts of two messages at an interface.
+        gap_per_byte: G: the gap for each byte after the first of a message, as a time or a bandwidth: 6ns, 400Gb/s.
         latency: L: the latency between hosts.
-        mode: For a run on cards: the library on the host executes messages, or handlers on the card. Default: host.
+        mode: For a run on cards: `host` if the library on the host executes messages, or `card` if handlers on the card
+            do. Default: host.
         network: The network: loggops, or packets between cards. Default: packets if a card is named.
-        nic: The card of all hosts, by name or spec file; it executes every message, over a network of packets.
+        nic: The card of all hosts: a name, or the path of a specification file. It executes every message, over a
+            network of packets.
         overhead: o: the overhead of a CPU for a message.
-        overhead_per_byte: O: the overhead for each byte after a message's first.
+        overhead_per_byte: O: the overhead for each byte after the first of a message.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in
-            one.
+        threads: The number of threads, each with a block of hosts. The result does not depend on it. With cards, each
+            thread takes the memory of a run in one thread.
     """
 
     breakdown: Annotated[bool | None, Option(default=False)]
@@ -2947,13 +2982,14 @@ class ScheduleOptions(NetworkOptions, total=False):
 
 
 class ExecFallback(TypedDict):
-    """Calls that were left to MPI for one reason.
+    """Calls that MPI executed for one reason.
 
     Attributes:
-        reason: communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length:
-            longer than the card's memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the
-            card had no room, or MPI was not started by MPI_Init. cost: MPI is faster, by a trial before the run.
-        calls: The calls.
+        reason: communicator: it does not have all ranks in their order. datatype, operator: handlers cannot reduce it.
+            length: the vector is longer than the card's memory for it. empty: no bytes. arguments: invalid. alone: the
+            program has one process. set-up: the card had no room, or MPI was not started by MPI_Init. cost: MPI was
+            faster in a trial before the run.
+        calls: The number of calls.
     """
 
     reason: str
@@ -2965,9 +3001,9 @@ class ExecGoal(TypedDict):
 
     Attributes:
         file: The file.
-        operations: Operations of all ranks.
-        unmatched_messages: Messages without a receive at the end, which are omitted.
-        accesses: Accesses to registered memory, which a schedule cannot have.
+        operations: The number of operations of all ranks.
+        unmatched_messages: Messages that were never received. The schedule does not have them.
+        accesses: Accesses to registered memory. A schedule cannot have them.
     """
 
     file: str
@@ -2977,14 +3013,14 @@ class ExecGoal(TypedDict):
 
 
 class ExecOffloaded(TypedDict):
-    """The disposition of the calls of a collective operation, over all processes.
+    """The dispositions of the calls of one collective operation, summed over all processes.
 
     Attributes:
         name: The operation.
         offloaded_calls: Calls that the cards executed.
-        offloaded_bytes: Bytes of their buffers.
-        fallback_calls: Calls that were left to MPI.
-        fallbacks: The reasons.
+        offloaded_bytes: Bytes of the buffers of these calls.
+        fallback_calls: Calls that MPI executed.
+        fallbacks: Calls that MPI executed, by reason.
     """
 
     name: str
@@ -2999,19 +3035,20 @@ class ExecRank(TypedDict):
 
     Attributes:
         rank: Its rank.
-        finish_ns: The time at which it closed the network.
-        sends: Messages that it sent, and its accesses to registered memory.
-        sent_bytes: Bytes of these.
-        receives: Messages that it received.
-        calls: Its network calls, including polls.
-        computing_ns: Its time between calls, until it closed the network: measured CPU time, and the cost of clocks.
-        sleeping_ns: Its time asleep.
-        calling_ns: Its time in calls, except looks at queues and waits.
-        polling_ns: Its time in looks at queues.
-        waiting_ns: Its time in waits for the network.
-        external_wait_ns: Its time in waits outside the simulation.
-        offload: Its offload counts, if operations were offloaded.
-        signal: The signal that ended its process after it had closed the network, if any is known.
+        finish_ns: The virtual time at which the process closed the network.
+        sends: Messages that the process sent, and its accesses to registered memory.
+        sent_bytes: Bytes of these messages and accesses.
+        receives: Messages that the process received.
+        calls: Network calls of the process, including polls.
+        computing_ns: Virtual time between the calls of the process, until it closed the network. It consists of
+            measured CPU time and the cost of clocks.
+        sleeping_ns: Virtual time in which the process slept.
+        calling_ns: Virtual time in calls, except looks at queues and waits.
+        polling_ns: Virtual time in looks at queues.
+        waiting_ns: Virtual time in waits for the network.
+        external_wait_ns: Virtual time in waits outside the simulation.
+        offload: The counts of the process's calls of collective operations, if cards execute some operations.
+        signal: The signal that ended the process after it had closed the network, if known.
     """
 
     rank: int
@@ -3031,12 +3068,13 @@ class ExecRank(TypedDict):
 
 
 class ExecRankOffload(TypedDict):
-    """The offload counts of one process.
+    """The counts of one process's calls of collective operations.
 
     Attributes:
-        set_up_ns: The part of MPI_Init that put handlers and match entries on the card, and agreed with all ranks.
-        offloaded_calls: Collective calls that the cards executed.
-        fallback_calls: Collective calls that were left to MPI.
+        set_up_ns: The virtual time in MPI_Init for putting handlers and match entries on the card, and for the
+            agreement of all ranks about that.
+        offloaded_calls: Calls that the cards executed.
+        fallback_calls: Calls that MPI executed.
     """
 
     set_up_ns: float
@@ -3049,17 +3087,18 @@ class ExecReport(TypedDict):
 
     Attributes:
         version: The version of nicety.
-        program: The program, and its arguments.
+        program: The program, followed by its arguments.
         nic: The card of all hosts.
         manifest: The inputs that reproduce the run.
-        compute: The cost of a process's CPU time.
+        compute: The virtual time that CPU time of a process costs.
         launcher: The launcher of the processes.
-        ranks_per_node: Processes on each host.
-        status: The exit status of the program or its launcher: among several, the first that is not 0.
+        ranks_per_node: The number of processes on each host.
+        status: The exit status of the program or its launcher. If there are several, it is the first status that is not
+            0.
         ranks: The processes, by rank.
-        max_finish_ns: The time at which the last process closed the network.
-        goal: The schedule that was written of the program, if requested.
-        offload: The dispositions of the calls of offloaded collective operations, if any.
+        max_finish_ns: The virtual time at which the last process closed the network.
+        goal: The schedule of the program's operations, if requested.
+        offload: The dispositions of calls of collective operations, if cards execute some operations.
     """
 
     version: str
@@ -3084,17 +3123,19 @@ class ExecOptions(NetworkOptions, total=False):
     """Run a program on simulated hosts, with one host for each process.
 
     Attributes:
-        nic: The card of all hosts, by name or spec file.
-        clock_cost: The cost of reading a clock.
-        compute: The cost of a process's CPU time: none; measured, as it is; or a factor of that.
-        goal: A file for a schedule of what the program did, `.bin` for the binary format.
-        offload: Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (where MPI is
-            not faster), or allreduce=always.
+        nic: The card of all hosts: a name, or the path of a specification file.
+        clock_cost: The virtual time of a read of a clock.
+        compute: The virtual time that CPU time of a process costs: none, measured (as long as the CPU time), or a
+            factor of the CPU time.
+        goal: A file for the schedule of the program's operations; with `.bin`, in the binary format.
+        offload: Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (unless MPI is
+            faster), or allreduce=always.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        patience: Looks at empty queues by all processes, with no other event between, after which the processes count
-            as waiting for each other.
-        poll_cost: The cost of a look at an empty completion queue.
-        ranks_per_node: Processes on each host: they share its card, its bus and its CPUs.
+        patience: Number of looks at empty queues, summed over all processes, without another event. After more looks,
+            the processes count as waiting for each other.
+        poll_cost: The virtual time of a look at an empty completion queue.
+        ranks_per_node: The number of processes on each host. The processes of a host share its card, its bus and its
+            CPUs.
     """
 
     nic: Required[Annotated[Place, Option(metavar="NIC")]]
