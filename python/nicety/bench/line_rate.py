@@ -96,29 +96,26 @@ def check_line_rate(
         RunError: the run failed otherwise.
     """
     program = _program(handlers, include_dirs, defines, cc)
-    called: HandlerNames = {"header": None, "payload": None, "completion": None}
-    if isinstance(program, Handlers):
-        called = {"header": program.header, "payload": program.payload, "completion": program.completion}
+    called: HandlerNames = {
+        "header": getattr(program, "header", None),
+        "payload": getattr(program, "payload", None),
+        "completion": getattr(program, "completion", None),
+    }
     kinds = allowed(allow_failures)
     if "trap" in kinds and kinds != allowed("all"):
         raise InputError(
             "allow_failures: a handler that is stopped ends the check, so that trap cannot be allowed here"
         )
 
-    on_cards = OnCards(program, dict(dumps)) if isinstance(program, XdpProgram) else None
-    if on_cards is not None:
-        on_cards.check(given)
-    elif dumps:
-        raise InputError("dumps: C handlers have no maps; give an eBPF object, or leave it out")
+    on_cards = _on_cards(program, dict(dumps), given)
 
     def build(item: Mapping[str, Any]) -> tuple[bytes, ProgramManifest]:
-        if on_cards is not None:
-            compiled, paths = on_cards.build(item), [on_cards.program.path]
+        if isinstance(program, XdpProgram):
+            compiled, paths = cast(OnCards, on_cards).build(item), [program.path]
         else:
-            sources = cast(Handlers, program)
-            compiled, paths = sources.compile(isa=item["isa"], interface=item["interface"]), sources.paths()
-        manifest = {"sources": [_source(path) for path in paths], "version": compiled.compiler, "flags": compiled.flags}
-        return compiled.elf, cast(ProgramManifest, manifest)
+            compiled, paths = program.compile(isa=item["isa"], interface=item["interface"]), program.paths()
+        sources = [_source(path) for path in paths]
+        return compiled.elf, {"sources": sources, "version": compiled.compiler, "flags": compiled.flags}
 
     def run(
         request: str, elfs: dict[str, bytes], progress: Progress | None, record: bool
@@ -158,6 +155,17 @@ def _program(
             raise InputError(f"{handlers}: an eBPF object is compiled already; leave include_dirs and defines out")
         return XdpProgram(Path(handlers), cc=cc)
     return Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
+
+
+def _on_cards(program: Handlers | XdpProgram, dumps: Mapping[str, Path], given: Mapping[str, Any]) -> OnCards | None:
+    """The builds of an XDP program; none for handlers in C."""
+    if isinstance(program, XdpProgram):
+        on_cards = OnCards(program, dumps)
+        on_cards.check(given)
+        return on_cards
+    if dumps:
+        raise InputError("dumps: C handlers have no maps; give an eBPF object, or leave it out")
+    return None
 
 
 def _source(path: Path) -> SourceManifest:

@@ -36,7 +36,7 @@ def is_object(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(_MACHINE.stop)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return head.startswith(b"\x7fELF") and int.from_bytes(head[_MACHINE], "little") == _EBPF
 

@@ -66,3 +66,45 @@ class Files:
             from nicety.show.axes import save
 
             save(figure(), self.plot)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    from nicety.errors import InputError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror})") from error
+
+
+def assigned(text: str, option: str) -> tuple[str, Path]:
+    """The name and the file of an option `NAME=FILE`.
+
+    Raises:
+        InputError: it has another form.
+    """
+    from nicety.errors import InputError
+
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise InputError(f"{option} {text}: write NAME=FILE")
+    return name, Path(path)
+
+
+def entries(path: Path) -> str:
+    """The entries of a map in a file, as JSON.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    from nicety.errors import InputError
+
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: no text; write a list of entries as JSON") from error

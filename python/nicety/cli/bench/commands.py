@@ -95,7 +95,7 @@ def _handlers(
     from nicety.bench.line_rate import check_line_rate, line_rate_figure, line_rate_text
     from nicety.build.card import XdpProgram, is_object
     from nicety.build.sources import Handlers
-    from nicety.cli.tools.xdp import assigned, entries
+    from nicety.cli.files import assigned, entries
     from nicety.errors import InputError
 
     named = {"header": header, "payload": payload, "completion": completion}

@@ -19,15 +19,6 @@ _Object = Annotated[
 ]
 
 
-def _read(path: Path) -> bytes:
-    from nicety.errors import InputError
-
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot read it ({error.strerror})") from error
-
-
 @xdp.command("show")
 def _show(file: _Object, as_json: Json = False) -> None:
     """Print the programs, maps and helpers of an object, and the reason for each part that nicety cannot run.
@@ -35,11 +26,12 @@ def _show(file: _Object, as_json: Json = False) -> None:
     The status is 2 if no program of the object can run.
     """
     from nicety import _native
+    from nicety.cli.files import read_bytes
     from nicety.cli.output import print_json, say
     from nicety.errors import InputError
 
     try:
-        report = json.loads(_native.xdp_show(_read(file)))
+        report = json.loads(_native.xdp_show(read_bytes(file)))
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
     if as_json:
@@ -131,6 +123,7 @@ def _run(
     Each run gets the packet as it was given; maps keep their contents. The status is 1 if a packet trapped.
     """
     from nicety import _native
+    from nicety.cli.files import assigned, entries, read_bytes
     from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress
     from nicety.errors import InputError
@@ -148,7 +141,7 @@ def _run(
         "maps": [(name, entries(path)) for name, path in fills],
     }
     packets, place = _packets(packet)
-    content = _read(file)
+    content = read_bytes(file)
     try:
         with progress(f"running {file.name}"):
             report = json.loads(_native.xdp_run(content, json.dumps(request), packets))
@@ -193,34 +186,6 @@ def _translate(
     say(found["assembly"] if maps else found["code"])
 
 
-def assigned(text: str, option: str) -> tuple[str, Path]:
-    """The name and the file of an option `NAME=FILE`.
-
-    Raises:
-        InputError: it has another form.
-    """
-    from nicety.errors import InputError
-
-    name, equals, path = text.partition("=")
-    if not equals or not name or not path:
-        raise InputError(f"{option} {text}: write NAME=FILE")
-    return name, Path(path)
-
-
-def entries(path: Path) -> str:
-    """The entries of a map in a file, as JSON.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    from nicety.errors import InputError
-
-    try:
-        return _read(path).decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no text; write a list of entries as JSON") from error
-
-
 def _nanoseconds(text: str) -> int:
     from nicety import _native
 
@@ -232,12 +197,13 @@ def _nanoseconds(text: str) -> int:
 
 def _packets(text: str) -> tuple[bytes, str]:
     """The bytes of a packet or a capture, and the name of their source."""
+    from nicety.cli.files import read_bytes
     from nicety.errors import InputError
 
     path = Path(text)
     try:
         if path.is_file():
-            return _read(path), text
+            return read_bytes(path), text
     except OSError:
         # A packet in hex may be longer than a name of a file.
         pass
