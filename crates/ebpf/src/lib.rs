@@ -23,6 +23,7 @@ mod decode;
 mod error;
 pub mod helper;
 pub mod instruction;
+mod linking;
 mod machine;
 mod map;
 mod object;

@@ -27,12 +27,12 @@ impl XdpCalls {
 
     fn load(
         &self,
-        object: Vec<u8>,
+        content: Vec<u8>,
         name: Option<String>,
         maps: Vec<(String, String)>,
         generic: bool,
     ) -> PyResult<u64> {
-        self.0.number(Setup::Xdp(XdpSetup::Load { object, name, maps, generic }))
+        self.0.number(Setup::Xdp(XdpSetup::Load { object: content, name, maps, generic }))
     }
 
     fn names<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyAny>> {
@@ -47,19 +47,19 @@ impl XdpCalls {
         self.call(py, "xdp.detach", XdpCall::Detach, Some(then))
     }
 
-    fn get(&self, py: Python<'_>, number: u64, map: String, key: String, then: Py<PyAny>) -> Call {
-        self.call(py, "xdp.maps.get", XdpCall::Get { number, map, key }, Some(then))
+    fn get(&self, py: Python<'_>, number: u64, of: String, key: String, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.get", XdpCall::Get { number, map: of, key }, Some(then))
     }
 
-    fn set(&self, py: Python<'_>, number: u64, map: String, entry: String) -> Call {
-        self.call(py, "xdp.maps.set", XdpCall::Set { number, map, entry }, None)
+    fn set(&self, py: Python<'_>, number: u64, of: String, entry: String) -> Call {
+        self.call(py, "xdp.maps.set", XdpCall::Set { number, map: of, entry }, None)
     }
 
-    fn delete(&self, py: Python<'_>, number: u64, map: String, key: String, then: Py<PyAny>) -> Call {
-        self.call(py, "xdp.maps.delete", XdpCall::Delete { number, map, key }, Some(then))
+    fn delete(&self, py: Python<'_>, number: u64, of: String, key: String, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.delete", XdpCall::Delete { number, map: of, key }, Some(then))
     }
 
-    fn items(&self, py: Python<'_>, number: u64, map: String, then: Py<PyAny>) -> Call {
-        self.call(py, "xdp.maps.items", XdpCall::Items { number, map }, Some(then))
+    fn items(&self, py: Python<'_>, number: u64, of: String, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.items", XdpCall::Items { number, map: of }, Some(then))
     }
 }
