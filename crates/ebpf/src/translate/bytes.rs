@@ -1,6 +1,6 @@
 //! Numbers that are made of bytes of memory one by one, as compilers read packed structures: one load makes them as well.
 
-use super::facts::{Facts, Known, Place, base, operand};
+use super::fact::{Facts, Known, Place, base, operand};
 use super::ir::{Ins, Kind, Value};
 use crate::op::{Alu, Width};
 

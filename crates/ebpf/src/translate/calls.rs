@@ -2,7 +2,8 @@
 
 use super::code::{Coder, HIGH32, LOW32, LOW64, line};
 use super::demand::{self, Argument, Part};
-use super::facts::{self, Known, Note, WORD};
+use super::fact::{Known, Note, WORD};
+use super::facts;
 use super::ir::{Ins, Kind, Value};
 use super::{inline, names};
 use crate::helper::Helper;
@@ -308,9 +309,4 @@ impl Coder<'_> {
         self.low[0] = if self.wide() { LOW64[0] } else { LOW32[0] };
         self.high[0] = if self.wide() { "zero" } else { HIGH32[0] };
     }
-}
-
-/// Whether a helper is a few instructions here.
-pub(super) fn is_inline(number: u32) -> bool {
-    matches!(Helper::of(number), Some(Helper::Cpu | Helper::TailCall))
 }

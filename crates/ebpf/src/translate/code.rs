@@ -1,8 +1,8 @@
 //! The text of a function: labels, frames, calls, lines. The instructions of a width are in `rv64` and `rv32`.
 
-use super::calls::is_inline;
 use super::demand::{self, Demand, Part};
-use super::facts::{Note, Place, fits};
+use super::fact::{Note, Place, fits};
+use super::inline::is_inline;
 use super::ir::{Function, Ins, Kind, Value};
 use super::{Options, Program, names};
 use crate::helper::Helper;

@@ -1,6 +1,6 @@
 //! The halves of registers that are read later: behind each step, by a pass from the end to the begin.
 
-use super::facts::{Note, Place, WORD, fits};
+use super::fact::{Note, Place, WORD, fits};
 use super::ir::{Function, Ins, Kind, Value};
 use crate::helper::Helper;
 use crate::op::{Alu, Atomic, Condition, Width};

@@ -1,124 +1,10 @@
 //! Knowledge of registers before each step: constants, copies, pointers, and the largest number.
 
 use super::bytes;
+use super::fact::{ANY, Fact, Facts, Known, Note, Place, WORD, base, fits, operand};
 use super::ir::{Function, Ins, Kind, Value};
 use crate::helper::Helper;
 use crate::op::{Alu, Atomic, Condition, Width};
-
-/// Where a register points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) enum Place {
-    /// Not known to be a pointer.
-    #[default]
-    Unknown,
-    Context,
-    Packet,
-    Stack,
-    /// The value of a map or a record, or null.
-    Value,
-    /// The value of a map or a record.
-    Present,
-}
-
-/// The known origin of a register's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    Nothing,
-    Is(Value),
-    /// Another register plus a constant.
-    Sum(u8, i32),
-    /// Bytes of memory as a number, shifted up by bits. The base is a register that does not point to the stack, or the stack.
-    Bytes {
-        base: Value,
-        at: i32,
-        count: u8,
-        shift: u8,
-    },
-}
-
-/// The knowledge of a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fact {
-    pub known: Known,
-    /// The largest number that it can be.
-    pub max: u64,
-    pub place: Place,
-}
-
-impl Known {
-    /// Whether it holds only while a register has its value.
-    fn is_of(self, register: u8) -> bool {
-        match self {
-            Known::Sum(of, _) => of == register,
-            Known::Bytes { base, .. } => base == Value::Reg(register),
-            _ => false,
-        }
-    }
-}
-
-/// The largest 32-bit number.
-pub(super) const WORD: u64 = u32::MAX as u64;
-
-pub(super) type Facts = [Fact; 11];
-
-const ANY: Fact = Fact { known: Known::Nothing, max: u64::MAX, place: Place::Unknown };
-
-impl Fact {
-    fn of(value: Value) -> Fact {
-        match value {
-            Value::Const(number) => {
-                Fact { known: Known::Is(value), max: number as u64, place: Place::Unknown }
-            }
-            Value::Frame(_) => Fact { known: Known::Is(value), max: WORD, place: Place::Stack },
-            Value::Data(..) | Value::Memory(..) => {
-                Fact { known: Known::Is(value), max: WORD, place: Place::Present }
-            }
-            _ => Fact { known: Known::Is(value), max: WORD, place: Place::Unknown },
-        }
-    }
-
-    fn up_to(max: u64) -> Fact {
-        Fact { max, ..ANY }
-    }
-
-    fn pointer(place: Place) -> Fact {
-        Fact { known: Known::Nothing, max: WORD, place }
-    }
-
-    pub fn constant(self) -> Option<i64> {
-        match self.known {
-            Known::Is(Value::Const(number)) => Some(number),
-            _ => None,
-        }
-    }
-
-    fn is_pointer(self) -> bool {
-        self.place != Place::Unknown
-    }
-
-    fn joined(self, other: Fact) -> Fact {
-        Fact {
-            known: if self.known == other.known { self.known } else { Known::Nothing },
-            max: self.max.max(other.max),
-            place: if self.place == other.place { self.place } else { Place::Unknown },
-        }
-    }
-}
-
-/// The facts that choose the code of a step.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Note {
-    /// The largest numbers of the operands and of the result.
-    pub a: u64,
-    pub b: u64,
-    pub out: u64,
-    /// Where operand `a` points.
-    pub place: Place,
-    /// The known number of operand `b`.
-    pub number: Option<i64>,
-    /// The known values of r1 and r2.
-    pub arguments: [Known; 2],
-}
 
 fn entry(function: &Function) -> Facts {
     let mut facts = [ANY; 11];
@@ -194,13 +80,6 @@ fn refined(facts: &Facts, ins: &Ins, taken: bool) -> Facts {
     };
     fact.max = fact.max.min(max);
     refined
-}
-
-pub(super) fn operand(facts: &Facts, value: Value) -> Fact {
-    match value {
-        Value::Reg(register) => facts[register as usize],
-        other => Fact::of(other),
-    }
 }
 
 /// The facts behind a step.
@@ -520,11 +399,6 @@ fn suits(alu: Alu, number: i64) -> bool {
     }
 }
 
-/// Whether a number is an immediate of RISC-V.
-pub(super) fn fits(number: i64) -> bool {
-    (-2048..2048).contains(&number)
-}
-
 /// The register that has the same value, or the stack's address.
 fn same(facts: &Facts, value: Value) -> Value {
     let Value::Reg(register) = value else { return value };
@@ -532,20 +406,5 @@ fn same(facts: &Facts, value: Value) -> Value {
         Known::Sum(of, 0) => Value::Reg(of),
         Known::Is(frame @ Value::Frame(_)) if register == 10 => frame,
         _ => value,
-    }
-}
-
-/// The base and the distance of an access.
-pub(super) fn base(facts: &Facts, value: Value, to: i32) -> (Value, i32) {
-    let Value::Reg(register) = value else { return (value, to) };
-    match facts[register as usize].known {
-        Known::Is(frame @ Value::Frame(_)) => (frame, to),
-        Known::Is(data @ (Value::Data(..) | Value::Memory(..))) => (data, to),
-        Known::Sum(of, at)
-            if fits(i64::from(at) + i64::from(to)) && fits(i64::from(at) + i64::from(to) + 8) =>
-        {
-            (Value::Reg(of), at + to)
-        }
-        _ => (value, to),
     }
 }

@@ -1,7 +1,8 @@
 //! Stacks of functions that call one another, by Linux's rule.
 
 use super::demand::{Argument, arguments};
-use super::facts::{self, Facts, Known};
+use super::fact::{Facts, Known};
+use super::facts;
 use super::ir::{self, Function, Ins, Kind, Value};
 use crate::error::ObjectError;
 use crate::object::Linked;

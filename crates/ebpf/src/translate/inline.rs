@@ -1,6 +1,6 @@
-//! Lookups in arrays as a few instructions, as Linux has them.
+//! Helpers that are a few instructions here, such as lookups in arrays, as in Linux.
 
-use super::facts::{Known, Note, Place};
+use super::fact::{Known, Note, Place};
 use super::ir::{Function, Ins, Kind, Value};
 use super::{Options, array_of};
 use crate::helper::Helper;
@@ -124,4 +124,9 @@ fn stored(ins: &Ins, note: &Note, written: u16) -> Option<Key> {
         (None, Value::Reg(register)) if register != 0 && written & (1 << register) == 0 => number(ins.b),
         _ => None,
     }
+}
+
+/// Whether a helper is a few instructions here.
+pub(super) fn is_inline(number: u32) -> bool {
+    matches!(Helper::of(number), Some(Helper::Cpu | Helper::TailCall))
 }

@@ -28,6 +28,7 @@ mod calls;
 mod code;
 mod debug;
 mod demand;
+mod fact;
 mod facts;
 pub(crate) mod frames;
 mod inline;
@@ -358,11 +359,11 @@ fn array_of(maps: &[MapDefinition], number: u32) -> bool {
 fn check_maps(
     linked: &Linked,
     function: &Function,
-    notes: &[facts::Note],
+    notes: &[fact::Note],
     reached: &[bool],
 ) -> Result<(), ObjectError> {
     for (at, ins) in function.ins.iter().enumerate().filter(|(at, _)| reached[*at]) {
-        let known = matches!(notes[at].arguments[1], facts::Known::Is(Value::Map(_)));
+        let known = matches!(notes[at].arguments[1], fact::Known::Is(Value::Map(_)));
         if ins.kind == Kind::Helper(Helper::TailCall as u32) && !known {
             let problem = "a tail call through an array that is known only at run time";
             return refuse(linked, function.first + at, problem, "name the array in the call");

@@ -2,7 +2,7 @@
 
 use super::code::{Coder, line};
 use super::demand::Part;
-use super::facts::{Note, WORD, fits};
+use super::fact::{Note, WORD, fits};
 use super::ir::{Ins, Kind, Value};
 use super::rv64::name;
 use crate::op::{Alu, Width};

@@ -1,7 +1,7 @@
 //! Jumps that compare pairs of 32-bit registers.
 
 use super::code::{Coder, line};
-use super::facts::{Note, fits};
+use super::fact::{Note, fits};
 use super::ir::{Ins, Value};
 use crate::op::Condition;
 

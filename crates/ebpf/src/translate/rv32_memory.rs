@@ -2,7 +2,7 @@
 
 use super::code::{Coder, line};
 use super::demand::Part;
-use super::facts::{Note, fits};
+use super::fact::{Note, fits};
 use super::ir::{Ins, Kind, Value};
 use super::rv64::letter;
 use crate::op::{Atomic, Width};

@@ -2,7 +2,7 @@
 
 use super::code::{Coder, line};
 use super::demand::{Part, compares_whole, keeps_zeros};
-use super::facts::{Note, WORD, fits};
+use super::fact::{Note, WORD, fits};
 use super::ir::{Ins, Kind, Value};
 use crate::op::{Alu, Atomic, Condition, Width};
 
