@@ -184,8 +184,8 @@ static __always_inline __u16 xdp_folded(__u64 sum) {
     return (__u16)~sum;
 }
 
-/* Puts the packet, which has an IP header, into an IP-in-IP tunnel, and returns its action: to a station out of the port of its
- * arrival, or dropped without headroom for the outer header. */
+/* Puts an IP packet into an IP-in-IP tunnel. Returns its action: it leaves by the port of its arrival, or is dropped if the
+ * headroom is too short for the outer header. */
 static __always_inline int xdp_into_tunnel(struct xdp_md *context, __be32 source, __be32 destination,
                                            const __u8 *station) {
     struct ethhdr *eth = xdp_data(context);

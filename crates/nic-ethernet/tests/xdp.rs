@@ -108,8 +108,8 @@ fn a_dropped_frame_takes_the_times_of_the_spec() {
     let latency = rig.hosts[1].node.xdp().latency();
     // 60 B at 125 ps and 75 ns to memory; 8 B of the completion behind them, and 75 ns; the interrupt's 75 ns.
     let bus = 7_500 + 1_000 + 75_000 + 75_000;
-    // The interrupt 100, the driver's part 50, the frame 1000, the program 200 with 8 instructions, of them half
-    // count, a call with its entry of a map, and a helper in the program.
+    // The interrupt takes 100, the driver's part 50, the frame 1000, the program 200. Half of its 8 instructions count.
+    // A call with its entry of a map takes 340, and a helper in the program 7.
     let cpu = 1000 * (100 + 50 + 1000 + 200 + 4 + 340 + 7);
     assert_eq!((latency.count(), latency.max()), (1, bus + cpu));
     let report = xdp_report(&rig);
