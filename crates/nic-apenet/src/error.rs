@@ -62,7 +62,7 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Refusal::Unregistered => "the bytes are not registered there",
             Refusal::Foreign => "the bytes are registered there by another process",
-            Refusal::NoBuffer => "all streaming buffers there are in use",
+            Refusal::NoBuffer => "no streaming buffer is free there",
             Refusal::TooLong => "it is longer than the next streaming buffer there",
             Refusal::Busy => "the card there has too many unanswered gets (limits.gets)",
             Refusal::NoProcess => "no process of that number uses RDMA there",
