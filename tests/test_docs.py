@@ -96,6 +96,7 @@ def test_keys_of_the_parts_that_a_file_chooses_exist() -> None:
     cards = [card["name"] for card in json.loads(_native.specs())]
     shown = [json.loads(_native.spec_show(name, [])) for name in cards]
     optional = ["link.ports=2", "router.latency=1 ns", "link.stuffing=16 B", "link.stuffing_every=256 B"]
+    optional += [f"link.{axis}.latency=1 ns" for axis in "xyz"]
     shown.append(json.loads(_native.spec_show("spin-discrete", optional)))
     shown.append(json.loads(_native.spec_show("qnix", ["bus.kind=pci"])))
     keys = {parameter["key"] for card in shown for parameter in card["parameters"]}

@@ -250,7 +250,7 @@ def test_a_launcher_is_no_program(tmp_path: Path) -> None:
 def test_options_are_named_as_they_are_written(tmp_path: Path) -> None:
     for options, told in (
         (["--clock-cost", "3"], '--clock-cost "3": a time needs a unit'),
-        (["--poll-cost", "0ns"], "--poll-cost: a look takes time"),
+        (["--poll-cost", "0ns"], "--poll-cost: virtual time would stand still"),
         (["--compute", "x"], '--compute "x": it is none, measured, or a factor'),
         (["--goal", "gone/x.goal"], "--goal gone/x.goal: there is no folder gone"),
         (["--ranks-per-node", "3"], "--ranks-per-node 3: the program has 1 processes"),

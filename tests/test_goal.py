@@ -167,7 +167,7 @@ def test_threads_change_nothing(nicety: Callable[..., Result], tmp_path: Path) -
 def test_a_pattern_without_a_size_is_told_of(nicety: Callable[..., Result]) -> None:
     done = nicety("goal", "generate", "ring-allreduce", "--ranks", "4")
     assert done.status == 2
-    assert done.stderr.startswith("nicety: --size is missing: bytes: of the message")
+    assert done.stderr.startswith("nicety: --size is missing: bytes of the message")
 
 
 def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Result], tmp_path: Path) -> None:

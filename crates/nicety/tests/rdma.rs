@@ -386,8 +386,8 @@ fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
         Ok(())
     });
     for note in [
-        "at rank 1, 2 messages were refused; the first was a send of 100 bytes of rank 0 for process 0: all \
-         streaming buffers there are in use",
+        "at rank 1, 2 messages were refused; the first was a send of 100 bytes of rank 0 for process 0: no \
+         streaming buffer is free there",
         "at rank 1, process 0 has events that no call takes: 2 rejected",
         "at rank 1, process 0 waits for an event and has registered nothing: a put to it is refused",
         "at rank 0, process 0 has events that no call takes: 2 refused",
@@ -412,8 +412,7 @@ fn a_deadlock_tells_a_single_refusal_and_the_part_of_a_reply_that_has_come() {
         rdma.received().await?;
         Ok(())
     });
-    let note =
-        "at rank 1, 1 message was refused: a send of 100 bytes of rank 0 for process 0: no streaming buffer is free there";
+    let note = "at rank 1, 1 message was refused: a send of 100 bytes of rank 0 for process 0: no streaming buffer is free there";
     assert!(text.contains(note) && !text.contains("has registered nothing"), "{text}");
     // The last of a reply's three packets is lost.
     let card = cards::load("apenet-v5", &["link.retries=0".to_owned()]).unwrap();

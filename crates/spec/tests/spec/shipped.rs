@@ -26,6 +26,7 @@ fn read_section(section: &Section<'_>, table: &DeTable<'_>) {
         match table.get("value").map(|value| value.get_ref()) {
             None => read_section(&section.section(key), table),
             Some(DeValue::Integer(_)) => drop(section.count(key, 0..=u64::MAX, "")),
+            Some(DeValue::Float(_)) => drop(section.ratio(key, Ratio::ZERO..=Ratio::whole(1000), "")),
             Some(DeValue::Boolean(_)) => drop(section.flag(key, "")),
             Some(DeValue::String(text)) if units::parse_time(text).is_ok() => drop(section.time(key, "")),
             Some(DeValue::String(text)) if units::parse_gap(text).is_ok() => drop(section.gap(key, "")),

@@ -100,7 +100,9 @@ _SCALE = 1e7
 """The factor by which the paper's error rates, one packet in hundreds of millions, are raised."""
 
 
-def _streams(options: Options, changes: dict[str, Any], topology: str, receivers: tuple[int, ...]) -> dict[str, float]:
+def _streams(
+    options: Options, changes: dict[str, Any], nodes: int, topology: str, receivers: tuple[int, ...]
+) -> dict[str, float]:
     """Send from rank 0 to neighbours on links with bit errors.
 
     Returns:
@@ -121,7 +123,6 @@ def _streams(options: Options, changes: dict[str, Any], topology: str, receivers
                 await rdma.received()
 
     changes = {**changes, "tlb.entries": length // _PAGE}
-    nodes = max(receivers) + 1
     run = Cluster(nodes, CARD, topology=topology, set=changes, seed=options.seed, recording="summary").run(main)
     used = [
         link for link in run.links if link.link.startswith("hosts.0") and link.packets > count * length // _PAGE // 2
@@ -132,7 +133,7 @@ def _streams(options: Options, changes: dict[str, Any], topology: str, receivers
 
 def _errors(options: Options, rate: float) -> float:
     """The share of wrong bits on a link."""
-    (share,) = _streams(options, {"link.bit_error_rate": f"{rate * _SCALE:e}"}, "pair", (1,)).values()
+    (share,) = _streams(options, {"link.bit_error_rate": f"{rate * _SCALE:e}"}, 2, "pair", (1,)).values()
     return share
 
 
@@ -143,8 +144,10 @@ def _media(options: Options) -> str:
         "link.x.bit_error_rate": f"{_OPTICAL * _SCALE:e}",
         "link.x.gap": _OPTICAL_GAP,
     }
-    shares = _streams(options, changes, "torus:2x2", (1, 2))
-    named = [f"{link.split()[-1]} {fixed(share * 1e14, 1)}" for link, share in shares.items()]
+    shares = _streams(options, changes, 4, "torus:2x2", (1, 2))
+    # The neighbours of rank 0: rank 1 along x, and rank 2 along y.
+    axes = {"hosts.1": "x", "hosts.2": "y"}
+    named = [f"{axes[link.split()[-1]]} {fixed(share * 1e14, 1)}" for link, share in shares.items()]
     return f"{', '.join(named)} in 10^14 of the bits"
 
 
