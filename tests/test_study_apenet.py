@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from nicety.studies import load_study
@@ -22,7 +25,11 @@ def claims(measured: tuple[StudyReport, list[Measured]]) -> dict[str, dict]:
 def test_numbers_that_went_in_come_out(claims: dict[str, dict]) -> None:
     went_in = [finding for finding in claims.values() if finding["kind"] in {"input", "calibrated", "consequence"}]
     assert len(went_in) > 6
-    assert [finding["id"] for finding in went_in if not finding["met"]] == ["receive-peak"]
+    assert [finding["id"] for finding in went_in if finding["met"] is False] == ["receive-peak"]
+    # The links of two axes of one torus, with a bit error rate each.
+    axes = re.search(r"x ([\d.]+), y ([\d.]+) in 10\^14", json.dumps(claims["media"]))
+    assert axes is not None
+    assert [pytest.approx(float(found), rel=0.2) for found in axes.groups()] == [2.36, 11.0]
 
 
 def test_deviations_are_explained(claims: dict[str, dict]) -> None:
