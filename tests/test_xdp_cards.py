@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nicety import _native
+from nicety import InputError, XdpProgram, _native, check_line_rate
 from nicety.build.xdp import compile_xdp
 
 ROOT = Path(__file__).parent.parent
@@ -346,3 +346,9 @@ def test_sensitivity_keeps_the_values_that_a_program_is_built_for(firewall: Path
     # Twice the cores would have no values of their own in maps.
     assert values["hpu.cores"]["halved"] is not None
     assert values["hpu.cores"]["doubled"] is None
+
+
+def test_a_card_without_processors_names_the_drivers_benchmark(tmp_path: Path) -> None:
+    program = built(tmp_path, "sections", SECTIONS)
+    with pytest.raises(InputError, match=r"use a card that has.*; nicety bench xdp runs the program in the driver"):
+        check_line_rate(XdpProgram(program, program="first"), nics=["ethernet-100g"], packet_sizes=[60])

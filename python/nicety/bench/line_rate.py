@@ -123,9 +123,17 @@ def check_line_rate(
         text, recording, data = _native.line_rate_run(request, elfs, progress, record, news=news)
         return (text if on_cards is None else on_cards.told(text, elfs, data)), recording
 
+    def plan(request: str) -> str:
+        try:
+            return _native.line_rate_plan(request)
+        except InputError as error:
+            if on_cards is None or "no handler processors" not in str(error):
+                raise
+            raise InputError(f"{error}; nicety bench xdp runs the program in the driver of the host") from error
+
     shown = measured(
         request_text(LineRateOptions, given, names=called),
-        _native.line_rate_plan,
+        plan,
         run,
         build,
         line_rate_html,
