@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -123,17 +124,9 @@ def check_line_rate(
         text, recording, data = _native.line_rate_run(request, elfs, progress, record, news=news)
         return (text if on_cards is None else on_cards.told(text, elfs, data)), recording
 
-    def plan(request: str) -> str:
-        try:
-            return _native.line_rate_plan(request)
-        except InputError as error:
-            if on_cards is None or "no handler processors" not in str(error):
-                raise
-            raise InputError(f"{error}; nicety bench xdp runs the program in the driver of the host") from error
-
     shown = measured(
         request_text(LineRateOptions, given, names=called),
-        plan,
+        partial(_plan, of_object=on_cards is not None),
         run,
         build,
         line_rate_html,
@@ -144,6 +137,16 @@ def check_line_rate(
     report = cast(LineRateReport, shown)
     require_report(report, kinds)
     return report
+
+
+def _plan(request: str, *, of_object: bool) -> str:
+    """The programs to compile for a request. An error about a card without processors names the driver's benchmark."""
+    try:
+        return _native.line_rate_plan(request)
+    except InputError as error:
+        if not of_object or "no handler processors" not in str(error):
+            raise
+        raise InputError(f"{error}; nicety bench xdp runs the program in the driver of the host") from error
 
 
 def _program(
