@@ -105,7 +105,7 @@ def test_lost_frames_are_an_error_unless_they_may_be_lost() -> None:
         RunError, match=r"of 20000 frames were lost at .*; write a lower rate in --traffic, or --lossy"
     ) as failed:
         row(**given)
-    assert failed.value.report["rows"][0]["lost"] == found["lost"]  # type: ignore[attr-defined]
+    assert failed.value.report["rows"][0]["lost"] == found["lost"]
 
 
 def test_fetches_of_descriptors_are_among_the_parts() -> None:
