@@ -197,3 +197,9 @@ def test_frames_of_a_capture_are_offered(tmp_path: Path) -> None:
     (tmp_path / "frames.pcap").write_bytes(b"".join(parts))
     found = row(traffic=f"capture={tmp_path}/frames.pcap rate=1Mpps")
     assert (found["offered"], found["verdicts"]["dropped"]) == (50, 50)
+
+
+def test_a_file_that_is_no_object_is_named(tmp_path: Path) -> None:
+    (tmp_path / "text.o").write_text("no object")
+    with pytest.raises(InputError, match=r"text\.o: not an ELF file; compile it with clang"):
+        bench_xdp(tmp_path / "text.o", nics=["ethernet-100g"])

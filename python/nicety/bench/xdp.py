@@ -42,10 +42,7 @@ def bench_xdp(
         InputError: an object, a program or entries that cannot be used, or a card without XDP.
         RunError: the program trapped, or frames of the traffic were lost without `lossy`; the latter has a `report`.
     """
-    try:
-        content = Path(file).read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: cannot read it ({error.strerror})") from error
+    content = _object(file)
     entries = [{"map": name, "json": text} for name, text in (maps or {}).items()]
     report = json.loads(_native.xdp_bench(content, request_text(XdpOptions, given, maps=entries), progress))
     report["manifest"]["program"] = Path(file).name
@@ -54,6 +51,22 @@ def bench_xdp(
     if not given.get("lossy"):
         _require_frames(shown)
     return shown
+
+
+def _object(file: Path | str) -> bytes:
+    """The bytes of an object.
+
+    Raises:
+        InputError: it cannot be read; with the file's name.
+    """
+    try:
+        content = Path(file).read_bytes()
+        _native.xdp_show(content)
+    except OSError as error:
+        raise InputError(f"{file}: cannot read it ({error.strerror})") from error
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    return content
 
 
 def _require_frames(report: XdpBenchReport) -> None:
