@@ -1,12 +1,12 @@
-/* Accumulate: an arriving array of complex numbers is multiplied into one in host memory, packet by packet. */
+/* Accumulate: an arriving array of complex numbers is multiplied into an array in host memory, packet by packet. */
 #include <nicety.h>
 
 typedef struct {
     float re, im;
 } complex_t;
 
-/* Number of complex numbers in host memory that are fetched at once: while they are multiplied, the next ones arrive
- * over the bus. Two lots, 1 KiB each, leave half of a stack of 4 KiB. */
+/* Number of complex numbers in host memory that are fetched together. While they are multiplied, the next numbers
+ * arrive over the bus. Two lots of 1 KiB each leave half of a stack of 4 KiB. */
 #define LOT 128
 
 static void multiply(complex_t *restrict in, const complex_t *restrict there, ptl_size_t count) {
@@ -27,7 +27,8 @@ static int fetch(const ptl_payload_t *p, ptl_size_t first, complex_t there[2][LO
                                    &fetching[lot]);
 }
 
-/* Packets contain whole numbers. The handler may change their bytes: the products replace the arrived numbers. */
+/* Packets contain whole numbers. The handler may change the bytes of a packet, so the products replace the arrived
+ * numbers. */
 __handler int payload_handler(const ptl_payload_t p, void *state) {
     (void)state;
     complex_t *in = (complex_t *)p.base, there[2][LOT];

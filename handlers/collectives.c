@@ -2,8 +2,8 @@
 #include <collectives.h>
 #include <nicety.h>
 
-/* The binomial tree of a root, from which ranks are counted. The children of `place` are `half`, `half / 2`, ... 1
- * places further. The one with the largest subtree is first, since its path is the longest. */
+/* The binomial tree of a root. Places are ranks counted from the root. The children of `place` are `half`, `half / 2`,
+ * ... 1 places further. The child with the largest subtree is first, because its path is the longest. */
 static uint32_t first_half(uint32_t place, uint32_t ranks) {
     uint32_t half = 1;
     if (place)
@@ -28,7 +28,7 @@ static int send_down(uint32_t rank, uint32_t ranks, uint32_t root, ptl_match_bit
     return PTL_OK;
 }
 
-/* In the tree of rank 0. */
+/* Returns the parent of a rank in the tree of rank 0. */
 static uint32_t parent_of(uint32_t rank) {
     return rank & (rank - 1);
 }
@@ -39,7 +39,8 @@ static int release(const collective_barrier_t *s) {
     return send_down(s->rank, s->ranks, 0, COLLECTIVE_RELEASE + s->barrier, NULL, 0, 0);
 }
 
-/* For an arrival. Those of the next round come when this one's release has been sent, so a count suffices. */
+/* Handles an arrival at a barrier. Arrivals of the next round follow after the release of this round has been sent, so
+ * a count is sufficient. */
 __handler int arrive(const ptl_header_t h, void *state) {
     collective_barrier_t *s = state;
     (void)h;
@@ -54,7 +55,7 @@ __handler int arrive(const ptl_header_t h, void *state) {
     return release(s) == PTL_OK && PtlHandlerCTInc(1) == PTL_OK ? DROP : FAIL;
 }
 
-/* For a release, which the match entry counts for the host. */
+/* Handles a release. The match entry counts the release for the host. */
 __handler int released(const ptl_header_t h, void *state) {
     (void)h;
     return release(state) == PTL_OK ? PROCEED : FAIL;
@@ -62,8 +63,8 @@ __handler int released(const ptl_header_t h, void *state) {
 
 /* ---- broadcasts ---- */
 
-/* Below the root's children every packet is a message, with the offset of its bytes in its header. So the header
- * handler forwards it, and the card deposits it. */
+/* Below the root's children, every packet is a message, with the offset of the packet's bytes in its header. So the
+ * header handler forwards the message, and the card deposits it. */
 __handler int slot_header(const ptl_header_t h, void *state) {
     collective_slot_t *s = state;
     const uint32_t root = (uint32_t)h.hdr_data;
@@ -75,7 +76,7 @@ __handler int slot_header(const ptl_header_t h, void *state) {
     return sent == PTL_OK ? PROCEED : FAIL;
 }
 
-/* For a packet of the root's own message, which begins at the slot's first byte. */
+/* Handles a packet of the root's own message. The message begins at the slot's first byte. */
 __handler int slot_payload(const ptl_payload_t p, void *state) {
     const collective_slot_t *s = state;
     if (send_down(s->rank, s->ranks, s->root, COLLECTIVE_SLOT + s->slot, p.base, p.length, p.offset) != PTL_OK)
@@ -96,7 +97,7 @@ __handler int slot_payload(const ptl_payload_t p, void *state) {
         return PTL_OK;                                                                                                 \
     } while (0)
 
-/* Sums and products of signed integers wrap round: they are computed as unsigned ones. */
+/* Sums and products of signed integers wrap, because they are computed as unsigned integers. */
 #define REDUCE(name, type, wide)                                                                                       \
     static int name(uint32_t op, void *into, const void *with, ptl_size_t bytes) {                                     \
         switch (op) {                                                                                                  \
@@ -170,7 +171,8 @@ static int reduce(uint32_t what, void *into, const void *with, ptl_size_t bytes)
     }
 }
 
-/* Sends a segment with all contributions: up, or at the root down and to the host, which counts the bytes. */
+/* Sends a segment with all contributions to the parent. The root sends the segment to its children and to its host
+ * instead. The match entry's counter counts the bytes for the host. */
 static int pass_on(const collective_reduce_t *s, uint32_t what, const void *bytes, ptl_size_t length, ptl_size_t offset) {
     if (s->rank)
         return PtlHandlerPutFromDevice(bytes, length, 0, PTL_NO_ACK_REQ, parent_of(s->rank), COLLECTIVE_REDUCE, offset,
@@ -182,8 +184,8 @@ static int pass_on(const collective_reduce_t *s, uint32_t what, const void *byte
     return code == PTL_OK ? PtlHandlerCTInc(length) : code;
 }
 
-/* Takes a packet's part of a contribution. The segment stays locked until its bytes are sent, since the first rank that
- * has them may begin the next reduction. */
+/* Adds a packet's part of a contribution. The segment stays locked until its bytes are sent, because the first rank
+ * that gets them may begin the next reduction. */
 static int contribute(collective_reduce_t *s, uint32_t what, const void *bytes, ptl_size_t length, ptl_size_t offset) {
     collective_segment_t *segment = &s->segments[offset / s->packet_bytes];
     uint8_t *own = (uint8_t *)s + s->vector + offset;
@@ -203,8 +205,8 @@ static int contribute(collective_reduce_t *s, uint32_t what, const void *bytes, 
     return code;
 }
 
-/* All contributions of one reduction have the same header data. Those of the next one arrive after its result was
- * sent. */
+/* All contributions to one reduction have the same header data. Contributions to the next reduction arrive after the
+ * result of this one was sent. */
 __handler int reduce_header(const ptl_header_t h, void *state) {
     collective_reduce_t *s = state;
     if (h.length > h.packet_length) {

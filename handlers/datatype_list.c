@@ -1,4 +1,5 @@
-/* Scattered receive: a message of blocks of any lengths goes to any places of host memory, by a list in HPU memory. */
+/* Scattered receive. A message has blocks of any lengths. The blocks go to any places of host memory, by a list in HPU
+ * memory. */
 #include <datatype.h>
 
 /* Returns the block of the list that contains the byte at an offset of the message. */
@@ -17,7 +18,7 @@ static const block_t *find(const list_t *list, ptl_size_t offset) {
 __handler int payload_handler(const ptl_payload_t p, void *state) {
     const block_t *block = find(state, p.offset);
     for (ptl_size_t done = 0; done < p.length; block++) {
-        /* A block ends at the start of the next one. One more entry ends the list. */
+        /* A block ends at the start of the next block. One more entry ends the list. */
         const ptl_size_t at = p.offset + done;
         const ptl_size_t left = p.length - done, rest = block[1].message_offset - at;
         const ptl_size_t piece = left < rest ? left : rest;

@@ -1,9 +1,9 @@
-/* Strided receive: a message of blocks goes to host memory with the same gap after each of them. */
+/* Strided receive. The blocks of a message go to host memory with the same gap after each block. */
 #include <datatype.h>
 
 __handler int payload_handler(const ptl_payload_t p, void *state) {
     const vector_t *v = state;
-    /* The packet may begin inside a block. One division finds it, and the rest are steps. */
+    /* The packet may begin inside a block. One division finds this block, and steps find the others. */
     const ptl_size_t block = p.offset / v->block_bytes;
     ptl_size_t within = p.offset - block * v->block_bytes;
     ptl_size_t to = block * v->stride_bytes + within;

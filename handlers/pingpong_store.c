@@ -1,5 +1,5 @@
-/* Ping-pong, store and forward. The card answers a message of one packet. A larger message is deposited in host memory
- * and answered from there once it is complete. */
+/* Ping-pong, store and forward. The card answers a message of one packet. A larger message is deposited in host memory.
+ * Once the message is complete, it is answered from there. */
 #include <pingpong.h>
 
 __handler int header_handler(const ptl_header_t h, void *state) {

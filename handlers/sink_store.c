@@ -1,4 +1,4 @@
-/* A sink that stores: every arriving message is deposited in host memory, and its completion is handled. */
+/* A sink that stores. Every arriving message is deposited in host memory, and its completion is handled. */
 #include <nicety.h>
 
 __handler int header_handler(const ptl_header_t h, void *state) {

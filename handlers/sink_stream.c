@@ -1,4 +1,4 @@
-/* A sink that streams: a payload handler moves each packet to its place in host memory. */
+/* A sink that streams. A payload handler moves each packet to its place in host memory. */
 #include <nicety.h>
 
 __handler int payload_handler(const ptl_payload_t p, void *state) {

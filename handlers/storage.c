@@ -2,12 +2,12 @@
  * parity server updates the parity. The servers' CPUs are not involved. */
 #include <storage.h>
 
-/* Packets and their buffers begin at whole words. */
+/* XORs `with` into `to`. Packets and their buffers begin at whole words. */
 static void xor_into(uint8_t *restrict to, const uint8_t *restrict with, ptl_size_t length) {
     uint32_t *restrict a = (uint32_t *)to;
     const uint32_t *restrict b = (const uint32_t *)with;
     ptl_size_t left = length / 4;
-    /* Four words at a time, so that none is used in the cycle after its load. */
+    /* Four words are processed at a time, so that no word is used in the cycle after its load. */
     for (; left >= 4; left -= 4, a += 4, b += 4) {
         const uint32_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
         const uint32_t b0 = b[0], b1 = b[1], b2 = b[2], b3 = b[3];
@@ -41,7 +41,7 @@ __handler int data_header(const ptl_header_t h, void *state) {
         s->offset = (ptl_size_t)h.hdr_data;
         s->length = h.length;
         return PROCESS_DATA;
-    case STORAGE_ACK: /* all parts are in the parity, and each was sent after it had been stored here */
+    case STORAGE_ACK: /* all parts are in the parity, and each part was stored here before it was sent */
         code = notify(s->client, STORAGE_DONE);
         break;
     case STORAGE_READ:
@@ -53,7 +53,7 @@ __handler int data_header(const ptl_header_t h, void *state) {
     return code == PTL_OK ? DROP : FAIL; /* the message is done: no part of it goes to host memory */
 }
 
-/* Packets of a write have separate places, so none needs to wait for another. */
+/* Packets of a write have separate places, so no packet needs to wait for another one. */
 __handler int data_payload(const ptl_payload_t p, void *state) {
     data_t *s = state;
     const ptl_size_t offset = s->offset + p.offset;
@@ -72,15 +72,15 @@ __handler int data_payload(const ptl_payload_t p, void *state) {
 
 static void lock(uint64_t *lock) {
     while (!PtlHandlerCAS(lock, 0, 1))
-        PtlHandlerYield(); /* its owner may wait for this very processor */
+        PtlHandlerYield(); /* the lock's owner may wait for this processor */
 }
 
-/* Reads, changes and writes host memory while no other handler does so there. */
+/* Reads, changes and writes host memory, while no other handler does so at this place. */
 static int merge(parity_t *s, const uint8_t *bytes, ptl_size_t length, ptl_size_t offset) {
     uint8_t *old = s->old + PtlHandlerHPU() * s->packet_bytes;
     uint32_t one = offset / s->packet_bytes % STORAGE_LOCKS;
     uint32_t other = (offset + length - 1) / s->packet_bytes % STORAGE_LOCKS;
-    if (one > other) { /* always in one order, or two handlers could deadlock with one lock each */
+    if (one > other) { /* always in one order, as two handlers with one lock each could deadlock */
         const uint32_t swap = one;
         one = other, other = swap;
     }
@@ -93,13 +93,14 @@ static int merge(parity_t *s, const uint8_t *bytes, ptl_size_t length, ptl_size_
         code = PtlHandlerDMAToHostB(old, offset, length, PTL_ME_HOST_MEM);
     }
     s->lock[one] = 0;
-    if (other != one) /* if it were released twice, that would release another handler's lock */
+    if (other != one) /* a second release could release another handler's lock */
         s->lock[other] = 0;
     return code;
 }
 
-/* A part of a write is a message of one packet. Only its header has its offset, and many such messages share this
- * state. So the header handler does everything. A rebuilt server gets whole blocks, at the offset of the message. */
+/* A part of a write is a message of one packet. Only the header has the part's offset, and many such messages share
+ * this state. So the header handler does all the work. A rebuilt server gets whole blocks, at the offset of the
+ * message. */
 __handler int parity_header(const ptl_header_t h, void *state) {
     parity_t *s = state;
     if (h.match_bits == STORAGE_READ)
@@ -112,7 +113,7 @@ __handler int parity_header(const ptl_header_t h, void *state) {
         uint64_t before, *received = &s->received[h.source_id];
         PtlHandlerFAdd(received, &before, h.packet_length);
         if (before + h.packet_length == h.hdr_data) {
-            *received = 0; /* the last part: the next write there begins after the end of this one */
+            *received = 0; /* after the last part; the next write at this server begins after the end of this one */
             if (notify(h.source_id, STORAGE_ACK) != PTL_OK)
                 return FAIL;
         }

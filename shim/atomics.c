@@ -1,10 +1,10 @@
-/* Atomic operations on registered memory: those of Portals, under libfabric's names. */
+/* Atomic operations on registered memory. They are the operations of Portals, under libfabric's names. */
 
 #include "provider.h"
 
 #include <errno.h>
 
-/* Bytes of an item; 0 for a type that cards do not have. */
+/* Returns the bytes of an item, or 0 for a type that cards do not have. */
 static size_t item_bytes(int type) {
     static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16};
     return type < 0 || type > FI_DOUBLE_COMPLEX ? 0 : bytes[type];
@@ -39,7 +39,7 @@ static int is_done(int kind, int type, int op) {
     }
 }
 
-/* Returns the most items of one operation; 0 if it is not supported. */
+/* Returns the maximum number of items of one operation, or 0 if the operation is not supported. */
 static size_t most_items(int kind, int type, int op) {
     if (!nicety_shared || !(nicety_shared->card & CARD_ATOMIC) || !is_done(kind, type, op))
         return 0;
@@ -117,7 +117,8 @@ static uint32_t default_flags(struct fid_ep *ep) {
     return access_flags(endpoint, endpoint->send_flags);
 }
 
-/* The items of an operation are contiguous: tx_attr's iov_limit is that of messages, and fi_query_atomic has none. */
+/* The items of an operation must be contiguous. The iov_limit in tx_attr is the limit for messages, and fi_query_atomic
+ * has no limit. */
 static int is_one(size_t count) {
     return count == 1;
 }

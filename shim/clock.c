@@ -1,7 +1,8 @@
-/* Clocks and waits of a process, in virtual time. The library is loaded before the C library, and these functions replace those of the C
- * library.
+/* Clocks and waits of a process, in virtual time. The library is loaded before the C library, and these functions
+ * replace functions of the C library.
  *
- * Until the process takes part, waits are real, and clocks advance by the time waited and by the cost of reading them. */
+ * Until the process takes part in the simulation, waits are real. Clocks then advance by the time of waits and by the
+ * cost of reading clocks. */
 
 #define _GNU_SOURCE
 
@@ -71,7 +72,7 @@ static int is_valid(const struct timespec *time) {
     return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < (long)NS_PER_S;
 }
 
-/* Returns the picoseconds, limited to 64 bits, where time ends. */
+/* Returns a time in picoseconds, limited to 64 bits. Virtual time ends there. */
 static uint64_t ps_of(uint64_t ns) {
     return ns < UINT64_MAX / PS_PER_NS ? ns * PS_PER_NS : UINT64_MAX;
 }
@@ -112,8 +113,8 @@ EXPORT time_t time(time_t *into) {
     return now.tv_sec;
 }
 
-/* A process has one virtual time, which advances by its calls. A thread that sleeps beside these calls would have to wake at a time that
- * the others do not know. */
+/* A process has one virtual time, which advances by the process's calls. A thread that sleeps during these calls would
+ * have to wake at a time that the other threads do not know. */
 static void refuse_to_sleep(const char *name) {
     if (!nicety_attached() || nicety_slot->ended || nicety_has_time() || syscall(SYS_gettid) == getpid())
         return;
@@ -161,7 +162,7 @@ EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
     return errno ? -1 : 0;
 }
 
-/* Of threads.h, which glibc before 2.28 lacks. */
+/* This is the declaration of threads.h, which glibc before 2.28 lacks. */
 int thrd_sleep(const struct timespec *span, struct timespec *left);
 
 EXPORT int thrd_sleep(const struct timespec *span, struct timespec *left) {
@@ -193,8 +194,8 @@ EXPORT unsigned sleep(unsigned seconds) {
     return 0;
 }
 
-/* Waits of an attached process. A wait for something that is ready takes no time. Otherwise other processes go on, and a timeout that
- * passes also passes in the simulation. */
+/* A wait of an attached process. A wait for something that is ready takes no time. Otherwise, other processes go on. If
+ * the timeout passes, the same time passes in the simulation. */
 
 #define WAITED(call, ps)                                                                                               \
     int left = nicety_leave();                                                                                         \
@@ -219,8 +220,9 @@ struct look {
     fd_set *sets[3];
 };
 
-/* A wait with a limit passes in the simulation in parts, with a look before each part. Changes of files by others take no virtual time,
- * so the next look sees them. Threads outside the simulation have a real part each time. */
+/* A wait with a limit passes in the simulation in parts, with a look at the files before each part. Other processes
+ * change files in no virtual time, so the next look finds the change. Each look lasts for a part of real time, so that
+ * threads outside the simulation can run. */
 #define PARTS 10
 #define LONGEST_REAL_PS 10000000000ull
 
@@ -240,7 +242,7 @@ static int wait_in_parts(const struct look *look, uint64_t ps) {
     return look->look(look, &now);
 }
 
-/* After the end of the network a wait for files is real, since no event of the simulation can end it. */
+/* After the end of the network, a wait for files is real, because no event of the simulation can end the wait. */
 static int waits_in_parts(nfds_t count, const struct timespec *limit) {
     return limit && is_valid(limit) && is_waiter() && (!count || !nicety_slot->ended);
 }
@@ -327,7 +329,7 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
     uint64_t start = nicety_now_ps();
     int found = pselect(count, in, out, other, &span, NULL);
     if (is_valid(&span)) {
-        /* Linux leaves the rest of the limit there. */
+        /* Linux stores the rest of the limit in `limit`. */
         uint64_t all = span_ps(&span), spent = nicety_now_ps() - start;
         struct timespec left = spec(all > spent ? (all - spent) / PS_PER_NS : 0);
         *limit = (struct timeval){.tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000};
@@ -337,7 +339,7 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
 
 static int look_at_events(const struct look *look, const struct timespec *limit) {
     REAL(epoll_pwait);
-    /* A limit below the unit means one look. */
+    /* A limit of less than a millisecond means one look. */
     return real(look->file, look->events, (int)look->count, (int)(limit->tv_nsec / 1000000), look->mask);
 }
 
@@ -368,7 +370,7 @@ EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
     return epoll_pwait(file, events, most, ms, NULL);
 }
 
-/* In C libraries from 2.35 on. */
+/* C libraries from 2.35 on have this function. */
 EXPORT int epoll_pwait2(int file, struct epoll_event *events, int most, const struct timespec *limit,
                         const sigset_t *mask) {
     if (limit && !is_valid(limit)) {
@@ -378,7 +380,7 @@ EXPORT int epoll_pwait2(int file, struct epoll_event *events, int most, const st
     return events_for(file, events, most, limit, mask);
 }
 
-/* Returns whether a read of this file may have to wait. Processes talk to a launcher by sockets and pipes. */
+/* Returns whether a read of this file may have to wait. Processes communicate with a launcher by sockets and pipes. */
 static int may_wait(int file) {
     nicety_use_file();
     if (!is_waiter() || nicety_slot->ended)
@@ -392,7 +394,7 @@ static int may_wait(int file) {
     return waits;
 }
 
-/* Makes a call during which others may go on, and returns its result. */
+/* Makes a call during which other processes may go on, and returns the result of the call. */
 #define WAITING(wait, call)                                                                                            \
     __typeof__(call) result;                                                                                           \
     int left = (wait) && nicety_leave();                                                                               \
@@ -451,7 +453,7 @@ EXPORT int accept(int file, SOME_ADDRESS from, socklen_t *restrict length) {
     return accept4(file, from, length, 0);
 }
 
-/* It waits for room in the other end's backlog, until that end accepts. */
+/* The call waits for room in the backlog of the other end, until the other end accepts. */
 EXPORT int connect(int file, GIVEN_ADDRESS to, socklen_t length) {
     REAL(connect);
     int error = errno, flags = fcntl(file, F_GETFL);
@@ -459,8 +461,9 @@ EXPORT int connect(int file, GIVEN_ADDRESS to, socklen_t length) {
     WAITING(flags >= 0 && !(flags & O_NONBLOCK) && is_waiter() && !nicety_slot->ended, real(file, to, length));
 }
 
-/* Children are not simulated. One that ends soon takes no virtual time: no other process goes on, so this machine's speed does not
- * matter. During a longer one others go on, as they may have to. */
+/* Children are not simulated. A child that ends soon takes no virtual time. No other process goes on meanwhile, so the
+ * speed of this machine has no effect. During a child that runs longer, other processes go on, because the child may
+ * depend on them. */
 #define CHILD_LOOKS 1000
 
 EXPORT pid_t waitpid(pid_t child, int *status, int options) {
@@ -471,7 +474,7 @@ EXPORT pid_t waitpid(pid_t child, int *status, int options) {
         pid_t found = real(child, status, options | WNOHANG);
         if (found)
             return found;
-        /* The system call, not the preloaded function. */
+        /* This is the system call, not the preloaded function. */
         syscall(SYS_nanosleep, &look, NULL);
     }
     errno = error;

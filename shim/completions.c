@@ -54,8 +54,8 @@ static int reserve(struct queue *queue, unsigned more) {
     return 0;
 }
 
-/* Returns the queue of a completion, on the receiving or the sending side of the only endpoint. It is NULL if that side has only
- * counters. */
+/* Returns the queue of a completion, on the receiving or the sending side of the only endpoint. Returns NULL if this
+ * side has only counters. */
 static struct queue *queue_of(const struct nicety_completion *done) {
     return done->flags & (DONE_RECV | DONE_REMOTE) ? own_endpoint->receives : own_endpoint->sends;
 }
@@ -82,7 +82,7 @@ static int fetch(uint32_t call, uint64_t ps) {
 
 static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t *sources) {
     size_t taken = 0, bytes = entry_bytes(queue->format);
-    /* Without room for any, it is only a look. */
+    /* Without room for an entry, the call is only a look. */
     if (!count)
         return queue->first == queue->count ? -EAGAIN : 0;
     while (taken < count && queue->first < queue->count) {
@@ -105,7 +105,7 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
     return taken ? (ssize_t)taken : -EAGAIN;
 }
 
-/* Looks at the queue, for a caller with this start of its stack. */
+/* Looks at the queue. `stack` is the start of the caller's stack. */
 static int look(struct queue *queue, const void *stack) {
     int come = 0;
     if (!own_endpoint || nicety_is_idle())
@@ -117,7 +117,7 @@ static int look(struct queue *queue, const void *stack) {
     return come < 0 ? come : 0;
 }
 
-/* The caller's callee-saved registers are on the stack below the frame. */
+/* The callee-saved registers of the caller are on the stack below the frame. */
 #define CALLERS_STACK() (__builtin_unwind_init(), (const char *)__builtin_frame_address(0) - SAVED_BYTES)
 #ifdef __x86_64__
 #define SAVED_BYTES 40
@@ -142,7 +142,7 @@ static ssize_t queue_sreadfrom(struct fid_cq *cq, void *entries, size_t count, f
     (void)cond;
     struct queue *queue = (struct queue *)cq;
     uint64_t left = ms < 0 ? NICETY_ANY : (uint64_t)ms * 1000000000ull, since = nicety_now_ps();
-    /* A completion for the other queue ends the call, too: wait on. */
+    /* A completion for the other queue ends the call, too. The wait then continues. */
     for (int come = 1; come && queue->first == queue->count;) {
         uint64_t spent = nicety_now_ps() - since;
         come = fetch(CALL_WAIT, ms < 0 ? NICETY_ANY : left > spent ? left - spent : 0);
@@ -179,7 +179,7 @@ static ssize_t queue_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, u
     return 1;
 }
 
-/* Returns the card's reason for refusing an access, by its number in the completion. */
+/* Returns the card's reason for refusing an access. `error` is the number of the reason in the completion. */
 static const char *reason_of(int error) {
     static const char *const why[] = {
         [REASON_BOUNDS] = "no registered memory there with this key has all of these bytes",

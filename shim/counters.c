@@ -1,4 +1,5 @@
-/* Counters. The simulator counts ended operations by kind; a counter is the sum of the kinds to which it is bound. */
+/* Counters. The simulator counts ended operations by kind. The value of a counter is the sum over the kinds to which
+ * the counter is bound. */
 
 #include "provider.h"
 
@@ -8,11 +9,11 @@
 struct counter {
     struct fid_cntr cntr;
     uint32_t kinds;
-    /* The amounts that the program has set or added, beside the counts. */
+    /* The amounts that the program has set or added, besides the counts. */
     uint64_t value, errors;
-    /* Counted failures that the program has read. */
+    /* The number of counted failures that the program has read. */
     uint64_t told;
-    /* The number of calls and looks at its last read. */
+    /* The number of calls and looks of the process when the program last read the counter. */
     uint64_t looked;
 };
 
@@ -31,7 +32,7 @@ static uint64_t failures(const struct counter *counter) {
     return sum(counter, nicety_slot->counts.failed);
 }
 
-/* Waits for a count, a new failure, or a time; without a time it is a look. */
+/* Waits for a count or a new failure, at most for `ps` picoseconds. With 0, this is a look. */
 static void await(struct counter *counter, uint64_t wanted, uint64_t ps) {
     uint64_t args[] = {counter->kinds, wanted, failures(counter), ps};
     if (nicety_attached() && !nicety_is_idle() && !nicety_slot->ended)
@@ -39,8 +40,8 @@ static void await(struct counter *counter, uint64_t wanted, uint64_t ps) {
     counter->looked = nicety_calls();
 }
 
-/* The counts of the last reply are current, since time stands still or nothing can arrive. A second read without a call between lets
- * time advance. */
+/* The counts of the last reply are current, because time stands still or nothing can arrive. A second read without a
+ * call in between lets time advance. */
 static void look(struct counter *counter) {
     if (counter->looked == nicety_calls() && !nicety_look())
         await(counter, counted(counter) + 1, 0);

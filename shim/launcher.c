@@ -37,11 +37,11 @@ void nicety_note_file(int file, const char *text, ssize_t bytes) {
     nicety_note_shared(name);
 }
 
-/* Before a fatal error, MPICH sends its launcher an abort. It then ends the process, while the launcher ends the others. MPI_Abort is
- * already noted then. */
+/* After a fatal error, MPICH first sends an abort to its launcher. MPICH then ends the process, while the launcher ends
+ * the other processes. A call of MPI_Abort is already recorded by then. */
 static void note_error(const void *text, size_t bytes) {
     static const char command[] = "cmd=abort";
-    /* In the second version of the protocol, its length precedes it. */
+    /* In the second version of the protocol, the length precedes the command. */
     for (size_t before = 0; before <= 6; before += 6) {
         if (bytes < before + strlen(command) || memcmp((const char *)text + before, command, strlen(command)))
             continue;

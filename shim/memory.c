@@ -1,5 +1,6 @@
-/* Registered memory. On cards with Portals a region is a match entry: its match bits are the key, and accesses have offsets in it. On
- * cards with RDMA it is a registration with the card, and accesses have addresses of the process. Other cards have no registered memory. */
+/* Registered memory. On cards with Portals, a region is a match entry. The entry's match bits are the key of the
+ * region, and accesses have offsets in the region. On cards with RDMA, a region is a registration with the card, and
+ * accesses have addresses of the process. Other cards have no registered memory. */
 
 #include "provider.h"
 
@@ -53,7 +54,7 @@ static int close_region(struct fid *fid) {
     return 0;
 }
 
-/* There is only one endpoint, to which every region belongs. */
+/* Every region belongs to the only endpoint. */
 static int bind_region(struct fid *fid, struct fid *other, uint64_t flags) {
     (void)fid, (void)flags;
     return other->fclass == FI_CLASS_EP ? 0 : -ENOSYS;
@@ -79,7 +80,7 @@ static int register_parts(struct fid *fid, const struct iovec *parts, size_t cou
     region->bytes = parts->iov_len;
     region->rights = (access & FI_REMOTE_READ ? RIGHT_READ : 0) | (access & FI_REMOTE_WRITE ? RIGHT_WRITE : 0);
     region->number = ++numbers;
-    /* The card knows no rights, so the initiator reads them from the key. */
+    /* The card does not have the rights, so the initiator reads them from the key. */
     region->mr = (struct fid_mr){.fid = {FI_CLASS_MR, context, &region_ops},
                                  .key = has(CARD_ADDRESSES) ? region->number << 2 | region->rights : key};
     if (has(CARD_RMA) && region->rights) {

@@ -34,8 +34,8 @@ struct message {
     fi_addr_t peer;
     uint64_t tag, ignore, data;
     void *context;
-    uint32_t flags; /* of the call */
-    int is_injected; /* its bytes may be overwritten when the call returns */
+    uint32_t flags; /* flags of the call */
+    int is_injected; /* whether the program may overwrite the bytes when the call returns */
 };
 
 static ssize_t send_message(struct endpoint *endpoint, const struct message *message) {
@@ -68,7 +68,7 @@ static ssize_t receive_message(struct endpoint *endpoint, const struct message *
         return -EOPNOTSUPP;
     if (message->count > 1)
         return -EINVAL;
-    /* Without FI_DIRECTED_RECV the source has no meaning. */
+    /* Without FI_DIRECTED_RECV, the source of a receive has no effect. */
     if (endpoint->is_directed && message->peer != FI_ADDR_UNSPEC) {
         int error = rank_of(endpoint, message->peer, &rank);
         if (error)
@@ -79,7 +79,7 @@ static ssize_t receive_message(struct endpoint *endpoint, const struct message *
     const struct iovec none = {0}, *part = message->count ? message->parts : &none;
     uint64_t args[] = {(uintptr_t)part->iov_base, part->iov_len, rank, message->tag & TAG_FORMAT,
                        message->ignore & TAG_FORMAT, (uintptr_t)message->context, endpoint->min_multi_recv};
-    /* A claimed message is there already, or never. */
+    /* A claimed message has either arrived already or never arrives, so the call is not posted. */
     if (call == CALL_RECV && message->flags & FLAG_CLAIM)
         return (ssize_t)nicety_call(call, message->flags, args, 7);
     uint32_t repeats = call == CALL_PEEK && nicety_probes() ? FLAG_REPEATS : 0;

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* libfabric frees all parts, one by one. */
+/* libfabric frees each part separately. */
 struct offer {
     struct fi_info *info;
     struct fi_tx_attr *tx;
@@ -30,7 +30,7 @@ static void drop(struct offer *offer) {
     free(offer->address), free(offer->peer), free(offer->domain_name), free(offer->fabric_name);
 }
 
-/* Returns the card's capabilities. FI_RMA_EVENT is offered only on request, since each access has an event then. */
+/* Returns the card's capabilities. FI_RMA_EVENT is offered only on request, because each access has an event then. */
 static uint64_t caps_of_card(void) {
     uint32_t card = nicety_shared->card;
     uint64_t caps = CAPS;
@@ -54,7 +54,7 @@ static int mr_mode(uint32_t version, const struct fi_info *hints) {
     return version < FI_VERSION(1, 5) || asked == FI_MR_SCALABLE ? FI_MR_SCALABLE : 0;
 }
 
-/* Returns whether the program meets them. */
+/* Returns whether the program meets these requirements. */
 static int does(uint32_t version, const struct fi_info *hints) {
     int asked = hints->domain_attr ? hints->domain_attr->mr_mode : 0, needed = mr_mode(version, hints);
     if (!hints->domain_attr)
@@ -64,14 +64,14 @@ static int does(uint32_t version, const struct fi_info *hints) {
     return needed == FI_MR_SCALABLE || !(needed & ~asked);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 /* The reason for refusing the program's last request. */
 static char refused[256];
 
 #define REFUSE(...) (snprintf(refused, sizeof refused, __VA_ARGS__), 0)
 
-/* A program with only refused requests ends without a reason of its own. */
+/* Prints the reason for the last refusal if the program never took part. Such a program may state no reason itself. */
 __attribute__((destructor)) static void tell(void) {
     if (*refused && nicety_slot && !nicety_attached())
         fprintf(stderr, "nicety: rank %u: libfabric has offered the program nothing, since it asks for %s\n", nicety_rank(), refused);
@@ -157,10 +157,11 @@ static int is_met(uint32_t version, const struct fi_info *hints) {
 
 /* ---- addresses ---- */
 
-/* Looks for a service that no process has named yet. */
+/* The number of looks for a service that no process has named yet. */
 enum { LOOKS = 30000 };
 
-/* Returns the service that a rank has named as its own. It reads the rank's pages from the file, since a process maps only its own. */
+/* Returns the service that a rank has named as its own. The rank's pages are read from the file, because a process maps
+ * only its own pages. */
 static uint32_t service_of(int file, uint32_t rank) {
     uint32_t service = 0;
     off_t at = NICETY_SLOTS + (off_t)NICETY_SLOT_BYTES * rank + (off_t)offsetof(struct nicety_slot, service);
@@ -173,7 +174,7 @@ static int is_number(const char *text, uint64_t *number) {
     return *text >= '0' && *text <= '9' && !*end;
 }
 
-/* Reads nicety:1, as in fi_av_straddr(3), or 1. */
+/* Parses a rank such as `nicety:1`, the form of fi_av_straddr(3), or `1`. */
 static int is_rank(const char *node, uint64_t *rank) {
     static const char head[] = NAME ":";
     int has_head = !strncmp(node, head, sizeof head - 1);
@@ -193,8 +194,9 @@ static int has_named(uint64_t port, uint64_t *rank) {
     return found == 1;
 }
 
-/* Finds the rank of a name. A machine's name means the process that has named the service as its own, as a server does. All processes
- * seem to be on this machine. Before they take part, time is that of this machine. */
+/* Finds the rank of a name. The name of a machine means the process that has named the service as its own, as a server
+ * does. For programs, all processes are on this machine. Before processes take part in the simulation, time is that of
+ * this machine. */
 static int is_found(const char *node, const char *service, uint64_t *rank) {
     static const struct timespec span = {.tv_nsec = 1000000};
     uint64_t port;
@@ -211,7 +213,8 @@ static int is_found(const char *node, const char *service, uint64_t *rank) {
                                  service, NAME);
 }
 
-/* Finds the address of the other process, if the program has named one, and notes the service that it has named as its own. */
+/* Finds the address of the other process, if the program has named one. Records the service that the program has named
+ * as its own. */
 static int are_addresses_met(const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
                              struct offer *offer) {
     uint64_t rank = UINT64_MAX;
@@ -235,7 +238,8 @@ static int are_addresses_met(const char *node, const char *service, uint64_t fla
     return 1;
 }
 
-/* Returns the capabilities of an endpoint: those requested, with their implications, or all that the program can use. */
+/* Returns the capabilities of an endpoint. These are the requested capabilities with those that they imply, or all
+ * capabilities that the program can use. */
 static uint64_t caps_for(uint32_t version, const struct fi_info *hints) {
     uint64_t caps = hints ? hints->caps : 0;
     if (!caps) {

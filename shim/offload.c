@@ -1,5 +1,6 @@
-/* MPI_Bcast, MPI_Barrier and MPI_Allreduce in front of MPI's own. The card executes the supported calls, and MPI all others. This
- * library is loaded into ranks in front of all others. NICETY_OFFLOAD names the operations. */
+/* MPI_Bcast, MPI_Barrier and MPI_Allreduce in front of MPI's own functions. The card executes the supported calls, and
+ * MPI executes all others. This library is loaded into ranks before all other libraries. NICETY_OFFLOAD names the
+ * operations. */
 
 #include "offload_base.h"
 #include "offload_card.h"
@@ -18,11 +19,11 @@
 
 static struct nicety_offload *counts;
 static int is_wanted[OFFLOAD_COLLECTIVES];
-/* The reason for offloading no call, or OFFLOADS. */
+/* The reason why no call is offloaded, or OFFLOADS. */
 enum { OFFLOADS = -1 };
 static int state = PASS_SET_UP;
 static int64_t longest;
-/* The largest length at which the card is faster than MPI, by operator and type. */
+/* The greatest length at which the card is faster than MPI, by operator and type. */
 enum { OPERATORS = COLLECTIVE_LXOR + 1, TYPES = COLLECTIVE_DOUBLE + 1 };
 static int64_t limits[OPERATORS][TYPES];
 
@@ -53,7 +54,7 @@ static void read_wanted(void) {
     free(text);
 }
 
-/* NICETY_OFFLOAD_LIMITS has all limits, separated by commas; without it there are none. */
+/* NICETY_OFFLOAD_LIMITS has all limits, separated by commas. Without this variable there are no limits. */
 static void read_limits(void) {
     const char *text = getenv("NICETY_OFFLOAD_LIMITS");
     for (int i = 0; i < OPERATORS * TYPES; i++) {
@@ -63,7 +64,7 @@ static void read_limits(void) {
     }
 }
 
-/* Sets up offloading, on all ranks or none. */
+/* Sets up offloading, on all ranks or on none. */
 EXPORT void nicety_offload_begin(void) {
     int rank = -1, size = 0;
     counts = nicety_offload_counts();
@@ -85,7 +86,7 @@ EXPORT void nicety_offload_begin(void) {
     card_failed = failed;
     if (program && packet && (uint32_t)rank == nicety_exec_rank() && (uint32_t)size == nicety_exec_ranks())
         bytes = card_set_up(program, (uint32_t)strtoul(packet, NULL, 10));
-    /* Read before calls of MPI, which set reasons of their own. */
+    /* The reason is read before calls of MPI, because these set other reasons. */
     if (!bytes)
         fprintf(stderr, "nicety: --offload: rank %d: all is left to MPI: %s\n", rank, nicety_reason());
     longest = mpi_least(bytes);
@@ -96,7 +97,7 @@ EXPORT void nicety_offload_begin(void) {
         card_give_up();
 }
 
-/* ---- what is offloaded ---- */
+/* ---- decisions about offloading ---- */
 
 /* Counts a call. Returns whether it is offloaded. */
 static int counted(int collective, int reason, int64_t bytes) {
@@ -119,7 +120,8 @@ static int reason_of(handle comm) {
     return mpi_is_of_all(comm) ? OFFLOADS : PASS_COMMUNICATOR;
 }
 
-/* Computes the bytes of a buffer. They decide about offloading, and not their layout, which may differ from rank to rank. */
+/* Computes the number of bytes of a buffer. Offloading depends on this number, and not on the layout of the bytes,
+ * because the layout may differ between ranks. */
 static int reason_of_buffer(int64_t count, handle type, int64_t *bytes) {
     int64_t size = count < 0 || mpi_is_null_type(type) ? -1 : mpi_type_bytes(type);
     if (size < 0)
@@ -194,7 +196,7 @@ EXPORT int MPI_Bcast(void *buffer, int count, handle datatype, int root, handle 
     return bcast(buffer, count, datatype, root, comm, &code) ? code : mpi.Bcast(buffer, count, datatype, root, comm);
 }
 
-/* An older MPI has no functions for long counts, but programs find these here. */
+/* An older MPI has no functions for long counts, but programs also find these functions here. */
 EXPORT int MPI_Bcast_c(void *buffer, int64_t count, handle datatype, int root, handle comm) {
     int code;
     find();

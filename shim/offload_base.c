@@ -4,7 +4,8 @@
 
 #include "generated/portals_calls.h"
 
-/* Between the slot and the texts and words of calls. crates/exec/src/offload.rs has the same offset. */
+/* The offset of the counts in the page, between the slot and the texts and words of calls. crates/exec/src/offload.rs
+ * has the same offset. */
 #define NICETY_OFFLOAD_AT 3008
 
 _Static_assert(sizeof(struct nicety_slot) <= NICETY_OFFLOAD_AT, "behind the slot");

@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes arrive in slots of each rank's memory, used in sequence, and are copied out, so a root need not wait for the others. A long
- * broadcast is a sequence of slots. A rank is at most SLOTS operations ahead of the slowest. Ranks report progress by a barrier without
- * a wait, while the other half of the slots is in flight. */
+/* Bytes arrive in slots of each rank's memory, and are copied from there. Slots are used in sequence, so a root need
+ * not wait for the other ranks. A long broadcast takes several slots in sequence. A rank is at most SLOTS operations
+ * ahead of the slowest rank. Ranks report their progress by a barrier without a wait, while the other half of the slots
+ * is in flight. */
 #define SLOTS 8u
 #define SLOT_BYTES 65536u
-/* A message up to this length is copied before the send, so the root does not wait for its SEND event. The cards' own libraries do the
- * same (messages.eager). */
+/* A message up to this length is copied before the send, so the root does not wait for the message's SEND event. The
+ * message libraries of the cards do the same (messages.eager). */
 #define EAGER_BYTES 2048u
 enum { PROGRAM, AHEAD };
 
@@ -26,15 +27,17 @@ void (*card_failed)(const char *what);
 static uint32_t own, ranks;
 static ptl_handle_ni_t ni;
 static ptl_pt_index_t pt;
-/* Descriptors of all memory; the second one counts sends. */
+/* Descriptors of all memory. The second descriptor counts sends. */
 static ptl_handle_md_t silent, counted;
 static ptl_handle_ct_t left_ct, reduced_ct, released_ct[COLLECTIVE_BARRIERS], slot_ct[SLOTS];
 static uint64_t left, reduced, released[COLLECTIVE_BARRIERS], received[SLOTS];
 static unsigned char *slots;
 
-/* Operations with a slot, and the number of them that all ranks are known to have done. Each operation has the same number on all ranks. */
+/* The number of operations with a slot, and the number of these that all ranks are known to have done. Each operation
+ * has the same number on all ranks. */
 static uint64_t operations, done_by_all;
-/* Whether this rank has reported its progress and has not heard of the others' yet; and the reported progress. */
+/* Whether this rank has reported its progress but does not have the reports of all ranks yet, and the reported
+ * progress. */
 static int is_told;
 static uint64_t told;
 
@@ -48,7 +51,8 @@ static void check(int code, const char *what) {
 static void wait_for(ptl_handle_ct_t ct, uint64_t count, const char *what) {
     ptl_ct_event_t value = {0};
     int code = nicety_offload_await(ct, count, &value);
-    /* Arrived completions may need MPI, as one-sided operations do. If MPI's progress takes no time, they have been handled. */
+    /* MPI may have to handle arrived completions, as for one-sided operations. The number of calls that let MPI do so
+     * is limited. */
     for (int tries = 0; code == PTL_CT_NONE_REACHED && tries < 1000; tries++) {
         card_progress();
         code = nicety_offload_await(ct, count, &value);
@@ -84,7 +88,8 @@ static uint32_t children(void) {
     return count;
 }
 
-/* Returns the destination of contributions and arrivals: the own card, or for a rank without children the parent's. */
+/* Returns the destination of contributions and arrivals. This is the own card, or the parent's card for a rank without
+ * children. */
 static uint32_t first_stop(void) {
     return own && !children() ? own & (own - 1) : own;
 }
@@ -107,14 +112,14 @@ static void hear(void) {
         done_by_all = told;
 }
 
-/* Returns the next slot, once all ranks are done with its previous operation. */
+/* Returns the next slot, once all ranks have done the slot's previous operation. */
 static unsigned begin(void) {
     if (operations - done_by_all == SLOTS)
         hear();
     return operations % SLOTS;
 }
 
-/* Ends an operation: the bytes of the slot have been copied. */
+/* Ends an operation after the bytes of the slot have been copied. */
 static void end(void) {
     operations++;
     if (operations - done_by_all < SLOTS / 2)
@@ -176,7 +181,7 @@ void card_broadcast(void *buffer, size_t bytes, uint32_t root) {
 
 void card_reduce(const void *from, void *to, size_t bytes, int op, int type) {
     unsigned slot = begin();
-    /* It has left when there is a result. */
+    /* The contribution has left the buffer before the result arrives. */
     put(silent, from, bytes, first_stop(), COLLECTIVE_REDUCE, COLLECTIVE_WHAT(op, type, slot));
     if (own) {
         take(slot, to, bytes);
@@ -186,7 +191,7 @@ void card_reduce(const void *from, void *to, size_t bytes, int op, int type) {
         memcpy(to, slots + slot * SLOT_BYTES, bytes);
         check(nicety_offload_copy(bytes), "a copy");
     }
-    /* All ranks have begun this operation, so they have done all earlier ones. */
+    /* All ranks have begun this operation, so all ranks have done the earlier operations. */
     done_by_all = operations;
     end();
 }
@@ -253,7 +258,7 @@ static int set_up_slots(const char *program) {
     return PTL_OK;
 }
 
-/* Prepares reductions of at most `bytes` bytes, of one packet or of whole packets. */
+/* Prepares reductions of at most `bytes` bytes. This is at most one packet, or a multiple of whole packets. */
 static int set_up_reductions(const char *program, uint32_t packet_bytes, uint32_t bytes) {
     uint32_t segments = (bytes + packet_bytes - 1) / packet_bytes;
     uint32_t vector = (uint32_t)(sizeof(collective_reduce_t) + segments * sizeof(collective_segment_t) + 15) & ~15u;
@@ -282,7 +287,7 @@ static int set_up(const char *program) {
     ptl_ni_limits_t limits;
     TRY(PtlInit());
     TRY(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, &limits, &ni));
-    /* Programs with Portals use low indices. */
+    /* The highest index is used, because programs with Portals use low indices. */
     TRY(PtlPTAlloc(ni, 0, PTL_EQ_NONE, (ptl_pt_index_t)limits.max_pt_index, &pt));
     ptl_md_t memory = {.start = NULL, .length = PTL_SIZE_MAX, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
     TRY(PtlMDBind(ni, &memory, &silent));

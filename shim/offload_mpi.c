@@ -23,8 +23,8 @@ static const struct {
 #undef FUNCTION
 };
 
-/* A handle in each MPI. It is MPICH's number, the number of MPI's standard interface (MPI 5.0, appendix A), or the address of an object
- * of Open MPI. */
+/* A handle in each MPI. It is a number in MPICH and in MPI's standard binary interface (MPI 5.0, appendix A), and an
+ * object in Open MPI. */
 enum { MPICH, STANDARD, OPEN_MPI };
 struct name {
     uint32_t mpich, standard;
@@ -52,7 +52,7 @@ static struct name operators[] = {
     [COLLECTIVE_LXOR] = {0x58000009, 0x32, "ompi_mpi_op_lxor", 0},
 };
 
-/* Types without gaps. MPI reduces bytes only bitwise, and characters not at all. */
+/* Types without gaps. MPI reduces bytes only with bitwise operators, and does not reduce characters. */
 enum { CHARACTER, BYTES, SIGNED, UNSIGNED, REAL };
 static struct {
     struct name name;
@@ -93,7 +93,8 @@ enum { INT32 = 7, MIN_OF_ALL = COLLECTIVE_MIN };
 
 static int flavour;
 
-/* Returns an object of Open MPI: the globally visible one, possibly a copy in the program's file, or else the library's. */
+/* Returns an object of Open MPI. This is the globally visible object, possibly a copy in the program's file, or
+ * otherwise the library's object. */
 static handle object(const char *name) {
     void *seen = dlsym(RTLD_DEFAULT, name);
     return (handle)(seen ? seen : nicety_mpi_function(name, NULL));
@@ -103,7 +104,7 @@ static void name(struct name *own) {
     own->value = flavour == MPICH ? own->mpich : flavour == STANDARD ? own->standard : object(own->open_mpi);
 }
 
-/* MPICH's handles are the lower half of a register. */
+/* A handle of MPICH is the lower half of a register. */
 static int is(handle given, const struct name *own) {
     return own->value && (flavour == MPICH ? (uint32_t)given == own->value : given == own->value);
 }
@@ -150,7 +151,7 @@ int mpi_is_of_all(handle comm) {
         return 1;
     if (mpi.Comm_compare(comm, mpi_world(), &result))
         return 0;
-    /* MPI_IDENT and MPI_CONGRUENT. */
+    /* These are the numbers of MPI_IDENT and MPI_CONGRUENT. */
     return flavour == STANDARD ? result == 201 || result == 202 : result == 0 || result == 1;
 }
 
@@ -236,11 +237,12 @@ int mpi_least(int value) {
 }
 
 void mpi_progress(void) {
-    /* MPI_ANY_SOURCE and MPI_ANY_TAG. */
+    /* These are the numbers of MPI_ANY_SOURCE and MPI_ANY_TAG. */
     static const int any[][2] = {[MPICH] = {-2, -1}, [STANDARD] = {-1, -2}, [OPEN_MPI] = {-1, -1}};
     int found = 0;
     char status[128];
-    /* One look takes a message off the queue, and the next one lets Open MPI's one-sided operations handle it. */
+    /* One look takes a message from the queue, and in the next look the one-sided operations of Open MPI handle the
+     * message. */
     for (int looks = 0; looks < 4; looks++)
         mpi.Iprobe(any[flavour][0], any[flavour][1], mpi_world(), &found, status);
 }

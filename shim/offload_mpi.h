@@ -1,5 +1,5 @@
-/* MPI for this library: MPICH, Open MPI, or a library with MPI's standard binary interface. Handles are the contents of a register:
- * numbers of 32 bits, or addresses. */
+/* The MPI of the process, for this library: MPICH, Open MPI, or a library with MPI's standard binary interface. A
+ * handle is the contents of a register: a number of 32 bits, or an address. */
 
 #ifndef NICETY_OFFLOAD_MPI_H
 #define NICETY_OFFLOAD_MPI_H
@@ -8,7 +8,7 @@
 
 typedef uintptr_t handle;
 
-/* MPI's functions by their PMPI names; those that an older MPI lacks may be NULL. */
+/* MPI's functions by their PMPI names. A function that an older MPI lacks may be NULL. */
 struct mpi_functions {
     int (*Bcast)(void *, int, handle, int, handle);
     int (*Bcast_c)(void *, int64_t, handle, int, handle);
@@ -30,7 +30,7 @@ struct mpi_functions {
 };
 extern struct mpi_functions mpi;
 
-/* Finds the MPI of this process. Returns whether it is a known one. */
+/* Finds the MPI of this process. Returns whether the MPI is a known one. */
 int mpi_find(void);
 
 handle mpi_world(void);
@@ -45,9 +45,9 @@ int mpi_operator(handle op);
 int mpi_type(handle type);
 /* Returns whether items of this type are contiguous, without gaps. */
 int mpi_is_packed(handle type);
-/* Returns whether MPI has this operator for this type, and handlers have it. */
+/* Returns whether both MPI and the handlers have this operator for this type. */
 int mpi_reduces(handle op, handle type);
-/* Returns the bytes of an item, negative if the type is invalid. */
+/* Returns the bytes of an item, or a negative number if the type is invalid. */
 int64_t mpi_type_bytes(handle type);
 
 /* Copies between an MPI buffer and contiguous bytes. */

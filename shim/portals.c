@@ -46,7 +46,7 @@ int portals_ask(uint32_t op, const void *asked, size_t asked_bytes, void *told, 
     else if (told)
         memcpy(told, words_of(), told_bytes);
     pthread_mutex_unlock(&asking);
-    /* Negative: a forked process, which has no interface. */
+    /* A negative code is that of a forked process, which has no interface. */
     return code < 0 ? PTL_NO_INIT : (int)code;
 }
 
@@ -70,7 +70,7 @@ const char *nicety_reason(void) {
     return reason;
 }
 
-/* ---- the process, as its launcher sees it ---- */
+/* ---- rank, barrier and computation of the process ---- */
 
 uint32_t nicety_exec_rank(void) {
     return nicety_slot ? nicety_rank() : 0;
@@ -99,7 +99,7 @@ int portals_rank(ptl_process_t process, int any, uint64_t *rank) {
     }
     if (number >= nicety_exec_ranks())
         return portals_refuse(PTL_ARG_INVALID, "there is no such rank");
-    /* A process with another id does not exist. */
+    /* No process has an id other than 0. */
     if (!logical && process.phys.pid && !(any && process.phys.pid == PTL_PID_ANY))
         return portals_refuse(PTL_ARG_INVALID, "the process of a node has the id 0");
     *rank = number;
@@ -211,7 +211,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle) {
     int code = portals_check(NI_HANDLE);
     if (code)
         return code;
-    /* The kinds of handles: crates/exec/src/portals/handles.rs. */
+    /* crates/exec/src/portals/handles.rs has the kinds of handles. */
     if (!ni_handle || handle >> 60 == 0 || handle >> 60 > 7)
         return portals_refuse(PTL_ARG_INVALID, "no handle of this interface, or ni_handle is NULL");
     *ni_handle = NI_HANDLE;
@@ -319,7 +319,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md
     .options = me->options & ~ME_UNUSED, .match_id = rank, .match_bits = me->match_bits,                               \
     .ignore_bits = me->ignore_bits, .min_free = me->min_free, .user_ptr = (uintptr_t)user_ptr
 
-/* Checks an entry, and computes the rank for which it is. Returns PTL_OK or a code. */
+/* Checks an entry, and computes the rank that may access it. Returns PTL_OK or a code. */
 static int entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, const ptl_me_t *me, uint64_t *rank) {
     int code = portals_check(ni);
     if (!code && !me)
@@ -329,7 +329,7 @@ static int entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, const ptl_me_t *me, uint
     return code ? code : portals_rank(me->match_id, 1, rank);
 }
 
-/* Returns the kind of entry: an interface takes entries of its own kind. */
+/* Checks the kind of entry. An interface takes only entries of its own kind. */
 static int kind(int matching) {
     if (inits && opened && portals_matches() != matching)
         return portals_refuse(PTL_ARG_INVALID, matching ? "the interface does not match; it takes list entries"

@@ -1,11 +1,13 @@
 /* portals4.h: the Portals 4 network programming interface, for programs on simulated hosts (`nicety exec`).
  *
- * Names, types and meanings are those of the Portals 4 specification (Sandia National Laboratories, version 4.1). The specification
- * leaves numbers to the implementation; these are nicety's. A process is the program of one host, and the interface is that of the
- * host's card. The card's spec has the cost of each call, and the time of its effects.
+ * Names, types and meanings are those of the Portals 4 specification (Sandia National Laboratories, version 4.1). The
+ * specification leaves the numbers to the implementation, and the numbers here are nicety's. A process is the program
+ * of one host, and the interface is that of the host's card. The card's spec has the cost of each call, and the times
+ * of its effects.
  *
- * Every function returns PTL_OK, or a code for the reason; nicety_reason() of nicety_exec.h has the reason in words. A refused call has
- * no effect. Memory is the process's own: the card reads and writes it at the time of the simulated transfer.
+ * Every function returns PTL_OK, or a code for the reason of a refusal. nicety_reason() of nicety_exec.h has the reason
+ * as a text. A refused call has no effect. The card reads and writes the process's own memory, at the time of the
+ * simulated transfer.
  *
  * These cards refuse scattered memory (PTL_IOVEC), atomics on long double, PTL_ME_LOCAL_INC_UH_RLENGTH, and a second open interface.
  * Handlers are attached with portals4_spin.h. */
@@ -41,7 +43,7 @@ enum {
     PTL_ABORTED = 15,
     PTL_IGNORED = 16
 };
-/* The name of PTL_ABORTED in version 4.0. */
+/* This is the name of PTL_ABORTED in version 4.0. */
 #define PTL_INTERRUPTED PTL_ABORTED
 
 /* ---- types ---- */
@@ -58,8 +60,8 @@ typedef uint32_t ptl_rank_t;
 typedef uint32_t ptl_uid_t;
 typedef uint64_t ptl_sr_value_t;
 
-/* A process: by rank on a logical interface, by node and process id on a physical one. A node is a host, numbered as its rank; its
- * process has the id 0. */
+/* A process. A logical interface identifies it by its rank, and a physical interface by its node and process id. A node
+ * is a host, and has the number of the host's rank. The process of a node has the id 0. */
 typedef union {
     struct {
         ptl_nid_t nid;
@@ -90,7 +92,7 @@ typedef ptl_handle_any_t ptl_handle_me_t;
 
 /* ---- interfaces ---- */
 
-/* Options of PtlNIInit: one of each pair. */
+/* Options of PtlNIInit. A program chooses one option of each pair. */
 #define PTL_NI_MATCHING (1u << 0)
 #define PTL_NI_NO_MATCHING (1u << 1)
 #define PTL_NI_LOGICAL (1u << 2)
@@ -112,17 +114,19 @@ typedef struct {
 typedef enum { PTL_SR_DROP_COUNT, PTL_SR_PERMISSION_VIOLATIONS, PTL_SR_OPERATION_VIOLATIONS } ptl_sr_index_t;
 
 int PtlInit(void);
-/* Waits, outside virtual time, until all programs have ended, since messages of others may still arrive. */
+/* Waits until all programs have ended, because messages of others may still arrive. The wait takes no virtual time. */
 void PtlFini(void);
-/* Ignores `desired`; `actual` has the values of the card's spec. One interface is open at a time; opening it again with the same options
- * returns the same one. On a card without Portals the reason is printed, too. */
+/* Ignores `desired`, and stores the values of the card's spec in `actual`. One interface is open at a time. A second
+ * call with the same options returns the same interface. On a card without Portals, the reason for the refusal is also
+ * printed. */
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t *desired,
               ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
 /* Frees all objects of the interface, except those that operations in flight use. */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
-/* Ranks are those of the hosts: this map is confirmed, and any other gets PTL_IGNORED. */
+/* Ranks are those of the hosts. The function accepts only the map with these ranks, and returns PTL_IGNORED for any
+ * other map. */
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping, ptl_size_t *actual_map_size);
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
@@ -134,13 +138,13 @@ int PtlAbort(void);
 
 /* ---- portal table entries ---- */
 
-/* The first one and the last two promise or allow optimisations that these cards do not use. */
+/* The first option and the last two promise or allow optimisations that these cards do not use. */
 #define PTL_PT_ONLY_USE_ONCE (1u << 8)
 #define PTL_PT_ONLY_TRUNCATE (1u << 9)
 #define PTL_PT_FLOWCTRL (1u << 0)
 #define PTL_PT_MATCH_UNORDERED (1u << 10)
 
-/* Index 0 belongs to the messages of MPI, here and at other processes. */
+/* Index 0 is reserved for the messages of MPI, at all processes. */
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
                ptl_pt_index_t *pt_index);
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
@@ -155,10 +159,10 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 #define PTL_MD_EVENT_CT_REPLY (1u << 3)
 #define PTL_MD_EVENT_CT_ACK (1u << 4)
 #define PTL_MD_EVENT_CT_BYTES (1u << 5)
-/* These allow optimisations that these cards do not use. */
+/* These options allow optimisations that these cards do not use. */
 #define PTL_MD_UNORDERED (1u << 24)
 #define PTL_MD_VOLATILE (1u << 25)
-/* Refused. */
+/* Cards refuse this option. */
 #define PTL_IOVEC (1u << 31)
 
 typedef struct {
@@ -196,10 +200,10 @@ int PtlMDRelease(ptl_handle_md_t md_handle);
 #define PTL_ME_EVENT_CT_OVERFLOW (1u << 13)
 #define PTL_ME_EVENT_CT_BYTES (1u << 14)
 #define PTL_ME_EVENT_FLOWCTRL_DISABLE (1u << 15)
-/* These allow optimisations that these cards do not use. */
+/* These options allow optimisations that these cards do not use. */
 #define PTL_ME_MAY_ALIGN (1u << 24)
 #define PTL_ME_IS_ACCESSIBLE (1u << 25)
-/* Refused. */
+/* Cards refuse this option. */
 #define PTL_ME_LOCAL_INC_UH_RLENGTH (1u << 26)
 
 #define PTL_LE_OP_PUT PTL_ME_OP_PUT
@@ -235,12 +239,12 @@ typedef struct {
     ptl_handle_ct_t ct_handle;
     ptl_uid_t uid;
     unsigned int options;
-    ptl_process_t match_id; /* any: PTL_RANK_ANY; on a physical interface PTL_NID_ANY and PTL_PID_ANY */
+    ptl_process_t match_id; /* for any process PTL_RANK_ANY, or PTL_NID_ANY and PTL_PID_ANY */
     ptl_match_bits_t match_bits, ignore_bits;
     ptl_size_t min_free;
 } ptl_me_t;
 
-/* An entry is a command, which crosses the bus; these functions return after the card's answer. */
+/* An append is a command to the card, which crosses the bus. These functions return after the card's answer. */
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list, void *user_ptr,
                 ptl_handle_me_t *me_handle);
 int PtlMEUnlink(ptl_handle_me_t me_handle);
@@ -273,7 +277,8 @@ typedef enum {
     PTL_EVENT_SEARCH
 } ptl_event_kind_t;
 
-/* HANDLER_ERROR and HANDLER_BUDGET are sPIN's: a handler of the message failed, or had no cycles left. */
+/* HANDLER_ERROR and HANDLER_BUDGET are of sPIN. They mean that a handler of the message failed, or had no cycles
+ * left. */
 typedef enum {
     PTL_NI_OK,
     PTL_NI_UNDELIVERABLE,
@@ -309,7 +314,7 @@ typedef enum {
     PTL_MSWAP
 } ptl_op_t;
 
-/* Those of long double are refused. */
+/* Cards refuse the types of long double. */
 typedef enum {
     PTL_INT8_T,
     PTL_UINT8_T,
@@ -345,7 +350,8 @@ typedef struct {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
 int PtlEQFree(ptl_handle_eq_t eq_handle);
-/* These return PTL_EQ_DROPPED once if events are lost because the queue was full; the next call continues after them. */
+/* These functions return PTL_EQ_DROPPED once if events are lost because the queue was full. The next call returns the
+ * next event after the lost events. */
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t *event,
@@ -365,7 +371,7 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)
 int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size, ptl_time_t timeout,
               ptl_ct_event_t *event, unsigned int *which);
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
-/* Successes or failures, not both. */
+/* Increments the successes or the failures, but not both. */
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
 
 /* ---- data movement ---- */
@@ -390,7 +396,8 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_hand
             const void *operand, ptl_op_t operation, ptl_datatype_t datatype);
 int PtlAtomicSync(void);
 
-/* ---- triggered operations: when the counter's successes and failures together reach the threshold ---- */
+/* ---- triggered operations, which begin when the sum of the counter's successes and failures reaches the threshold
+ * ---- */
 
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
@@ -418,7 +425,7 @@ int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_h
 int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold);
 
-/* Bundles allow a card to begin several operations together; here each begins by itself. */
+/* Bundles allow a card to begin several operations together. These cards begin each operation separately. */
 int PtlStartBundle(ptl_handle_ni_t ni_handle);
 int PtlEndBundle(ptl_handle_ni_t ni_handle);
 

@@ -58,7 +58,7 @@ int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t t
 
 /* ---- counters ---- */
 
-/* Returns a code; PTL_OK if there is a place for the value, and waits are not given up. */
+/* Returns PTL_OK if there is a place for the value and waits are not aborted. Returns another code otherwise. */
 static int may_count(const ptl_ct_event_t *event, int waits) {
     if (!event)
         return portals_refuse(PTL_ARG_INVALID, "event is NULL");

@@ -20,11 +20,13 @@ struct nicety_slot *nicety_slot;
 
 static _Atomic uint32_t *bell;
 static uint32_t own_rank;
-/* Cached for each read of a clock: the system call would take longer than all other steps. */
+/* The id of this process. It is cached, because the system call would take longer than all other steps of a read of a
+ * clock. */
 static pid_t own_pid;
-/* The process that takes part, once it does: this one, or the one from which this one was forked. */
+/* The id of the process that takes part in the simulation, once a process does. This is this process, or the process
+ * from which it was forked. */
 static _Atomic pid_t attached_pid;
-/* Whether this thread has virtual time: the main thread, and threads that have made a call. */
+/* Whether this thread has virtual time. The main thread has virtual time, and so have threads that have made a call. */
 static _Thread_local int is_simulated;
 static _Thread_local int phase;
 /* Whether a thread that ends is outside, and whether it has communicated since its phase began. */
@@ -32,21 +34,23 @@ static _Thread_local int is_outside, has_communicated;
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 /* The CPU time of the calling thread at the last reply. */
 static uint64_t cpu_ns;
-/* Calls and looks of all threads; concurrent ones may be missing. */
+/* The number of calls and looks of all threads. Concurrent ones may be missing. */
 static uint64_t calls;
-/* Reads of files, and waits for them, of all threads. */
+/* The number of reads of files and of waits for files, of all threads. */
 static _Atomic uint64_t uses_of_files;
-/* The clock before the process takes part, and then its last value then. That is a whole number of seconds, so runs are equal, however
- * often a clock was read before. */
+/* The clock before the process takes part in the simulation. Later, this is the clock's last value before. It is a
+ * whole number of seconds. So runs are equal, although processes may read a clock a different number of times
+ * before. */
 static _Atomic uint64_t early_ps;
-/* Whether the simulator waits for the process: it has replied, and the process has not been outside since. */
+/* Whether the simulator waits for the process. It does so after its reply, until the process is outside or makes a
+ * call. */
 static int has_turn;
-/* Memory to free when its post is taken, by the place of the post. */
+/* Memory to free when the simulator has taken its post, by the place of the post. */
 static void *to_free[NICETY_POSTS];
 
 #define PS_PER_S 1000000000000ull
-/* The cost of a read of a clock before the process takes part. Some libraries wait for a time while they are loaded (UCX, milliseconds).
- * At the later cost they would read the clock very often. */
+/* The cost of a read of a clock before the process takes part in the simulation. Some libraries wait for a time while
+ * they are loaded (UCX for milliseconds). At the later, lower cost, these libraries would read the clock very often. */
 #define EARLY_READ_PS 10000000ull
 
 static void futex_wake(_Atomic uint32_t *word) {
@@ -61,12 +65,13 @@ static int futex_wait(_Atomic uint32_t *word, uint32_t value) {
 
 static uint64_t thread_cpu_ns(void) {
     struct timespec now;
-    /* The system call, not the preloaded function. */
+    /* This is the system call, not the preloaded function. */
     syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The rank from the launcher of this process: MPICH, Open MPI, PMIx, none. */
+/* Finds the rank that the launcher of this process has set. The variables are those of runs without a launcher, of
+ * MPICH, of Open MPI, and of PMIx. */
 static int find_rank(uint32_t *rank) {
     static const char *const names[] = {"NICETY_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
@@ -111,13 +116,14 @@ static void ring_bell(void) {
         futex_wake(bell);
 }
 
-/* Shows that the process goes on, without a wake-up: the simulator looks at the bell from time to time. */
+/* Shows without a wake-up that the process goes on. The simulator reads the bell from time to time. */
 static void ring_softly(void) {
     atomic_fetch_add(bell, 1);
 }
 
-/* The simulator watches the first process of a rank, which may end before it takes part. It may be a shell that starts the process that
- * takes part, or a helper. After its end the next process takes its place. */
+/* The simulator watches the first process of a rank, because this process may end before it takes part in the
+ * simulation. The first process may be a helper, or a shell that starts the process that takes part. After its end, the
+ * next process takes its place. */
 static void note_loaded(void) {
     static const struct timespec limit = {.tv_nsec = 50000000};
     uint32_t before = atomic_load(&nicety_slot->loaded);
@@ -128,13 +134,13 @@ static void note_loaded(void) {
     /* The field has the end of the previous process. */
     nicety_slot->end = END_UNKNOWN;
     ring_bell();
-    /* The simulator knows the end of a process only if it has watched it before. */
+    /* The simulator detects the end of a process only if it watches the process. */
     uint32_t watched = atomic_load(&nicety_slot->watched);
     if (watched != (uint32_t)own_pid)
         syscall(SYS_futex, &nicety_slot->watched, FUTEX_WAIT, watched, &limit, NULL, 0);
 }
 
-/* Maps a part of the shared pages. On a machine with larger pages, a part cannot be mapped without its neighbours. */
+/* Maps a part of the shared pages. On a machine with larger pages, the neighbours of the part are also mapped. */
 static char *map_part(int file, off_t offset, size_t bytes, int protection) {
     off_t before = offset & (sysconf(_SC_PAGESIZE) - 1);
     char *start = mmap(NULL, bytes + (size_t)before, protection, MAP_SHARED, file, offset - before);
@@ -249,7 +255,7 @@ static void wait_for_turn(void) {
         __builtin_ia32_pause();
 #endif
     }
-    /* The simulator wakes only who sleeps. */
+    /* The simulator wakes only a process that sleeps. */
     atomic_compare_exchange_strong(turn, &call, TURN_SLEEP);
     while ((now = atomic_load_explicit(turn, memory_order_acquire)) != TURN_RUN)
         /* The simulator may have gone without a reply. */
@@ -257,7 +263,7 @@ static void wait_for_turn(void) {
             _exit(1);
 }
 
-/* Times end at 2^64 ps; the simulator reports that. */
+/* Times end at 2^64 ps. The simulator reports this end. */
 static uint64_t later(uint64_t ps, uint64_t by) {
     return ps < UINT64_MAX - by ? ps + by : UINT64_MAX;
 }
@@ -342,8 +348,8 @@ static int leave(uint32_t how) {
     return 1;
 }
 
-/* Ends a wait outside before anybody communicates: no time passes yet, so the process needs no turn before its next call. Returns
- * whether that is so. */
+/* Ends a wait outside the simulation if no process communicates yet. No time passes then, so the process needs no turn
+ * before its next call. Returns whether the wait has ended. */
 static int goes_on_early(void) {
     uint32_t outside = TURN_OUTSIDE;
     if (atomic_load_explicit(&nicety_shared->begun, memory_order_acquire) ||
@@ -380,7 +386,7 @@ int nicety_is_shared(void) {
     return atomic_load_explicit(&users, memory_order_relaxed) > 1;
 }
 
-/* Records that the calling thread uses the network. This machine decides the order of several threads. */
+/* Records that the calling thread uses the network. The order of several threads depends on this machine. */
 static void use(void) {
     static _Thread_local int is_user;
     if (!is_user && (is_user = 1) && atomic_fetch_add(&users, 1) == 1)
@@ -470,7 +476,7 @@ void nicety_enter(int next) {
     phase = next;
     has_communicated = 0;
     if (phase == NICETY_ENDS && nicety_attached() && !nicety_slot->ended) {
-        /* All time spent before counts. */
+        /* All time that was spent before this phase counts. */
         call_now(CALL_POSTED, 0, NULL, 0);
         go();
     }
@@ -486,7 +492,7 @@ void nicety_end_together(void) {
     if (!nicety_attached() || !nicety_slot->ended)
         return;
     while (!all_have_ended() && !nicety_is_alone())
-        /* The system call, not the preloaded function. */
+        /* This is the system call, not the preloaded function. */
         syscall(SYS_nanosleep, &look, NULL);
 }
 
@@ -495,7 +501,8 @@ void nicety_return(void) {
         nicety_call(CALL_BACK, 0, NULL, 0);
 }
 
-/* Carries out posted calls, which may take time. A signal may have interrupted a call. */
+/* Has posted calls carried out, because they may take time. The lock is only tried, because a signal may have
+ * interrupted a call. */
 static void settle(void) {
     if (!nicety_slot->ended && waiting_posts() && !pthread_mutex_trylock(&calling)) {
         int error = errno;

@@ -39,7 +39,7 @@ static ssize_t endpoint_cancel(struct fid *fid, void *context) {
     return nicety_post(CALL_CANCEL, 0, args, 1, 0);
 }
 
-/* Returns the most bytes of an option that limits them; 0 for another option. */
+/* Returns the maximum of an option that limits bytes, or 0 for another option. */
 static size_t most_of(int name) {
     switch (name) {
     case FI_OPT_MAX_MSG_SIZE:
@@ -71,7 +71,7 @@ static int endpoint_getopt(struct fid *fid, int level, int name, void *value, si
     return 0;
 }
 
-/* A limit may be lowered, without effect: the program keeps to it. */
+/* A limit may be lowered. This has no effect, because the program itself observes the limit. */
 static int endpoint_setopt(struct fid *fid, int level, int name, const void *value, size_t bytes) {
     struct endpoint *endpoint = (struct endpoint *)fid;
     size_t most = most_of(name), wanted;
@@ -93,7 +93,8 @@ static ssize_t endpoint_room_to_receive(struct fid_ep *ep) {
     return (ssize_t)(own < most ? most - own : 0);
 }
 
-/* Without an end since the last reply, one may come with the next: a program that tries again lets time advance. */
+/* If there is no room, operations may end before the next reply. A look lets time advance, so that a program can try
+ * again. */
 int has_room(const struct endpoint *endpoint, uint32_t call) {
     int receives = call == CALL_RECV;
     const uint32_t *own = receives ? &nicety_slot->receiving : &nicety_slot->sending;
@@ -174,12 +175,12 @@ static int endpoint_control(struct fid *fid, int command, void *value) {
     case FI_ENABLE:
         if (!endpoint->table)
             return -FI_ENOAV;
-        /* The program must be able to see the end of operations of each side. */
+        /* The program must be able to learn of the end of operations of each side. */
         if (!is_told_of(endpoint->sends, endpoint->counted & (FI_SEND | FI_READ | FI_WRITE)) ||
             !is_told_of(endpoint->receives, endpoint->counted & (FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)))
             return -FI_ENOCQ;
         endpoint->enabled = 1;
-        /* A side without a queue needs no completions. */
+        /* A side without a queue needs no completions by default. */
         endpoint->selective_sends |= !endpoint->sends;
         endpoint->selective_receives |= !endpoint->receives;
         return register_early();
@@ -244,7 +245,7 @@ static int open_endpoint(struct fid_domain *domain, struct fi_info *info, struct
     return 0;
 }
 
-/* ---- event queues, on which nothing comes ---- */
+/* ---- event queues, which have no events ---- */
 
 static ssize_t events_read(struct fid_eq *eq, uint32_t *event, void *into, size_t bytes, uint64_t flags) {
     (void)eq, (void)event, (void)into, (void)bytes, (void)flags;
@@ -350,7 +351,7 @@ static void cleanup(void) {
 
 static struct fi_provider provider = {
     .version = FI_VERSION(1, 0),
-    /* The version that 1.17 accepts, too. */
+    /* libfabric 1.17 also accepts this version. */
     .fi_version = FI_VERSION(2, 5),
     .name = NAME,
     .getinfo = getinfo,

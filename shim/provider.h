@@ -1,4 +1,4 @@
-/* The parts of the provider that libfabric loads.
+/* The parts of the provider, which libfabric loads.
  *
  * - addresses.c: address tables; an address is a rank, and a table is a list of ranks;
  * - completions.c: completion queues;
@@ -10,7 +10,7 @@
  * - provider.c: endpoints, domain and fabric;
  * - lacking.c: unsupported operations.
  *
- * Set-up is local to this process; messages and completions are calls of the simulator (process.h). */
+ * Set-up is local to this process. Messages and completions are calls of the simulator (process.h). */
 
 #ifndef NICETY_PROVIDER_H
 #define NICETY_PROVIDER_H
@@ -19,19 +19,19 @@
 #include "process.h"
 
 #define NAME "nicety"
-/* On each card. */
+/* The capabilities of each card. */
 #define CAPS                                                                                                           \
     (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_LOCAL_COMM |            \
      FI_REMOTE_COMM)
-/* The program's bits of a tag; the others separate kinds of messages, and processes of a host. */
+/* The program's bits of a tag. The other bits separate kinds of messages, and processes of a host. */
 #define TAG_FORMAT ((1ull << nicety_shared->tag_bits) - 1)
 #define RMA_CAPS (FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define ATOMIC_ORDER (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
-/* The most bytes that a command of a card carries. */
+/* The maximum bytes that a command of a card carries. */
 #define INJECT_SIZE 64
 #define QUEUE 65536
 #define MOST_BYTES (1ull << 40)
-/* Parts of a message or an access. */
+/* The maximum number of parts of a message or an access. */
 #define MOST_PARTS 8
 
 struct table {
@@ -53,15 +53,15 @@ struct endpoint {
     struct table *table;
     struct queue *sends, *receives;
     int selective_sends, selective_receives, enabled;
-    /* The operations that its counters count, as flags of their binding. */
+    /* The operations that the endpoint's counters count, as flags of the counters' bindings. */
     uint64_t counted;
-    /* Whether it counts accesses of others to its memory. */
+    /* Whether the endpoint counts accesses of other processes to its memory. */
     int has_events;
     /* Whether receives name the sources of their messages. */
     int is_directed;
     uint64_t send_flags, receive_flags;
     size_t min_multi_recv;
-    /* The most operations in flight: sends and accesses, and receives. */
+    /* The maximum number of operations in flight: of sends and accesses, and of receives. */
     size_t most_sends, most_receives;
 };
 
@@ -76,7 +76,7 @@ extern struct fi_ops_atomic atomic_ops;
 extern struct fi_ops_tagged tagged_ops;
 extern struct fi_ops_msg plain_message_ops;
 
-/* Of lacking.c. */
+/* Functions of lacking.c. */
 int no_bind(struct fid *fid, struct fid *other, uint64_t flags);
 int no_control(struct fid *fid, int command, void *value);
 int no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
@@ -133,10 +133,12 @@ int bind_counter(const struct endpoint *endpoint, struct fid *counter, uint64_t 
 /* Registers memory that was registered before the endpoint existed. Returns 0 or an error. */
 int register_early(void);
 
-/* Gathers several places in a single buffer, to be freed if there are several. Returns 0 or an error. */
+/* Gathers several places in a single buffer. The caller frees `copy`, which is a buffer if there are several places.
+ * Returns 0 or an error. */
 int gather(const struct iovec *parts, size_t count, const void **bytes, size_t *length, void **copy);
 
-/* Returns whether there is room for one more operation of this call; if not, the caller returns -FI_EAGAIN. */
+/* Returns whether there is room for one more operation of this call. If there is no room, the caller returns
+ * -FI_EAGAIN. */
 int has_room(const struct endpoint *endpoint, uint32_t call);
 
 /* Returns the flags of an access's call. */

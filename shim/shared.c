@@ -1,4 +1,5 @@
-/* Named shared memory of a process: its names are noted, so that the simulator can remove it after a crash. */
+/* Named shared memory of a process. The names are recorded, so that the simulator can remove the memory after a
+ * crash. */
 
 #define _GNU_SOURCE
 
@@ -63,7 +64,7 @@ EXPORT int shm_unlink(const char *name) {
     return error;
 }
 
-/* Notes a semaphore, which is shared memory of this name. */
+/* Computes the name of a semaphore's shared memory. */
 static int semaphore(const char *name, char *own, size_t bytes) {
     return nicety_slot && snprintf(own, bytes, "/sem.%s", *name == '/' ? name + 1 : name) < (int)bytes;
 }

@@ -1,6 +1,6 @@
-/* MPI_Init and MPI_Finalize in front of MPI's own. Open MPI waits there for its launcher, by looks and sleeps that depend on the
- * machine's speed, so these do not count. Other MPIs wait in reads of sockets, which clock.c handles, and by looks as in their other
- * calls. With each MPI, the ranks end together. */
+/* MPI_Init and MPI_Finalize in front of MPI's own functions. Open MPI waits there for its launcher by looks and sleeps.
+ * These depend on the machine's speed, so they take no virtual time. Other MPIs wait in reads of sockets, which clock.c
+ * handles, and by looks as in their other calls. With each MPI, the ranks end together. */
 
 #define _GNU_SOURCE
 
@@ -18,7 +18,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define MOST_LIBRARIES 4096
 
-/* Returns a function of a loaded library, by the library's name, or NULL. */
+/* Returns a function of a loaded library, or NULL. `library` is the library's name. */
 static void *in(const char *library, const char *name) {
     void *file = *library ? dlopen(library, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     void *found = file ? dlsym(file, name) : NULL;
@@ -41,7 +41,7 @@ static int note(struct dl_phdr_info *info, size_t bytes, void *into) {
     return 0;
 }
 
-/* A program may have loaded MPI itself, as Python does: then MPI is in a library without global visibility. */
+/* A program may have loaded MPI itself, as Python does. MPI is then in a library without global visibility. */
 void *nicety_mpi_function(const char *name, void *hiding) {
     void *found = dlsym(RTLD_NEXT, name);
     if (found)
@@ -71,7 +71,8 @@ static int is_of_open_mpi(void *function) {
     return dladdr(function, &info) && info.dli_fname && in(info.dli_fname, "ompi_mpi_comm_world");
 }
 
-/* Processes of one MPI do not find each other by the launcher of another: each would be a program of its own. */
+/* Processes of one MPI do not find each other by the launcher of another MPI. Each process would be a program of its
+ * own. */
 static void check_launcher(void *function, int is_open_mpi) {
     Dl_info info;
     uint32_t own = is_open_mpi ? MPI_OF_OPENMPI : MPI_OF_MPICH;
@@ -123,7 +124,8 @@ EXPORT int MPI_Finalize(void) {
     return code;
 }
 
-/* The communicator is a number or an address. The call ends all processes; the launcher may end others first. */
+/* The communicator is a number or an address. The call ends all processes. The launcher may end other processes
+ * first. */
 EXPORT int MPI_Abort(uintptr_t communicator, int code);
 
 int MPI_Abort(uintptr_t communicator, int code) {
@@ -131,7 +133,7 @@ int MPI_Abort(uintptr_t communicator, int code) {
     if (!own)
         *(void **)&own = nicety_mpi_behind("MPI_Abort", (void *)MPI_Abort);
     nicety_note_end(END_ABORT, code);
-    /* As exit does, since the launcher may end the process before. */
+    /* The output is flushed as by exit, because the launcher may end the process before. */
     fflush(NULL);
     return own(communicator, code);
 }

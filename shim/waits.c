@@ -1,9 +1,10 @@
-/* Calls of MPI that wait, in front of MPI's own: they find the looks that are certain to repeat.
+/* Calls of MPI that wait, in front of MPI's own functions. These calls find the looks that are certain to repeat.
  *
- * A waiting call looks at its queue again and again until something has arrived. Two of its looks may follow each other without network
- * events or clock reads between, and with the same contents of stack and registers. Then the call repeats the same steps until something
- * arrives. So the simulator may carry out these looks at once, each at its cost. Other looks, such as those of MPI_Test, are carried out
- * one by one, since the program decides about the next step. */
+ * A waiting call looks at its queue repeatedly until something has arrived. Two of its looks may follow each other
+ * without network events or clock reads in between, and with the same contents of stack and registers. The call then
+ * repeats the same steps until something arrives. So the simulator may carry out these looks together, each at its
+ * cost. Other looks, such as those of MPI_Test, are carried out one by one, because the program decides about the next
+ * step. */
 
 #define _GNU_SOURCE
 
@@ -14,32 +15,32 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-/* Bytes of a call's stack; MPIs use less. */
+/* The maximum bytes of a call's stack. MPIs use fewer bytes. */
 #define MOST_BYTES (64 << 10)
 
 /* The frame of this thread's outermost waiting call. */
 static _Thread_local const char *outermost;
-/* Its looks: LOOKS_WAIT or LOOKS_START. */
+/* The kind of the call's looks: LOOKS_WAIT or LOOKS_START. */
 static _Thread_local int kind;
-/* Its stack at a look that found nothing. */
+/* The call's stack at a look that found nothing. */
 static _Thread_local struct {
     char *bytes;
     const char *first;
     size_t count;
-    /* The calls, clock reads and uses of files of the process at that look. */
+    /* The number of calls, clock reads and uses of files of the process at this look. */
     uint64_t calls, clock_reads, outside;
-    /* The looks so far, and the number of the next one to compare. */
+    /* The number of looks so far, and the number of the next look to compare. */
     unsigned looks, next;
 } seen;
 
-/* Returns whether only a look has happened since the last look. */
+/* Returns whether the process has done nothing but one look since the last look. */
 static int is_next_look(void) {
     return seen.looks && seen.calls == nicety_calls() && seen.clock_reads == nicety_slot->clock_reads &&
            seen.outside == nicety_uses_of_files();
 }
 
-/* Returns memory for a stack. One thread starts MPI, and takes no memory for that from the program's heap: cards with pages see the
- * places of its buffers. */
+/* Returns memory for a stack. The one thread that starts MPI takes no memory for this from the program's heap. The
+ * heap's layout would otherwise change the places of buffers, and these have an effect on cards with pages. */
 static char *room(void) {
     static char of_start[MOST_BYTES];
     static _Thread_local char *of_waits;
@@ -74,7 +75,7 @@ int nicety_repeats(const void *stack) {
         return 0;
     if (seen.first == first && seen.count == count && !memcmp(seen.bytes, first, count))
         return kind;
-    /* It may repeat later, so looks are compared at increasing distances. */
+    /* The looks may repeat later, so they are compared at increasing distances. */
     seen.next = seen.looks + 1;
     if (seen.looks & (seen.looks - 1))
         seen.next = 2 * seen.looks;
@@ -89,8 +90,9 @@ void nicety_looked(int found) {
     seen.outside = nicety_uses_of_files();
 }
 
-/* All arguments of MPI's functions are numbers and addresses, and each takes a register or a place of the stack. No function has more
- * than 12 arguments. A function with fewer gets further words as they are, and ignores them. */
+/* All arguments of MPI's functions are numbers and addresses, and each argument takes a register or a place of the
+ * stack. No function has more than 12 arguments. A function with fewer arguments also gets the further words, but
+ * ignores them. */
 typedef uintptr_t word;
 #define WORDS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l
 typedef int mpi_function(WORDS);
@@ -130,7 +132,7 @@ static int waits(mpi_function *own, WORDS) {
             *(void **)&own = nicety_mpi_behind("MPI_" #name, (void *)MPI_##name);                                      \
         return waits(own, a, b, c, d, e, f, g, h, i, j, k, l);                                                         \
     }
-/* Each look of these calls is one of the card. */
+/* Each look of these calls is a look at the card. */
 #define PROBES(name)                                                                                                   \
     EXPORT int MPI_##name(WORDS);                                                                                      \
     int MPI_##name(WORDS) {                                                                                            \

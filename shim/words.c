@@ -1,4 +1,5 @@
-/* Output of a rank's processes goes into pipes of the simulator. A launcher does not read all of it if it ends the processes. */
+/* Redirects the output of a rank's processes into pipes of the simulator. A launcher that ends the processes does not
+ * read all of their output. */
 
 #define _GNU_SOURCE
 
@@ -8,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Redirects a standard stream that the launcher reads to this path. Another one, such as a terminal, stays unchanged. */
+/* Redirects a standard stream to this path if the launcher reads the stream. Another stream, such as a terminal, stays
+ * unchanged. */
 static void divert(int stream, const char *path) {
     struct stat status;
     if (fstat(stream, &status) || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
@@ -20,8 +22,8 @@ static void divert(int stream, const char *path) {
     close(file);
 }
 
-/* NICETY_WORDS has two paths, separated by a colon. The first process of a rank takes them, and its children inherit its streams, also
- * if it is a shell that redirects a program. */
+/* NICETY_WORDS has two paths, separated by a colon. The first process of a rank redirects its streams to these paths,
+ * and its children inherit the streams. The first process may be a shell that redirects a program. */
 __attribute__((constructor)) static void begin(void) {
     const char *paths = getenv("NICETY_WORDS"), *second = paths ? strchr(paths, ':') : NULL;
     char first[64];

@@ -12,7 +12,7 @@ typedef struct {
 __handler int frame_handler(const frame_t *frame, void *state) {
     if (frame->length < 38)
         return FRAME_HOST;
-    // Addresses and ports of IPv4 without options are bytes 26 to 37.
+    // In IPv4 without options, addresses and ports are bytes 26 to 37.
     uint16_t halves[6];
     __builtin_memcpy(halves, __builtin_assume_aligned(frame->data + 26, 2), 12);
     uint32_t hash = 2166136261u;

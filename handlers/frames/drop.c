@@ -1,4 +1,4 @@
-// Drops every frame of its rule.
+// Drops every frame that its rule selects.
 #include <frame.h>
 
 __handler int frame_handler(const frame_t *frame, void *state) {

@@ -1,5 +1,5 @@
-// Answers a datagram of UDP over IPv4 from the card: swaps stations, addresses and ports. Both checksums stay right, since they
-// are sums of the same words in another order.
+// Answers a UDP datagram over IPv4 from the card, with stations, addresses and ports swapped. Both checksums stay
+// correct, because they are sums of the same words in another order.
 #include <frame.h>
 
 __handler int frame_handler(const frame_t *frame, void *state) {

@@ -8,7 +8,7 @@
 
 __handler int frame_handler(const frame_t *frame, void *state) {
     (void)state;
-    // Both addresses move by the tag's four bytes.
+    // Both addresses move by the four bytes of the tag.
     uint32_t addresses[3];
     __builtin_memcpy(addresses, frame->data, 12);
     if (frame_get16(frame->data + 12) == 0x8100) {

@@ -2,9 +2,10 @@
  *
  *     __handler int frame_handler(const frame_t *frame, void *state);
  *
- * It runs once for each frame that its rule selects, with any number of concurrent runs, in any order. It sees the
- * whole frame, from its destination address on and without the check sequence, and may change its bytes and its length.
- * Its return value is the destination of the frame. All runs share `state`, which is in the card's memory.
+ * The handler runs once for each frame that its rule selects. Any number of runs may be concurrent, in any order. The
+ * handler has the whole frame, from the destination address on and without the check sequence. It may change the
+ * frame's bytes and length. Its return value is the destination of the frame. All runs share `state`, which is in the
+ * card's memory.
  */
 #ifndef FRAME_H
 #define FRAME_H
@@ -15,45 +16,45 @@
 enum {
     FRAME_DROP = 0,           /* nowhere */
     FRAME_HOST = 1,           /* to the host, by the card's usual choice of a receive channel */
-    FRAME_WIRE = 2,           /* out on the wire, to its destination address; padded to 60 bytes */
+    FRAME_WIRE = 2,           /* on the wire, to the frame's destination address; padded to 60 bytes */
     FRAME_FAIL = -1           /* nowhere: an error, which is reported */
 };
-/* To the host, through receive channel n. */
+/* Destination: the host, through receive channel n. */
 #define FRAME_QUEUE(n) (0x100 + (int)(n))
 
-/* A frame. The functions below change it, so values read before are not valid afterwards. */
+/* A frame. The functions below change the struct, so values that were read before are not valid afterwards. */
 typedef struct {
-    uint8_t *data;            /* the first byte of its destination address */
-    uint32_t length;          /* bytes */
-    uint32_t rule;            /* the number of its rule, from 0 on */
-    uint32_t channel;         /* the receive channel to which FRAME_HOST would send it as it arrived */
+    uint8_t *data;            /* the first byte of the destination address */
+    uint32_t length;          /* length in bytes */
+    uint32_t rule;            /* the number of the frame's rule, from 0 on */
+    uint32_t channel;         /* the receive channel to which FRAME_HOST would send the arrived frame */
 } frame_t;
 
 int frame_handler(const frame_t *frame, void *state);
 
 enum { NICETY_FRAME_PUSH = 0x170, NICETY_FRAME_PULL = 0x171, NICETY_FRAME_RESIZE = 0x172 };
 
-/* Prepends `bytes` bytes to the frame: zeros, or those that frame_pull took from there. Returns the new first byte. A
- * handler that asks for more than the card's remaining headroom is stopped. */
+/* Prepends `bytes` bytes to the frame. The bytes are zeros, or the bytes that frame_pull removed there. Returns the new
+ * first byte. The card stops a handler that requests more than the remaining headroom. */
 NICETY_INLINE uint8_t *frame_push(const frame_t *frame, uint32_t bytes) {
     nicety_command(NICETY_FRAME_PUSH, bytes, 0, 0, 0, 0);
     return frame->data;
 }
 
-/* Removes `bytes` bytes from the frame's beginning, fewer than it has. Returns the new first byte. */
+/* Removes `bytes` bytes from the beginning of the frame, which must have more bytes. Returns the new first byte. */
 NICETY_INLINE uint8_t *frame_pull(const frame_t *frame, uint32_t bytes) {
     nicety_command(NICETY_FRAME_PULL, bytes, 0, 0, 0, 0);
     return frame->data;
 }
 
-/* Sets the length of the frame, at its end. New bytes are zeros, or those that were there. A forwarded frame has 14
- * bytes up to the card's MTU with headers. */
+/* Sets the length of the frame, by a change at the frame's end. New bytes are zeros, or the bytes that were there
+ * before. A forwarded frame must have 14 bytes up to the card's MTU with headers. */
 NICETY_INLINE void frame_resize(const frame_t *frame, uint32_t length) {
     (void)frame;
     nicety_command(NICETY_FRAME_RESIZE, length, 0, 0, 0, 0);
 }
 
-/* Reads or writes bytes of the frame, possibly misaligned, in network order. */
+/* Read or write bytes of the frame, possibly misaligned, in network order. */
 NICETY_INLINE uint16_t frame_get16(const uint8_t *at) {
     return (uint16_t)(at[0] << 8 | at[1]);
 }
@@ -72,8 +73,8 @@ NICETY_INLINE void frame_put32(uint8_t *at, uint32_t value) {
     frame_put16(at + 2, (uint16_t)value);
 }
 
-/* Reads or writes bytes of the frame, possibly misaligned, in this core's order, if they are only compared, hashed or
- * copied. */
+/* Read or write bytes of the frame, possibly misaligned, in the core's own order. This order is sufficient for bytes
+ * that are only compared, hashed or copied. */
 NICETY_INLINE uint16_t frame_load16(const uint8_t *at) {
     uint16_t value;
     __builtin_memcpy(&value, at, 2);
@@ -117,7 +118,8 @@ NICETY_INLINE uint16_t frame_checksum(uint16_t checksum, uint16_t gone, uint16_t
     return (uint16_t)~sum;
 }
 
-/* The same for 32 bits. The sum is the same in either byte order, if all three are in one (RFC 1071, 2). */
+/* Updates an Internet checksum after 32 bits of the data were replaced. The sum is the same in either byte order, if
+ * all three values are in the same order (RFC 1071, 2). */
 NICETY_INLINE uint16_t frame_checksum32(uint16_t checksum, uint32_t gone, uint32_t come) {
     uint32_t sum = (uint16_t)~checksum + (~gone & 0xffff) + (~gone >> 16) + (come & 0xffff) + (come >> 16);
     sum = (sum & 0xffff) + (sum >> 16);

@@ -5,18 +5,18 @@
  *     __process uint32_t worker(uint32_t argument, ...);
  *
  * A microengine runs the processes of its contexts in turn. A process gives up the core when it loads from or stores to
- * a memory outside the microengine, waits for a signal or yields. It is not preempted otherwise. So processes of a
- * microengine may change shared variables without locks, as long as nothing in between gives up the core.
+ * a memory outside the microengine, waits for a signal or yields. Otherwise the process is not preempted. So processes
+ * of a microengine may change shared variables without locks, as long as no step in between gives up the core.
  *
- * Variables and stacks are in the microengine's local memory, a few kilobytes that its contexts share. There is one
+ * Variables and stacks are in the microengine's local memory, a few kilobytes that the contexts share. There is one
  * copy of a global variable per microengine. Code and constants are in the code store. The memories outside are ranges
- * of addresses, accessed through `volatile` pointers, since others change the contents:
+ * of addresses. Processes access them through `volatile` pointers, because other processes change the contents:
  *
  *     volatile uint32_t *counters = nfp_cls(64);
  *     nfp_fetch_add(&counters[3], 1);
  *
- * A load or store is one reference. A block move takes one reference too (nfp_read, nfp_write). An invalid access stops
- * the process, and its line is reported.
+ * A load or store is one reference. A block move (nfp_read, nfp_write) is also one reference. An invalid access stops
+ * the process, and the line of the access is reported.
  */
 #ifndef NFP_H
 #define NFP_H
@@ -34,7 +34,7 @@
 #define NFP_IMEM 0x40000000u  /* internal memory */
 #define NFP_EMEM 0x80000000u  /* external memory */
 
-/* Pointers into them. */
+/* Pointers into the memories. */
 #define nfp_cls(offset) ((volatile void *)(NFP_CLS + (offset)))
 #define nfp_ctm(offset) ((volatile void *)(NFP_CTM + (offset)))
 #define nfp_imem(offset) ((volatile void *)(NFP_IMEM + (offset)))
@@ -43,7 +43,7 @@
 /* Maximum bytes that nfp_read and nfp_write move. */
 #define NFP_TRANSFER 64u
 
-/* Calls of the core: the number in a7, arguments from a0 on, the result in a0. */
+/* Calls of the core. The number is in a7, arguments are in the registers from a0 on, and the result is in a0. */
 enum {
     NFP_CALL_READ = 0x200,
     NFP_CALL_WRITE = 0x201,
@@ -77,12 +77,12 @@ NFP_INLINE uint32_t nfp_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t
     return a0;
 }
 
-/* Copies `bytes`, 1 to NFP_TRANSFER of them, from a memory to local memory, in one reference. */
+/* Copies `bytes` bytes, 1 to NFP_TRANSFER, from a memory to local memory, in one reference. */
 NFP_INLINE void nfp_read(void *local, const volatile void *memory, uint32_t bytes) {
     nfp_call(NFP_CALL_READ, (uint32_t)(uintptr_t)local, (uint32_t)(uintptr_t)memory, bytes);
 }
 
-/* The same from local memory to a memory. */
+/* Copies `bytes` bytes, 1 to NFP_TRANSFER, from local memory to a memory, in one reference. */
 NFP_INLINE void nfp_write(volatile void *memory, const void *local, uint32_t bytes) {
     nfp_call(NFP_CALL_WRITE, (uint32_t)(uintptr_t)memory, (uint32_t)(uintptr_t)local, bytes);
 }
@@ -91,7 +91,7 @@ NFP_INLINE void nfp_write(volatile void *memory, const void *local, uint32_t byt
 NFP_INLINE uint32_t nfp_fetch_add(volatile uint32_t *word, uint32_t value) {
     return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 }
-/* Test and set: sets the bits that are set in `bits`. */
+/* Sets the bits that are set in `bits` (test and set). */
 NFP_INLINE uint32_t nfp_fetch_set(volatile uint32_t *word, uint32_t bits) {
     return __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 }
@@ -102,15 +102,15 @@ NFP_INLINE uint32_t nfp_fetch_clear(volatile uint32_t *word, uint32_t bits) {
 NFP_INLINE uint32_t nfp_swap(volatile uint32_t *word, uint32_t value) {
     return __atomic_exchange_n(word, value, __ATOMIC_RELAXED);
 }
-/* Sets the word to `value` if that is less. */
+/* Sets the word to `value` if `value` is less. */
 NFP_INLINE uint32_t nfp_fetch_min(volatile uint32_t *word, uint32_t value) {
     uint32_t before;
     __asm__ volatile("amominu.w %0, %2, (%1)" : "=r"(before) : "r"(word), "r"(value) : "memory");
     return before;
 }
 
-/* Continues a CRC-32 (of Ethernet and zlib) over the bytes of a word, the lowest first. `crc` is 0 for the first word.
- * The core is busy meanwhile: no other context runs. */
+/* Continues a CRC-32 (of Ethernet and zlib) over the bytes of a word, lowest byte first. `crc` is 0 for the first word.
+ * The core is busy meanwhile, so no other context runs. */
 NFP_INLINE uint32_t nfp_crc32(uint32_t crc, uint32_t word) {
     register uint32_t a0 __asm__("a0") = crc;
     register uint32_t a1 __asm__("a1") = word;
@@ -119,35 +119,36 @@ NFP_INLINE uint32_t nfp_crc32(uint32_t crc, uint32_t word) {
     return a0;
 }
 
-/* Signals: each context has sixteen, numbered from 0. An arrived signal stays until a wait consumes it. A repeated
- * arrival before that counts once. */
+/* Sends a signal to a context. Each context has sixteen signals, numbered from 0. An arrived signal stays until a wait
+ * consumes it. A repeated arrival before the wait counts once. */
 NFP_INLINE void nfp_signal(uint32_t microengine, uint32_t context, uint32_t signal) {
     nfp_call(NFP_CALL_SIGNAL, microengine, context, signal);
 }
-/* Waits until all signals of the set have arrived; bit n is signal n. Consumes and returns them. */
+/* Waits until all signals of the set have arrived. Bit n is signal n. Consumes and returns these signals. */
 NFP_INLINE uint32_t nfp_wait_all(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ALL, signals, 0, 0); }
-/* Waits until at least one of them has arrived. Consumes and returns those that have. */
+/* Waits until at least one signal of the set has arrived. Consumes and returns the arrived signals. */
 NFP_INLINE uint32_t nfp_wait_any(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ANY, signals, 0, 0); }
 
 /* Lets the other ready contexts of the microengine run first. */
 NFP_INLINE void nfp_yield(void) { nfp_call(NFP_CALL_YIELD, 0, 0, 0); }
 
-/* Channels to the host. A process registers a target under an ID, and a thread of the host subscribes to it. That makes
- * a channel, which carries messages both ways. Messages are synchronous: a call ends when both ends have called and the
- * message has passed. Both ends name the same size, and the same kind. Direct messages, of 1 to 56 bytes, go from local
- * memory to local memory. Indirect ones go between a memory of the card (CTM, IMEM or EMEM) and pages of the host.
+/* Channels to the host. A process registers a target under an ID, and a thread of the host subscribes to the target.
+ * This makes a channel, which carries messages in both directions. Messages are synchronous. A call ends when both ends
+ * have called and the message is transferred. Both ends state the same size, and the same kind. Direct messages have 1
+ * to 56 bytes, and go from or to local memory. Indirect messages go between a memory of the card (CTM, IMEM or EMEM)
+ * and pages of the host.
  *
- * A call returns CHANNEL_OK, or one of these. */
+ * A call returns CHANNEL_OK, or one of the other codes. */
 enum {
     CHANNEL_OK = 0,
     CHANNEL_SIZE_MISMATCH = -1,  /* the two ends named different sizes */
     CHANNEL_KIND_MISMATCH = -2,  /* one end made a direct call and the other an indirect one */
-    CHANNEL_TIMED_OUT = -3,      /* the host did not arrive in time */
+    CHANNEL_TIMED_OUT = -3,      /* the host made no call in time */
     CHANNEL_DMA_FAILED = -4,     /* a list of pages failed too often */
     CHANNEL_PIN_FAILED = -5,     /* the host could not pin its buffer */
     CHANNEL_CLOSED = -6,         /* the host closed the channel */
     CHANNEL_UNKNOWN_TARGET = -7, /* the target was not registered */
-    CHANNEL_BUSY = -8,           /* the target is registered already, or another context is in a call there */
+    CHANNEL_BUSY = -8,           /* the target is already registered, or another context is in a call on it */
     CHANNEL_TOO_LARGE = -9,      /* more than 56 bytes in a direct message, or more than the card's limit */
     CHANNEL_NO_BYTES = -10,      /* a message of no bytes */
     CHANNEL_BAD_ADDRESS = -11,   /* memory that is not in CTM, IMEM or EMEM */
@@ -157,7 +158,7 @@ enum {
 
 /* Maximum bytes of a direct message. */
 #define CHANNEL_DIRECT 56u
-/* A timeout that never ends. Others are in nanoseconds, and bound the wait for the host. */
+/* A timeout that never ends. Other timeouts are in nanoseconds, and limit the wait for the host. */
 #define CHANNEL_FOREVER 0xffffffffu
 
 NFP_INLINE int32_t nfp_channel_call(uint32_t number, uint32_t target, uint32_t address, uint32_t bytes,
@@ -172,12 +173,12 @@ NFP_INLINE int32_t nfp_channel_call(uint32_t number, uint32_t target, uint32_t a
     return (int32_t)a0;
 }
 
-/* Gives this end of a channel an ID to which the host can subscribe. It never blocks. */
+/* Registers this end of a channel as a target to which the host can subscribe. The function never blocks. */
 NFP_INLINE int32_t channel_register(uint32_t target) {
     return nfp_channel_call(NFP_CALL_CHANNEL_REGISTER, target, 0, 0, 0, 0);
 }
 
-/* Direct messages, each with and without a timeout. */
+/* Write and read direct messages, with and without a timeout. */
 NFP_INLINE int32_t channel_write_for(uint32_t target, const void *bytes, uint32_t size, uint32_t timeout_ns) {
     return nfp_channel_call(NFP_CALL_CHANNEL_WRITE, target, (uint32_t)(uintptr_t)bytes, size, timeout_ns, 0);
 }
@@ -191,13 +192,13 @@ NFP_INLINE int32_t channel_read(uint32_t target, void *bytes, uint32_t size) {
     return channel_read_for(target, bytes, size, CHANNEL_FOREVER);
 }
 
-/* Returns a 40-bit address for indirect messages: a pointer into CTM, IMEM or EMEM, with the island for CTM. A plain
- * pointer means the caller's own island. */
+/* Returns a 40-bit address for indirect messages. This is a pointer into CTM, IMEM or EMEM, with the island for CTM. A
+ * plain pointer means the caller's own island. */
 NFP_INLINE uint64_t nfp_address(uint32_t island, const volatile void *memory) {
     return (uint64_t)(island + 1) << 32 | (uint32_t)(uintptr_t)memory;
 }
 
-/* Indirect messages. */
+/* Write and read indirect messages, with and without a timeout. */
 NFP_INLINE int32_t channel_write_ind_for(uint32_t target, uint64_t address, uint32_t size, uint32_t timeout_ns) {
     return nfp_channel_call(NFP_CALL_CHANNEL_WRITE_IND, target, (uint32_t)address, size, timeout_ns,
                             (uint32_t)(address >> 32));
@@ -213,17 +214,18 @@ NFP_INLINE int32_t channel_read_ind(uint32_t target, volatile void *memory, uint
     return channel_read_ind_for(target, (uint32_t)(uintptr_t)memory, size, CHANNEL_FOREVER);
 }
 
-/* One alternative of a selection: a message from this target. */
+/* An alternative of a selection: a message from this target. */
 struct channel_guard {
     uint32_t target;
     volatile void *into; /* local memory, or a memory of the card for an indirect message */
     uint32_t size;
     uint32_t indirect; /* 0 or 1 */
-    int32_t result;    /* result of the read, if this guard was taken */
+    int32_t result;    /* result of the read, if this guard was chosen */
 };
 
-/* Reads from the first of up to 64 targets with an arrived message, in the order of the guards if several have one.
- * Returns the number of that guard, with the result of its read in `result`, or an error if none was taken. */
+/* Reads a message from the first of up to 64 targets that has one. If several targets have a message, the order of the
+ * guards decides. Returns the number of the chosen guard, with the result of the read in the guard's `result`. Returns
+ * an error if no message was read. */
 NFP_INLINE int32_t channel_select_for(struct channel_guard *guards, uint32_t count, uint32_t timeout_ns) {
     return nfp_channel_call(NFP_CALL_CHANNEL_SELECT, (uint32_t)(uintptr_t)guards, count, 0, timeout_ns, 0);
 }
@@ -231,31 +233,33 @@ NFP_INLINE int32_t channel_select(struct channel_guard *guards, uint32_t count) 
     return channel_select_for(guards, count, CHANNEL_FOREVER);
 }
 
-/* The Ethernet port. A frame has 1 to 1500 bytes of payload. The first bytes, its head, come from and go to local
- * memory, and the others a memory of the card (CTM, IMEM or EMEM). Calls return an error below zero, or their result.
+/* The Ethernet port. A frame has 1 to 1500 bytes of payload. The first bytes, the head, come from or go to local
+ * memory. The other bytes come from or go to a memory of the card (CTM, IMEM or EMEM). Calls return a negative error,
+ * or their result.
  *
  * The second byte of a frame's destination address selects a queue of the receiving port. Each process names the queue
- * from which it takes frames. Several processes with one queue share its frames: each frame goes to the first that
- * waits. Queue 0, of nfp_eth_send and nfp_eth_receive, is open from the beginning. Any other queue opens when a process
- * first receives from it, or when a process or the host opens it. A frame for an open queue waits until a process takes
- * it, and its sender waits if the port has no room for it. A frame for a queue that is not open is dropped. The report
- * of a run counts both. The last queue is that of messages between hosts, from which user processes cannot receive.
+ * from which it takes frames. Several processes may take frames from one queue. Each frame goes to the first process
+ * that waits. Queue 0, which nfp_eth_send and nfp_eth_receive use, is open from the beginning. Any other queue opens
+ * when a process first receives from it, or when a process or the host opens it. A frame for an open queue waits until
+ * a process takes it. The frame's sender waits if the port has no room for the frame. A frame for a queue that is not
+ * open is dropped. The report of a run counts both kinds of frames. The last queue is for messages between hosts, and
+ * user processes cannot receive from it.
  *
- * Received bytes are untrusted: a process must check them. */
+ * Received bytes are untrusted, so a process must check them. */
 enum {
-    NFP_ETH_NO_PEER = -1,     /* there is no such rank, or it is this one */
-    NFP_ETH_TOO_LARGE = -2,   /* more bytes than a frame, or than its head; or none */
+    NFP_ETH_NO_PEER = -1,     /* there is no such rank, or it is the own rank */
+    NFP_ETH_TOO_LARGE = -2,   /* too many bytes for a frame or a head, or no bytes */
     NFP_ETH_BAD_ADDRESS = -3, /* memory that is not in CTM, IMEM or EMEM */
-    NFP_ETH_NO_FRAME = -4,    /* this process has none */
-    NFP_ETH_BAD_QUEUE = -5    /* there is no such queue, or it is not for this process */
+    NFP_ETH_NO_FRAME = -4,    /* this process has no frame */
+    NFP_ETH_BAD_QUEUE = -5    /* there is no such queue, or this process may not use it */
 };
 
 /* Maximum bytes of a head, and of a whole frame. */
 #define NFP_ETH_HEAD 64u
 #define NFP_ETH_PAYLOAD 1500u
-/* The source of a frame with a sender's address that belongs to no rank. */
+/* The source of a frame with a source address that belongs to no rank. */
 #define NFP_ETH_STRANGER 0xffffffffu
-/* Number of queues of a port, and the last of them, which is that of messages between hosts. */
+/* Number of queues of a port, and the last queue, which is for messages between hosts. */
 #define NFP_ETH_QUEUES 256u
 #define NFP_ETH_MESSAGES 255u
 
@@ -272,8 +276,8 @@ NFP_INLINE int32_t nfp_eth_call(uint32_t number, uint32_t x0, uint32_t x1, uint3
     return (int32_t)a0;
 }
 
-/* Sends a frame to a queue of a rank, or to its queue 0. Returns 0 when the port has it and the memory may be
- * reused. */
+/* Sends a frame to a queue of a rank, or to the rank's queue 0. Returns 0 when the port has the frame and the process
+ * may reuse the memory. */
 NFP_INLINE int32_t nfp_eth_send_to(uint32_t rank, uint32_t queue, const void *head, uint32_t head_bytes,
                                    const volatile void *memory, uint32_t bytes) {
     return nfp_eth_call(NFP_CALL_ETH_SEND_TO, rank, (uint32_t)(uintptr_t)head, head_bytes, (uint32_t)(uintptr_t)memory,
@@ -285,14 +289,15 @@ NFP_INLINE int32_t nfp_eth_send(uint32_t rank, const void *head, uint32_t head_b
                             (uint32_t)(uintptr_t)memory, bytes);
 }
 
-/* Opens a queue. Its frames wait from now on for any process that receives from it. It never blocks, and returns 0. */
+/* Opens a queue. From now on, frames of the queue wait for any process that receives from the queue. The function never
+ * blocks, and returns 0. */
 NFP_INLINE int32_t nfp_eth_open(uint32_t queue) {
     return nfp_channel_call(NFP_CALL_ETH_OPEN, queue, 0, 0, 0, 0);
 }
 
-/* Waits for a frame of a queue, or of queue 0. Returns its number of bytes, the first of them in `head`, and its source
- * rank. The frame stays with the process, and in the packet buffer, until the process gives it up, receives again or
- * ends. */
+/* Waits for a frame of a queue, or of queue 0. Returns the number of the frame's bytes. Stores the first bytes in
+ * `head`, and the rank of the source in `source`. The frame stays with the process, in the packet buffer, until the
+ * process gives up the frame, receives again or ends. */
 NFP_INLINE int32_t nfp_eth_receive_from(uint32_t queue, void *head, uint32_t head_bytes, uint32_t *source) {
     return nfp_channel_call(NFP_CALL_ETH_RECEIVE_FROM, (uint32_t)(uintptr_t)head, head_bytes,
                             (uint32_t)(uintptr_t)source, queue, 0);
@@ -302,11 +307,12 @@ NFP_INLINE int32_t nfp_eth_receive(void *head, uint32_t head_bytes, uint32_t *so
                             0, 0);
 }
 
-/* Returns the EtherType of the process's frame, or 0 if the frame has a length instead, as those of nfp_eth_send. */
+/* Returns the EtherType of the process's frame. Returns 0 if the frame has a length instead, like frames of
+ * nfp_eth_send. */
 NFP_INLINE uint32_t nfp_eth_type(void) { return (uint32_t)nfp_channel_call(NFP_CALL_ETH_TYPE, 0, 0, 0, 0, 0); }
 
-/* Moves a part of the process's frame to a memory, and returns 0 when it is there. A move of no bytes gives the frame
- * up. */
+/* Moves a part of the process's frame to a memory. Returns 0 when the bytes are there. A move of no bytes gives up the
+ * frame. */
 NFP_INLINE int32_t nfp_eth_move(volatile void *memory, uint32_t from, uint32_t bytes) {
     return nfp_channel_call(NFP_CALL_ETH_MOVE, (uint32_t)(uintptr_t)memory, from, bytes, 0, 0);
 }
@@ -315,7 +321,7 @@ NFP_INLINE int32_t nfp_eth_move(volatile void *memory, uint32_t from, uint32_t b
 NFP_INLINE uint32_t nfp_rank(void) { return (uint32_t)nfp_channel_call(NFP_CALL_NODE, 0, 0, 0, 0, 0); }
 NFP_INLINE uint32_t nfp_ranks(void) { return (uint32_t)nfp_channel_call(NFP_CALL_NODE, 1, 0, 0, 0, 0); }
 
-/* The place of the process. */
+/* Return the place of the process. */
 NFP_INLINE uint32_t nfp_hart(void) {
     uint32_t id;
     __asm__("csrr %0, mhartid" : "=r"(id));
@@ -324,14 +330,14 @@ NFP_INLINE uint32_t nfp_hart(void) {
 NFP_INLINE uint32_t nfp_microengine(void) { return nfp_hart() >> 3; }
 NFP_INLINE uint32_t nfp_context(void) { return nfp_hart() & 7; }
 
-/* Returns the low 32 bits of the cycles since the card began. */
+/* Returns the low 32 bits of the number of cycles since the card started. */
 NFP_INLINE uint32_t nfp_cycle(void) {
     uint32_t cycle;
     __asm__ volatile("csrr %0, cycle" : "=r"(cycle));
     return cycle;
 }
 
-/* From the runtime, linked with every program; for local memory. */
+/* Functions of the runtime for local memory. The runtime is linked with every program. */
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void *memmove(void *to, const void *from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);

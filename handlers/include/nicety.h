@@ -7,11 +7,12 @@
  *     __handler int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
  *
  * The header handler runs once, before any other handler of its message starts. Payload handlers run once per packet
- * with payload, concurrently and in any order. The completion handler runs once, after all the others and before the
- * host sees the completion. Data without a payload handler are deposited in host memory. A handler may end while its
- * DMA transfers are in flight. The completion handler and the completion wait for them, and the packet keeps its slot
- * meanwhile. All of them share `state`, which is in HPU memory. The interface is that of sPIN (Hoefler et al., SC17). Sizes
- * and offsets are 32 bits wide, match bits and header data 64, and pointers as wide as the processor's registers.
+ * with payload, concurrently and in any order. The completion handler runs once, after all other handlers and before
+ * the host sees the completion. Without a payload handler, the data are deposited in host memory. A handler may end
+ * while its DMA transfers are in flight. The completion handler and the completion wait for these transfers, and the
+ * packet keeps its slot meanwhile. All handlers share `state`, which is in HPU memory. The interface is that of sPIN
+ * (Hoefler et al., SC17). Sizes and offsets have 32 bits, and match bits and header data 64 bits. Pointers are as wide
+ * as the processor's registers.
  */
 #ifndef NICETY_H
 #define NICETY_H
@@ -23,7 +24,7 @@
 
 #define __handler __attribute__((used, noinline))
 
-/* The most payload of a packet of the sPIN cards, in bytes: the header handler of a longer message decides whether
+/* The maximum payload of a packet of the sPIN cards, in bytes. The header handler of a longer message decides whether
  * payload handlers run. For a card with another packet.payload, compile with -D PTL_MAX_SIZE=N. */
 #ifndef PTL_MAX_SIZE
 #define PTL_MAX_SIZE 4096u
@@ -39,7 +40,7 @@ enum {
     SUCCESS = 0,              /* payload and completion handlers: done */
     SUCCESS_PENDING = 1,      /* completion handlers: done, but no completion at the host: the match entry stays open */
     PROCESS_DATA = 2,         /* header handlers: run the payload handlers */
-    PROCESS_DATA_PENDING = 3, /* this and the other two: the same, and the match entry stays open */
+    PROCESS_DATA_PENDING = 3, /* this code and the next two: as without _PENDING, but the match entry stays open */
     PROCEED = 4,              /* header handlers: skip the payload handlers, deposit the data in host memory */
     PROCEED_PENDING = 5,
     DROP = 6,                 /* header handlers: drop the message; payload handlers: count the bytes as dropped */
@@ -53,7 +54,7 @@ enum {
     PTL_OK = 0,
     PTL_FAIL = 1,
     PTL_ARG_INVALID = 2,
-    PTL_SEGV = 3,             /* outside the accessible memory */
+    PTL_SEGV = 3,             /* an address outside the accessible memory */
     PTL_NO_SPACE = 4
 };
 
@@ -63,11 +64,11 @@ enum {
     PTL_HANDLER_HOST_MEM = 1  /* the second region, which only handlers use */
 };
 
-/* A handler cannot receive an acknowledgement: a put that requests one returns PTL_ARG_INVALID. */
+/* A handler cannot receive an acknowledgement. A put that requests one returns PTL_ARG_INVALID. */
 typedef enum { PTL_NO_ACK_REQ = 0, PTL_ACK_REQ = 1 } ptl_ack_req_t;
 
-/* The operation of a message. The card itself does gets and atomics, if the header handler allows it. No payload
- * handler runs for them, PROCESS_DATA and PROCEED are equivalent, and with DROP the initiator gets PTL_NI_DROPPED. */
+/* The operation of a message. The card itself executes gets and atomics, if the header handler allows them. No payload
+ * handler runs for these, and PROCESS_DATA and PROCEED are equivalent. With DROP, the initiator gets PTL_NI_DROPPED. */
 enum {
     PTL_TYPE_PUT = 0,
     PTL_TYPE_GET = 1,
@@ -76,7 +77,7 @@ enum {
     PTL_TYPE_SWAP = 4
 };
 
-/* The header of the message; read-only. */
+/* The header of the message. It is read-only. */
 typedef struct {
     uint32_t type;            /* the operation: PTL_TYPE_PUT, ... */
     ptl_size_t length;        /* bytes that the initiator sent, or requests */
@@ -96,18 +97,18 @@ typedef struct {
     ptl_size_t length;        /* bytes in this packet */
     ptl_size_t offset;        /* offset of its first byte in the message */
 #if __riscv_xlen == 64
-    uint64_t reserved;        /* without it, the structure would be in registers */
+    uint64_t reserved;        /* without this field, the structure would be in registers */
 #endif
 } ptl_payload_t;
 
 typedef uint32_t ptl_dma_h;   /* a DMA in flight */
 
-/* The three handlers by their usual names. A program has those that it needs. */
+/* The three handlers by their usual names. A program defines the handlers that it needs. */
 int header_handler(const ptl_header_t h, void *state);
 int payload_handler(const ptl_payload_t p, void *state);
 int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
 
-/* Commands to the card: the number in a7, arguments from a0 on, the result in a0. */
+/* Commands to the card. The number is in a7, arguments are in the registers from a0 on, and the result is in a0. */
 enum {
     NICETY_PUT_FROM_DEVICE = 0x101,
     NICETY_PUT_FROM_HOST = 0x102,
@@ -150,9 +151,9 @@ typedef struct {
     uint32_t user_ptr;
 } nicety_put_t;
 
-/* Sends `len` bytes of HPU memory, or of the packet, to the same portal table entry of another process: at most one
- * packet. The bytes are read before the function returns. `ct` (0 or 1): count the send on the match entry's
- * counter. */
+/* Sends `len` bytes of HPU memory, or of the packet, to the same portal table entry of another process. The maximum is
+ * one packet. The bytes are read before the function returns. With `ct` = 1, the match entry's counter counts the
+ * send. */
 NICETY_INLINE int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, uint32_t ct, ptl_ack_req_t ack_req,
                                           ptl_process_t target_id, ptl_match_bits_t match_bits,
                                           ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -161,8 +162,8 @@ NICETY_INLINE int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, uin
     return nicety_command(NICETY_PUT_FROM_DEVICE, (uintptr_t)local, len, (uintptr_t)&put, 0, 0);
 }
 
-/* Sends `len` bytes of the match entry's host memory at `offset`, of any size. The card fetches them after the function
- * has returned. */
+/* Sends any number `len` of bytes of the match entry's host memory at `offset`. The card fetches the bytes after the
+ * function has returned. */
 NICETY_INLINE int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, uint32_t ct, ptl_ack_req_t ack_req,
                                         ptl_process_t target_id, ptl_match_bits_t match_bits,
                                         ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -171,10 +172,10 @@ NICETY_INLINE int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, uint3
     return nicety_command(NICETY_PUT_FROM_HOST, offset, len, (uintptr_t)&put, 0, 0);
 }
 
-/* Gets `len` bytes, of any size, from the same portal table entry of another process into host memory at `offset`. That
- * is the match entry's memory, or with PTL_HANDLER_HOST_MEM the handlers' own. `remote_offset` is an offset in the
- * memory of the matching entry there. The function returns when the card has taken the request. `ct` (0 or 1): count
- * one on the match entry's counter when the bytes are in host memory, or a failure if the target refuses. */
+/* Gets any number `len` of bytes from the same portal table entry of another process into host memory at `offset`. This
+ * is the match entry's memory, or the handlers' own memory with PTL_HANDLER_HOST_MEM. `remote_offset` is an offset in
+ * the memory of the matching entry there. The function returns when the card has taken the request. With `ct` = 1, the
+ * match entry's counter counts one success when the bytes are in host memory, or a failure if the target refuses. */
 NICETY_INLINE int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, unsigned options, uint32_t ct,
                                       ptl_process_t target_id, ptl_match_bits_t match_bits,
                                       ptl_size_t remote_offset) {
@@ -183,7 +184,7 @@ NICETY_INLINE int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, unsigne
 }
 
 /* Copies `len` bytes to host memory. The bytes are read before the non-blocking form returns. The handle is done when
- * they have been handed to the bus. The blocking form returns when they have been handed to the bus. */
+ * the bytes have been handed to the bus. The blocking form returns at the same time. */
 NICETY_INLINE int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options,
                                         ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_TO_HOST, (uintptr_t)local, offset, len, options,
@@ -193,8 +194,8 @@ NICETY_INLINE int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl
     return nicety_command(NICETY_DMA_TO_HOST, (uintptr_t)local, offset, len, options, 0);
 }
 
-/* Copies `len` bytes from host memory. The non-blocking form writes `local` by the time the handle is done. The stack
- * and the packet of a handler that has ended are not written any more. */
+/* Copies `len` bytes from host memory. The non-blocking form has written `local` when the handle is done. The stack and
+ * the packet of a handler that has ended are not written any more. */
 NICETY_INLINE int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options,
                                           ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_FROM_HOST, offset, (uintptr_t)local, len, options,
@@ -204,7 +205,7 @@ NICETY_INLINE int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_siz
     return nicety_command(NICETY_DMA_FROM_HOST, offset, (uintptr_t)local, len, options, 0);
 }
 
-/* 64-bit compare-and-swap in host memory. *cmpval becomes the value found. */
+/* 64-bit compare-and-swap in host memory. *cmpval becomes the previous value. */
 NICETY_INLINE int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned options,
                                      ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_CAS, offset, (uintptr_t)cmpval, (uintptr_t)&swapval,
@@ -226,12 +227,12 @@ NICETY_INLINE int PtlHandlerDMAFetchAddB(ptl_size_t offset, uint64_t increment, 
                           (uintptr_t)&increment, options, 0);
 }
 
-/* Whether a DMA is done: 1 or 0. */
+/* Returns 1 if a DMA is done, or 0 if it is not. */
 NICETY_INLINE int PtlHandlerDMATest(ptl_dma_h handle) { return nicety_command(NICETY_DMA_TEST, handle, 0, 0, 0, 0); }
-/* Waits until a DMA is done; the core blocks. */
+/* Waits until a DMA is done. The core blocks meanwhile. */
 NICETY_INLINE int PtlHandlerDMAWait(ptl_dma_h handle) { return nicety_command(NICETY_DMA_WAIT, handle, 0, 0, 0, 0); }
 
-/* The counter of the match entry. */
+/* Operations on the counter of the match entry. */
 NICETY_INLINE int PtlHandlerCTInc(uint64_t increment) {
     return nicety_command(NICETY_CT_INC, (uint32_t)increment, (uint32_t)(increment >> 32), 0, 0, 0);
 }
@@ -242,7 +243,7 @@ NICETY_INLINE int PtlHandlerCTSet(uint64_t value) {
     return nicety_command(NICETY_CT_SET, (uint32_t)value, (uint32_t)(value >> 32), 0, 0, 0);
 }
 
-/* Atomic operations on 64 bits of HPU memory, 8-byte aligned. CAS returns 1 if it swapped, 0 otherwise. */
+/* Atomic operations on 64 bits of HPU memory, 8-byte aligned. CAS returns 1 if it swapped, or 0 otherwise. */
 NICETY_INLINE int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
     return nicety_command(NICETY_CAS, (uintptr_t)value, (uint32_t)cmpval, (uint32_t)(cmpval >> 32),
                           (uint32_t)swapval, (uint32_t)(swapval >> 32));
@@ -254,21 +255,21 @@ NICETY_INLINE int PtlHandlerFAdd(uint64_t *value, uint64_t *before, uint64_t inc
 
 /* Lets other work that waits for this core run first: handlers that are ready, and those that have yielded before.
  * Meanwhile the handler keeps its stack and its packet, its cycles do not count, and an LR is dropped. Returns at once
- * if nothing waits, or if the card cannot park another handler on this core (hpu.parked). */
+ * if no work waits, or if the card cannot park another handler on this core (hpu.parked). */
 NICETY_INLINE int PtlHandlerYield(void) { return nicety_command(NICETY_YIELD, 0, 0, 0, 0, 0); }
 
-/* The core that runs the handler. */
+/* Returns the number of the core that runs the handler. */
 NICETY_INLINE uint32_t PtlHandlerHPU(void) {
     uint32_t id;
     __asm__ volatile("csrr %0, mhartid" : "=r"(id));
     return id;
 }
 
-/* Prints to the simulation's log, with time, node and HPU. Conversions: d i u x X o c s p and %. Flags, width,
- * precision and the lengths hh h l ll z are supported, floating point is not. A call costs hpu.cycles.printf and
- * hpu.cycles.printf_byte. */
+/* Prints to the simulation's log, with time, node and HPU. The conversions are d i u x X o c s p and %. Flags, width,
+ * precision and the lengths hh h l ll z are supported. Floating point is not supported. A call costs hpu.cycles.printf
+ * and hpu.cycles.printf_byte. */
 #ifdef NICETY_STDIO_H
-#define printf nicety_printf /* that of stdio.h is for bare programs */
+#define printf nicety_printf /* the printf of stdio.h is for bare programs */
 #endif
 __attribute__((format(__printf__, 1, 2), unused, noinline)) static int printf(const char *format, ...) {
     va_list arguments;
@@ -278,7 +279,7 @@ __attribute__((format(__printf__, 1, 2), unused, noinline)) static int printf(co
     return written;
 }
 
-/* From the runtime, linked with every handler. */
+/* Functions of the runtime, which is linked with every handler. */
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void *memmove(void *to, const void *from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);

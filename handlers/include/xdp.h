@@ -1,5 +1,5 @@
-/* Linux's interface of XDP programs: the context, verdicts, maps, and helpers by number. Programs that include the headers of the
- * kernel and of libbpf work as well; this file lets a program compile without them. */
+/* Linux's interface of XDP programs: the context, verdicts, maps, and helpers by number. With this file, a program
+ * compiles without the headers of the kernel and of libbpf. Programs that include those headers also work. */
 #ifndef NICETY_XDP_H
 #define NICETY_XDP_H
 
@@ -161,8 +161,9 @@ struct icmphdr {
     __be16 sequence;
 };
 
-/* The context's bounds. The context has 32 bits of each, which the kernel makes a pointer. The empty assembly hides this from
- * the compiler. It would keep 32 bits of the pointer on the stack, and the verifier would refuse the program. */
+/* The bounds of the frame. The context has 32 bits of each bound, and the kernel makes these a pointer. The empty
+ * assembly hides this from the compiler. Otherwise the compiler would keep 32 bits of the pointer on the stack, and the
+ * verifier would refuse the program. */
 static __always_inline void *xdp_data(struct xdp_md *context) {
     void *data = (void *)(long)context->data;
     __asm__("" : "+r"(data));
@@ -175,7 +176,7 @@ static __always_inline void *xdp_end(struct xdp_md *context) {
     return end;
 }
 
-/* The complement of a folded sum, as headers have it. */
+/* Returns the complement of a folded sum, the form in headers. */
 static __always_inline __u16 xdp_folded(__u64 sum) {
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
@@ -184,8 +185,8 @@ static __always_inline __u16 xdp_folded(__u64 sum) {
     return (__u16)~sum;
 }
 
-/* Puts an IP packet into an IP-in-IP tunnel. Returns its action: it leaves by the port of its arrival, or is dropped if the
- * headroom is too short for the outer header. */
+/* Puts an IP packet into an IP-in-IP tunnel. Returns the action for the packet. The packet leaves by the port of its
+ * arrival. It is dropped if the headroom is too short for the outer header. */
 static __always_inline int xdp_into_tunnel(struct xdp_md *context, __be32 source, __be32 destination,
                                            const __u8 *station) {
     struct ethhdr *eth = xdp_data(context);

@@ -1,6 +1,6 @@
-/* The processes of the channel benchmarks. Each registers `target`, moves `count` messages of `size` bytes, and returns
- * the result of the last one. Received bytes are stored, and sent ones are loaded, so that the host can check every
- * byte. */
+/* The processes of the channel benchmarks. Each process registers `target`, transfers `count` messages of `size` bytes,
+ * and returns the result of the last transfer. Received bytes are stored and sent bytes are loaded, so that the host
+ * can check every byte. */
 #include <nfp.h>
 
 #define DIRECT_WORDS (CHANNEL_DIRECT / 4)

@@ -1,5 +1,5 @@
-/* Processes at the far end of channels: they read, write and send back, for benchmarks and as a starting point. Each
- * registers `target` first, and ends with the first error, which it returns. */
+/* Processes at the card's end of channels, for benchmarks and as a starting point. They read messages, write them, or
+ * send them back. Each process first registers `target`. It ends with the first error, and returns the error. */
 #include <nfp.h>
 
 /* Reads `count` direct messages of `size` bytes. */
@@ -10,7 +10,7 @@ __process int32_t channels_read(uint32_t target, uint32_t size, uint32_t count) 
     return result;
 }
 
-/* Writes `count` direct messages of `size` bytes. The bytes of each count up from its number. */
+/* Writes `count` direct messages of `size` bytes. The bytes of a message count up from the message's number. */
 __process int32_t channels_write(uint32_t target, uint32_t size, uint32_t count) {
     uint8_t message[CHANNEL_DIRECT];
     int32_t result = channel_register(target);
@@ -56,8 +56,8 @@ __process int32_t channels_echo_ind(uint32_t target, uint32_t size, uint32_t cou
     return result;
 }
 
-/* Sends back the next `rounds` direct messages of `size` bytes from any of up to 8 targets from `target` on, in turn if
- * several have messages. */
+/* Sends back the next `rounds` direct messages of `size` bytes from any of up to 8 targets, numbered from `target` on.
+ * If several targets have messages, they are served in turn. */
 __process int32_t channels_alternate(uint32_t target, uint32_t size, uint32_t count, uint32_t rounds) {
     uint8_t message[CHANNEL_DIRECT];
     struct channel_guard guards[8];
@@ -84,8 +84,8 @@ __process int32_t channels_alternate(uint32_t target, uint32_t size, uint32_t co
 struct step {
     uint32_t call;       /* 0 end, 1 register, 2 write, 3 read, 4 write_ind, 5 read_ind, 6 compute */
     uint32_t target, size, timeout_ns;
-    uint32_t memory;     /* of an indirect message */
-    uint32_t first;      /* first byte of a direct message; the others count up from it */
+    uint32_t memory;     /* memory of an indirect message */
+    uint32_t first;      /* first byte of a direct message; the other bytes count up from it */
     int32_t result;      /* result of the call; 1 if the bytes of a direct message differ */
     uint32_t cycle;      /* cycle at the end of the call */
 };

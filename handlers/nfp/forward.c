@@ -1,24 +1,25 @@
-/* Messages from host to host. Processes take them from their host by channels, send them through the card's port, and
- * hand them to the other host by channels.
+/* Messages from host to host. Processes take messages from their host by channels, and send them through the card's
+ * port. Processes of the other card hand the messages to their host by channels.
  *
- * A message's envelope is one direct message of 56 bytes. Its first word is the target's rank on the transmit path, and
- * the source's rank on the receive path. The bytes that do not fit an envelope follow through a lane, in chunks, once
- * the receiving host has granted it. The host reserves a lane for them, so that nothing here ever waits for an absent
- * host.
+ * The envelope of a message is one direct message of 56 bytes. The envelope's first word is the target's rank on the
+ * transmit path, and the source's rank on the receive path. Bytes that do not fit into an envelope follow through a
+ * lane, in chunks, once the receiving host has granted the lane. The host reserves a lane for the bytes, so no process
+ * here ever waits for an absent host.
  *
  *     host -> forward_out  -> frame -> forward_port -> forward_in  -> host      envelopes
  *     host -> forward_load -> forward_send -> frame -> forward_port -> forward_hand -> host     chunks, a lane each
  *                             forward_send <- forward_port <- frame <-                           a slot is free again
  *
- * forward_port never waits for its host. It has room for every envelope that may arrive, by the hosts' count. It has
- * room for every chunk, since a lane sends a chunk only into a free slot.
+ * The process forward_port never waits for its host. It has room for every envelope that may arrive, because the hosts
+ * limit their number. It has room for every chunk, because a lane sends a chunk only into a free slot.
  *
  * Frames from the network are accepted only where this card expects them. A chunk must be the next one of the lane that
- * its sender was given. Only the rank for which a slot was filled may free it. All others are counted and dropped.
+ * its sender was given. Only the rank for which a slot was filled may free the slot. All other frames are counted and
+ * dropped.
  *
- * A transfer between host and card may fail, at both ends of its channel. Then the message is abandoned and its lane
- * continues with the next. A sender notifies the other card, which notifies its host. A receiver takes the rest and
- * discards it. */
+ * A transfer between host and card may fail, at both ends of the channel. The message is then abandoned, and its lane
+ * continues with the next message. A sender notifies the other card, which notifies its host. A receiver takes the
+ * remaining chunks and discards them. */
 #include <nfp.h>
 
 #define LANES 8u
@@ -27,32 +28,33 @@
 #define ENVELOPE CHANNEL_DIRECT
 #define ENTRY 64u
 
-/* Arguments of every process: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM; entries
- * of the ring. Then the first of four microengines: port, out and in; loaders; senders; those that hand over. The
- * number of entries is a power of two. The memory has LANES x SLOTS chunks to receive, as many to send, and a struct
- * chunk for each. The ring of envelopes and struct shared follow. */
+/* The arguments of every process. `targets` is the first target: out, in, 8 targets to send, and 8 to hand over.
+ * `memory` is in EMEM. `entries` is the number of entries of the ring, a power of two. `first` is the first of four
+ * microengines. These are for port, out and in, for loaders, for senders, and for processes that hand over. The memory
+ * has LANES x SLOTS received chunks, as many chunks to send, and a struct chunk for each. The ring of envelopes and
+ * struct shared follow. */
 #define PLAN_ARGUMENTS uint32_t targets, uint32_t memory, uint32_t entries, uint32_t first
 
-/* Signals: a slot has been filled, or may be filled again; a slot of the other end's lane is free; an envelope has
- * arrived. */
+/* Signals. The first SLOTS signals report that a slot was filled or may be filled again. SIGNAL_FREE and the following
+ * report a free slot of the other end's lane. SIGNAL_ENVELOPE reports an arrived envelope. */
 #define SIGNAL_FREE 2u
 #define SIGNAL_ENVELOPE 4u
 
 enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3, FRAME_ABANDONED = 4 };
 
-/* Words of an envelope: its kind, in a CTS the lane (in a message, a part of its tag), and the length of the
- * message. */
+/* Words of an envelope: the kind, the length of the message, and the lane in a CTS. In a message, the last of these
+ * words is a part of the tag. */
 enum { WORD_KIND = 1, WORD_BYTES = 3, WORD_LANE = 5, KIND_CTS = 3 };
 
-/* The head of every frame. An envelope has its bytes after the first word. */
+/* The head of every frame. In the frame of an envelope, the envelope's bytes follow the first word. */
 struct head {
     uint8_t kind, lane, back, slot; /* the lane at the receiver, that at the sender, and the slot of the lane */
     uint32_t offset;                /* offset of a piece in its chunk */
     uint32_t chunk;                 /* bytes of the chunk */
 };
 
-/* The description of a chunk: its number of bytes, its rank, and the lane there. A flag marks the last chunk of a
- * message, or that the message is abandoned. */
+/* The description of a chunk: the number of bytes, the rank of the other end, and the lane there. A flag marks the last
+ * chunk of a message, or an abandoned message. */
 struct chunk {
     uint32_t bytes, rank, lane, last;
 };
@@ -60,7 +62,7 @@ enum { CHUNK_LAST = 1, CHUNK_ABANDONED = 2 };
 
 #define CHUNKS (LANES * SLOTS)
 
-/* Slots of a lane: received chunks, and chunks to send. */
+/* The slots of a lane for received chunks, and for chunks to send. */
 NFP_INLINE volatile uint8_t *coming(uint32_t memory, uint32_t lane, uint32_t slot) {
     return (volatile uint8_t *)(memory + (lane * SLOTS + slot) * CHUNK);
 }
@@ -77,8 +79,8 @@ NFP_INLINE volatile uint8_t *ring(uint32_t memory, uint32_t entry) {
     return (volatile uint8_t *)told(memory, 2 * LANES, 0) + entry * ENTRY;
 }
 
-/* State that the microengines share, zero at first: the number of refused frames, and the rank to which each lane
- * sends, plus one. */
+/* State that the microengines share, zero at first. It has the number of refused frames, and the rank to which each
+ * lane sends, plus one. */
 struct shared {
     uint32_t refused;
     uint32_t receiver[LANES];
@@ -87,12 +89,12 @@ NFP_INLINE volatile struct shared *shared(uint32_t memory, uint32_t entries) {
     return (volatile struct shared *)ring(memory, entries);
 }
 
-/* Number of envelopes that have arrived, and of those that forward_in has taken. One per microengine, on which all
- * three run. */
+/* The number of arrived envelopes, and the number of those that forward_in has taken. There is one copy per
+ * microengine, and all processes that use it run on the same microengine. */
 static uint32_t come, taken;
 
-/* The state of a receiving lane: the source rank, and the remaining bytes of the message from the current chunk on. For
- * the current chunk: the arrived bytes and the slot. */
+/* The state of a receiving lane: the source rank, and the remaining bytes of the message from the current chunk on. The
+ * arrived bytes and the slot of the current chunk follow. */
 static struct {
     uint32_t rank, left, at, slot;
 } due[LANES];
@@ -211,7 +213,7 @@ __process int32_t forward_load(PLAN_ARGUMENTS, uint32_t lane) {
 /* Sends a lane's chunks. */
 __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
     (void)targets;
-    uint32_t used = 0; /* slots of the other end's lane that it has not freed */
+    uint32_t used = 0; /* slots that the other end has not freed, as bits */
     bool begun = false;
     struct head head = {FRAME_CHUNK, 0, (uint8_t)lane, 0, 0, 0};
     for (uint32_t slot = 0;; slot ^= 1) {
@@ -220,7 +222,7 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
         nfp_read(&chunk, loaded(memory, lane, slot), sizeof chunk);
         if (!begun) {
             begun = true;
-            /* Excess signals of the last message's receiver do not count for this one. */
+            /* Excess signals of the last message's receiver must not count for this message. */
             for (uint32_t other = 0; other < SLOTS; other++) nfp_signal(first + 2, lane, SIGNAL_FREE + other);
             nfp_wait_all(((1u << SLOTS) - 1) << SIGNAL_FREE);
             shared(memory, entries)->receiver[lane] = chunk.rank + 1;
@@ -246,7 +248,7 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
         nfp_signal(first + 1, lane, slot);
         head.slot ^= 1;
         if (chunk.last) {
-            /* The next message has another lane there, with all slots free. */
+            /* The next message has another lane at the receiver, with all slots free. */
             if (used) nfp_wait_all(used << SIGNAL_FREE);
             used = head.slot = 0;
             begun = false;
@@ -255,8 +257,8 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
     }
 }
 
-/* Hands the chunks of a lane to the host. After a failed one it discards the others of its message, and notifies the
- * host after the last one. */
+/* Hands the chunks of a lane to the host. After a failed chunk, the process discards the other chunks of the message,
+ * and notifies the host after the last one. */
 __process int32_t forward_hand(PLAN_ARGUMENTS, uint32_t lane) {
     (void)entries, (void)first;
     uint32_t target = targets + 2 + LANES + lane, word = 0;
@@ -274,7 +276,7 @@ __process int32_t forward_hand(PLAN_ARGUMENTS, uint32_t lane) {
             struct head head = {FRAME_FREE, 0, (uint8_t)chunk.lane, slot, 0, 0};
             nfp_eth_send_to(chunk.rank, NFP_ETH_MESSAGES, &head, sizeof head, 0, 0);
         } else if (!failed) {
-            /* The host waits for a chunk: a message of another kind notifies it. */
+            /* The host waits for a chunk. A message of another kind notifies the host of the failure. */
             failed = true;
         }
         slot ^= 1;

@@ -1,14 +1,16 @@
-/* Counts distinct addresses. Probabilistic counting with stochastic averaging (Flajolet and Martin, 1985).
+/* Counts distinct addresses by probabilistic counting with stochastic averaging (Flajolet and Martin, 1985).
  *
- * Each island keeps SKETCHES words in its CLS. An address is hashed by a CRC-32. The low bits of the hash select a
- * sketch. The run of ones at the end of the other bits sets a bit of it. That is bit 0 for every second address, bit 1
- * for every fourth, and so on. With R trailing ones in a sketch, about SKETCHES / 0.77351 x 2^(mean of R) distinct
- * addresses have set them. The card sends the sum of all R, and the host divides.
+ * Each island keeps SKETCHES words, the sketches, in its CLS. An address is hashed by a CRC-32, and with MIXED by the
+ * last steps of MurmurHash3 in addition. A CRC is linear: addresses in order are not as good as random ones. The low
+ * bits of the hash select a sketch. The number of trailing ones of the other bits selects a bit of the sketch, and this bit is set.
+ * It is bit 0 for every second address, bit 1 for every fourth, and so on. With R trailing ones in a sketch, about
+ * SKETCHES / 0.77351 x 2^(mean of R) distinct addresses were counted. The card sends the sum of all R, and the host
+ * divides the sum.
  *
  * Any number of contexts count concurrently. Addresses come
- *   - from packets: contexts take frames from the port, and find the source themselves (pcsa_packets);
- *   - from the host: on each island one context, the feeder, reads blocks of addresses from a channel. The others count
- *     them while the next block arrives (pcsa_feeder, pcsa_worker);
+ *   - from packets: contexts take frames from the port, and find the source address themselves (pcsa_packets);
+ *   - from the host: on each island one context, the feeder, reads blocks of addresses from a channel. The other
+ *     contexts count the addresses while the next block arrives (pcsa_feeder, pcsa_worker);
  *   - from a memory (pcsa_count), or from local memory, shared by the contexts of a microengine (pcsa_share). */
 #include <nfp.h>
 
@@ -19,10 +21,21 @@
 
 #define sketches ((volatile uint32_t *)NFP_CLS)
 
-/* Counts one address: two references, the second only if the bit is new. A set bit stays set, so a test beforehand is
- * safe, and the atomic operation loses no bit that another context sets in between. */
-NFP_INLINE void update(uint32_t address) {
+/* Returns the hash of an address. */
+NFP_INLINE uint32_t hash_of(uint32_t address) {
     uint32_t hash = nfp_crc32(0, address);
+#ifdef MIXED
+    hash = (hash ^ hash >> 16) * 0x85ebca6bu;
+    hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
+    hash ^= hash >> 16;
+#endif
+    return hash;
+}
+
+/* Counts one address by at most two references. The second reference is made only if the bit is new. A set bit stays
+ * set, so a test beforehand is safe. The atomic operation loses no bit that another context sets in between. */
+NFP_INLINE void update(uint32_t address) {
+    uint32_t hash = hash_of(address);
     volatile uint32_t *sketch = &sketches[hash & (SKETCHES - 1)];
     uint32_t rest = hash >> INDEX_BITS;
     uint32_t bit = ~rest & (rest + 1); /* the lowest zero bit, after the trailing ones */
@@ -41,8 +54,8 @@ __process void pcsa_count(const volatile uint32_t *addresses, uint32_t count) {
     }
 }
 
-/* Addresses in local memory, shared by the contexts of a microengine: their number, and the next one. Between reading
- * the next one and advancing it, nothing gives up the core, so no lock is needed. */
+/* Addresses in local memory that the contexts of a microengine share, their number, and the number of the next address.
+ * No context gives up the core between reading and advancing the next address, so no lock is necessary. */
 #define GIVEN 256
 uint32_t pcsa_given[GIVEN];
 static volatile uint32_t given, next;
@@ -56,9 +69,9 @@ static void share(void) {
     }
 }
 
-#define SHARE 3 /* the signal that addresses are given */
+#define SHARE 3 /* the signal that there are addresses */
 
-/* Starts up, once for all contexts of the microengine: starts the others on `count` addresses, and joins in. */
+/* Starts the other contexts of the microengine on `count` addresses, and also counts addresses itself. */
 __process void pcsa_share(uint32_t count, uint32_t contexts) {
     given = count;
     next = 0;
@@ -73,8 +86,8 @@ __process void pcsa_sharer(void) {
     share();
 }
 
-/* Adds sketches of this island to those at `merged`, in a memory that all islands can access: every `workers`-th part,
- * from `worker` on. */
+/* Adds sketches of this island to those at `merged`, in a memory that all islands can access. This worker adds every
+ * `workers`-th part, from `worker` on. */
 __process void pcsa_merge(volatile uint32_t *merged, uint32_t worker, uint32_t workers) {
     uint32_t block[NFP_TRANSFER / 4];
     for (uint32_t i = worker * (NFP_TRANSFER / 4); i < SKETCHES; i += workers * (NFP_TRANSFER / 4)) {
@@ -94,15 +107,15 @@ __process uint32_t pcsa_sum(const volatile uint32_t *from) {
     return sum;
 }
 
-/* Maximum addresses of a block: 24 pages of the host, transferred as four lists of six. */
+/* Maximum number of addresses of a block. This is 24 pages of the host, transferred as four lists of six pages. */
 #define BLOCK 24576u
 
-/* An island's CTM: the present work, and two blocks, one to count while the other is read. */
+/* The contents of an island's CTM: the present work, and two blocks. One block is counted while the other is read. */
 typedef struct {
-    uint32_t taken;    /* addresses of the block that have been taken */
-    uint32_t finished; /* workers that found no more */
-    uint32_t count;    /* addresses of the block; 0: merge */
-    uint32_t which;    /* the block */
+    uint32_t taken;    /* number of addresses of the block that have been taken */
+    uint32_t finished; /* number of workers that found no more addresses */
+    uint32_t count;    /* number of addresses of the block; 0 to merge */
+    uint32_t which;    /* number of the block */
     uint32_t unused[12];
     uint32_t address[2][BLOCK];
 } island_t;
@@ -110,8 +123,8 @@ typedef struct {
 #define island ((volatile island_t *)NFP_CTM)
 
 #define START 0  /* the signal to workers that there is work */
-#define DONE 1   /* to the feeder, that it is done */
-#define MERGED 2 /* to the first feeder, that all islands are merged */
+#define DONE 1   /* the signal to the feeder that the work is done */
+#define MERGED 2 /* the signal to the first feeder that all islands are merged */
 
 /* Counts the blocks of the island's feeder, for ever. */
 __process void pcsa_worker(uint32_t feeder, uint32_t worker, uint32_t workers, volatile uint32_t *merged) {
@@ -130,7 +143,8 @@ __process void pcsa_worker(uint32_t feeder, uint32_t worker, uint32_t workers, v
     }
 }
 
-/* Starts the workers: all other contexts of the island's `members` microengines. The first of these is the feeder's. */
+/* Starts the workers, which are all other contexts of the island's `members` microengines. The feeder is on the first
+ * of these. */
 static void start(uint32_t members, uint32_t contexts, uint32_t which, uint32_t count) {
     island->taken = 0;
     island->finished = 0;
@@ -164,11 +178,11 @@ __process int32_t pcsa_feeder(uint32_t target, uint32_t members, uint32_t contex
     return channel_write(target, &sum, sizeof sum);
 }
 
-/* Packets of the port. The counts by kind follow the merged sketches and `arrived` in IMEM. Then there is a word for
- * the end frame: the number of packets that the port took before it. */
+/* Packets of the port. The counts by kind follow the merged sketches and `arrived` in IMEM. A word for the end frame
+ * follows, with the number of packets that the port took before the end frame. */
 enum { IPV4, IPV6, OTHER, KINDS };
 #define ENDED 4 /* the signal to the first collector that the end frame has arrived */
-#define MERGE 5 /* to the other collectors, that all packets are counted */
+#define MERGE 5 /* the signal to the other collectors that all packets are counted */
 #define END_OF_REPLAY 0x88b5u /* an EtherType for experiments (IEEE 802) */
 
 NFP_INLINE uint32_t half(const uint32_t *head, uint32_t at) {
@@ -176,7 +190,7 @@ NFP_INLINE uint32_t half(const uint32_t *head, uint32_t at) {
     return (uint32_t)bytes[0] << 8 | bytes[1];
 }
 
-/* MurmurHash3 of 16 bytes from seed 0: an address of IP version 6 as a word. */
+/* Returns an IPv6 address as a word: MurmurHash3 of the 16 bytes, from seed 0. */
 static uint32_t folded(const uint32_t *words) {
     uint32_t hash = 0;
     for (uint32_t i = 0; i < 4; i++) {
@@ -191,7 +205,7 @@ static uint32_t folded(const uint32_t *words) {
     return hash ^ hash >> 16;
 }
 
-/* Counts the source of a packet with `have` bytes in `head`, and returns its kind. */
+/* Counts the source address of a packet with `have` bytes in `head`, and returns the packet's kind. */
 NFP_INLINE uint32_t count_source(const uint32_t *head, uint32_t have, uint32_t type) {
     uint32_t at = 0;
     while ((type == 0x8100 || type == 0x88a8 || type == 0x9100) && at + 4 <= have) {
@@ -213,7 +227,7 @@ NFP_INLINE uint32_t count_source(const uint32_t *head, uint32_t have, uint32_t t
     }
 }
 
-/* Takes frames for ever, and counts the sources of their packets. */
+/* Takes frames for ever, and counts the source addresses of their packets. */
 __process int32_t pcsa_packets(volatile uint32_t *arrived) {
     uint32_t head[NFP_ETH_HEAD / 4], source;
     for (;;) {
@@ -231,8 +245,9 @@ __process int32_t pcsa_packets(volatile uint32_t *arrived) {
     }
 }
 
-/* An island's collector: when all packets are counted, adds the island's sketches to those of all. The first one
- * notifies the others. It sends the sum of the trailing ones and the number of packets of each kind to the host. */
+/* The collector of an island. When all packets are counted, it adds the island's sketches to the merged sketches. The
+ * first collector notifies the others. It also sends the sum of the trailing ones and the number of packets of each
+ * kind to the host. */
 __process int32_t pcsa_collector(uint32_t target, uint32_t islands, uint32_t island_size, volatile uint32_t *merged,
                                  volatile uint32_t *arrived) {
     uint32_t result[1 + KINDS];

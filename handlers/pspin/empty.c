@@ -1,4 +1,4 @@
-/* empty.c: a handler that does nothing, for PsPIN: the time of a packet without its handler. */
+/* empty.c: a handler for PsPIN that does nothing. It shows the time of a packet without the work of a handler. */
 #include <handler.h>
 
 __handler__ void empty_ph(handler_args_t *args) { (void)args; }

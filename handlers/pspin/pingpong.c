@@ -1,8 +1,9 @@
-/* pingpong.c: sends a packet back from L1, for PsPIN, with the addresses of its IP header and the ports of its UDP header exchanged.
+/* pingpong.c: a handler for PsPIN that sends a packet back from L1. The addresses of the IP header and the ports of the
+ * UDP header are exchanged.
  *
- * It does the same as PsPIN's own ping-pong, with 26 instructions and 28 cycles. It is in assembly, so that it has the
- * instructions and cycles of the calibration run on PsPIN's RTL with any compiler. The exchange and the command take
- * 25. One instruction of the compiled code there is unknown, and is a nop here. */
+ * The handler has the effect of PsPIN's own ping-pong, with 26 instructions and 28 cycles. It is in assembly, so that
+ * it has the instructions and cycles of the calibration run on PsPIN's RTL with any compiler. The exchange and the
+ * command take 25 instructions. One instruction of the compiled code there is unknown, and is a nop here. */
 #include <handler.h>
 
 __attribute__((naked)) __handler__ void pingpong_ph(handler_args_t *args) {
@@ -30,7 +31,7 @@ __attribute__((naked)) __handler__ void pingpong_ph(handler_args_t *args) {
                      "sw zero, 0x9c(a3)\n"
                      "sw a2, 0xa0(a3)\n"
                      "sw a6, 0x8c(a3)\n"
-                     "lw a5, 0x80(a3)\n"  /* issue; nothing waits for the handle */
+                     "lw a5, 0x80(a3)\n"  /* issue; no code waits for the handle */
                      "ret\n");
 }
 

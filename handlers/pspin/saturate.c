@@ -1,12 +1,13 @@
-/* saturate.c: handlers that keep an engine of PsPIN busy, with one or two commands per packet. One of these is defined:
+/* saturate.c: handlers that keep an engine of PsPIN busy, with one or two commands per packet. One of these macros is
+ * defined:
  *
- * - WRITE: a word out of registers to the host
+ * - WRITE: a word from registers to the host
  * - TO_HOST: the packet to the host
  * - FROM_HOST: as many bytes from the host, over the packet
  * - STORE_AND_SEND: the packet to the host, and back to its sender
  * - FETCH_AND_SEND: as many bytes from the host, over the packet, which then goes back to its sender
  *
- * Except for the last, they end without waiting: the packet's feedback waits for their commands. */
+ * All handlers but the last end without waiting. The feedback for the packet waits for their commands. */
 #include <handler.h>
 #include <pspin.h>
 

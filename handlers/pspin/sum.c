@@ -1,11 +1,11 @@
-/* sum.c: adds the 32-bit words of a packet after its IP and UDP headers, for PsPIN, to a word of the cluster's
- * scratchpad. With COMPLETION defined there is a completion handler, which writes a word to the beginning of host
- * memory. It has the cycles of PsPIN's own aggregation: that one adds up the words of the task's list of scratchpads,
- * not the words in these.
+/* sum.c: a handler for PsPIN that adds the 32-bit words of a packet to a word of the cluster's scratchpad. These are
+ * the words after the IP and UDP headers. With COMPLETION defined, there is a completion handler, which writes a word
+ * to the beginning of host memory. The completion handler has the cycles of PsPIN's own aggregation. PsPIN's handler
+ * adds up the words of the task's list of scratchpads, and not the words in the scratchpads.
  *
- * It is in assembly, so that it has the instructions and cycles of the calibration run on PsPIN's RTL with any
- * compiler. It takes 4 instructions and 6 cycles per word, 2 cycles fewer for the last, and 22 instructions and 25
- * cycles besides the words. Seven of these are unknown, and are nops here. */
+ * The handler is in assembly, so that it has the instructions and cycles of the calibration run on PsPIN's RTL with any
+ * compiler. It takes 4 instructions and 6 cycles per word, and 2 cycles fewer for the last word. Besides the words, it
+ * takes 22 instructions and 25 cycles. Seven of these instructions are unknown, and are nops here. */
 #include <handler.h>
 
 __attribute__((naked)) __handler__ void sum_ph(handler_args_t *args) {

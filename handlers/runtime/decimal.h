@@ -1,12 +1,12 @@
-/* decimal.h: a double as a decimal number, without error: printf rounds it once. A digit is named by its place: 0 is
- * the units, 1 the first after the point, -1 the tens. */
+/* decimal.h: a double as an exact decimal number, so that printf rounds only once. A digit is named by its place. Place
+ * 0 is the units, 1 is the first digit after the point, and -1 the tens. */
 #ifndef NICETY_RUNTIME_DECIMAL_H
 #define NICETY_RUNTIME_DECIMAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Words of nine digits. 2^1024 has 309 before the point, and 2^-1074 has 1074 after it. */
+/* Words of nine digits. 2^1024 has 309 digits before the point, and 2^-1074 has 1074 digits after the point. */
 #define BASE 1000000000u
 #define DIGITS 9
 #define UNITS 36
@@ -20,7 +20,7 @@ typedef struct {
 
 static const uint32_t powers_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-/* The word that contains a digit, and the value of a one in its place. */
+/* Return the word that contains the digit at a place, and the value of a one at this place in the word. */
 static inline int word_of(int place) { return place > 0 ? UNITS + (place + DIGITS - 1) / DIGITS : UNITS - -place / DIGITS; }
 static inline uint32_t weight_of(int place) {
     return powers_of_ten[place > 0 ? (DIGITS - place % DIGITS) % DIGITS : -place % DIGITS];
@@ -32,7 +32,7 @@ static inline unsigned digit_at(const decimal *number, int place) {
     return number->words[word] / weight_of(place) % 10;
 }
 
-/* The magnitude of the finite double with these bits. */
+/* Computes the magnitude of the finite double with these bits. */
 static void make_decimal(decimal *number, uint64_t bits) {
     int exponent = (int)(bits >> 52 & 2047);
     uint64_t significand = bits & (((uint64_t)1 << 52) - 1);
@@ -54,7 +54,7 @@ static void make_decimal(decimal *number, uint64_t bits) {
         }
         if (carry) number->words[--number->first] = carry;
     }
-    /* 10^9 is a multiple of 2^9, so the bits shifted out of a word are a whole number of the next. */
+    /* 10^9 is a multiple of 2^9. So the bits that are shifted out of a word are a whole number in the next word. */
     for (; exponent < 0; exponent += exponent > -DIGITS ? -exponent : DIGITS) {
         int by = exponent > -DIGITS ? -exponent : DIGITS;
         uint32_t out = 0;
@@ -81,7 +81,7 @@ static int round_decimal(decimal *number, int place) {
     int word = word_of(place);
     if (word > number->last) return place;
     uint32_t one = weight_of(place), rest, half;
-    bool exact; /* nothing follows the rest */
+    bool exact; /* there is nothing after the rest */
     if (one > 1) {
         rest = number->words[word] % one;
         half = one / 2;
@@ -108,7 +108,7 @@ static int round_decimal(decimal *number, int place) {
     return place;
 }
 
-/* Returns the place of the first digit that is not 0, or that of the units if all are. */
+/* Returns the place of the first digit that is not 0, or that of the units if all digits are 0. */
 static int first_digit(const decimal *number) {
     for (int word = number->first; word <= number->last; word++) {
         if (!number->words[word]) continue;
@@ -121,7 +121,7 @@ static int first_digit(const decimal *number) {
     return 0;
 }
 
-/* Returns the place of the last digit that is not 0, or that of the units if all are. */
+/* Returns the place of the last digit that is not 0, or that of the units if all digits are 0. */
 static int last_digit(const decimal *number) {
     for (int word = number->last; word >= number->first; word--) {
         if (!number->words[word]) continue;

@@ -1,9 +1,9 @@
-/* exact.c: functions of math.h with an exact result, or one that is rounded once. Linked into programs that call
- * one. */
+/* exact.c: functions of math.h with an exact result, or with a result that is rounded once. Linked into programs that
+ * call one of these functions. */
 #include <math.h>
 #include <stdint.h>
 
-/* A program may bring its own instead. */
+/* A program may define its own functions instead. */
 #pragma weak fabs
 #pragma weak fabsf
 #pragma weak copysign
@@ -89,8 +89,9 @@ double sqrt(double x) {
     if (exponent & 1) significand <<= 1;
     exponent >>= 1;
 
-    /* Two bits of the radicand make one of the root: 53 of the result, and one for rounding. The radicand's point is
-     * after its upper two bits, and zeros follow its lowest. There are no ties. */
+    /* Two bits of the radicand give one bit of the root. The root has the 53 bits of the result, and one bit for
+     * rounding. The radicand's point is after its upper two bits, and zeros follow its lowest bit. There are no
+     * ties. */
     uint64_t root = 0, remainder = 0;
     significand <<= 10;
     for (int step = 0; step < FRACTION + 2; step++) {
@@ -113,7 +114,8 @@ float sqrtf(float x) {
     __asm__("fsqrt.s %0, %1" : "=f"(root) : "f"(x));
     return root;
 #else
-    /* A double's root, rounded again, is a float's: it has more than twice the bits, plus two. */
+    /* The root of a double, rounded again, is the correct root of a float. A double has more than twice the bits of a
+     * float, plus two. */
     return (float)sqrt(x);
 #endif
 }
@@ -141,7 +143,7 @@ double round(double x) {
     return fabs(x - whole) >= 0.5 ? whole + copysign(1, x) : copysign(whole, x);
 }
 
-/* To the nearest, ties to even: there is no other mode. */
+/* Rounds to the nearest integer, ties to even. There is no other mode. */
 double rint(double x) {
     if (exponent_of((number){x}.bits) >= BIAS + FRACTION) return x;
     double above = copysign((double)HIDDEN, x);
@@ -176,9 +178,9 @@ double frexp(double x, int *exponent) {
 static double power(int exponent) { return ((number){.bits = (uint64_t)(exponent + BIAS) << FRACTION}).value; }
 
 double ldexp(double x, int exponent) {
-    /* More than twice these steps are zero or infinity in any case. */
+    /* Exponents beyond two of these steps give zero or infinity in any case. */
     for (int step = 0; step < 2 && exponent > BIAS; step++, exponent -= BIAS) x *= power(BIAS);
-    /* Each step but the last leaves all 53 bits, so that only the last one rounds. */
+    /* Each step but the last keeps all 53 bits, so that only the last step rounds. */
     const int down = 1 - BIAS + FRACTION + 1;
     for (int step = 0; step < 2 && exponent < 1 - BIAS; step++, exponent -= down) x *= power(down);
     exponent = exponent > BIAS ? BIAS : exponent < 1 - BIAS ? 1 - BIAS : exponent;
@@ -190,7 +192,7 @@ double fdim(double x, double y) { return x != x || y != y ? x + y : x > y ? x - 
 double fmax(double x, double y) { return x != x || y > x || (y == x && signbit(x)) ? y : x; }
 double fmin(double x, double y) { return x != x || y < x || (y == x && signbit(y)) ? y : x; }
 
-/* A float is a double, and each exact result is a float again. */
+/* Each float is a double, and each exact result of these functions is a float again. */
 float truncf(float x) { return (float)trunc(x); }
 float floorf(float x) { return (float)floor(x); }
 float ceilf(float x) { return (float)ceil(x); }

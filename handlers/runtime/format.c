@@ -1,4 +1,5 @@
-/* format.c: the conversions of printf, and printf to memory. Linked into programs that call one of these functions. */
+/* format.c: the conversions of printf, and the functions that print to memory. Linked into programs that call one of
+ * these functions. */
 #include "format.h"
 #include "decimal.h"
 #include <ctype.h>
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A program may bring its own instead. */
+/* A program may define its own functions instead. */
 #pragma weak snprintf
 #pragma weak vsnprintf
 #pragma weak sprintf
@@ -24,7 +25,7 @@ typedef struct {
 typedef struct {
     bool left, plus, space, alternate, zero;
     int width;
-    int precision; /* below zero if there is none */
+    int precision; /* below zero without a precision */
     int size;      /* bytes of an integer */
     bool wide;     /* long double */
 } conversion;
@@ -43,7 +44,7 @@ static void repeat(output *out, char character, int times) {
     }
 }
 
-/* Writes padding and sign in front of `length` characters. Returns the padding to follow on the right. */
+/* Writes padding and sign before `length` characters. Returns the padding that must follow on the right. */
 static int lead(output *out, const conversion *as, const char *sign, int length, bool zeros) {
     int padding = as->width - (int)strlen(sign) - length;
     if (!as->left && !zeros) repeat(out, ' ', padding);
@@ -58,7 +59,7 @@ static const char *sign_of(const conversion *as, bool negative) {
 
 static void put_integer(output *out, conversion *as, uint64_t value, unsigned base, bool capitals, const char *sign) {
     char digits[22], *first = digits + sizeof digits;
-    /* Half the instructions if the value fits a word. */
+    /* The second loop has half the instructions, and is sufficient for a value that fits a word. */
     for (; value > UINT32_MAX; value /= base) *--first = "0123456789abcdef"[value % base];
     for (uint32_t rest = (uint32_t)value; rest; rest /= base) *--first = "0123456789abcdef"[rest % base];
     int length = (int)(digits + sizeof digits - first);
@@ -80,7 +81,7 @@ static void put_text(output *out, const conversion *as, const char *text, size_t
     repeat(out, ' ', behind);
 }
 
-/* Writes the digits from `first` to `last`; 0 is that of the units. */
+/* Writes the digits at the places `first` to `last`. Place 0 is the units. */
 static void put_digits(output *out, const decimal *number, int first, int last) {
     char digits[16];
     while (first <= last && !out->failed) {
@@ -109,7 +110,7 @@ static __attribute__((noinline)) void put_double(output *out, const conversion *
     if (style == 'f') {
         last = round_decimal(&number, precision);
     } else {
-        if (style == 'g' && precision > 0) precision--; /* digits after the first */
+        if (style == 'g' && precision > 0) precision--; /* number of digits after the first */
         int first = first_digit(&number);
         round_decimal(&number, first > INT_MAX - precision ? INT_MAX : first + precision);
         first = first_digit(&number); /* 9.99 has become 10.0 */
@@ -133,7 +134,7 @@ static __attribute__((noinline)) void put_double(output *out, const conversion *
         exponent[exponent_length++] = (char)('0' + size / 10 % 10);
         exponent[exponent_length++] = (char)('0' + size % 10);
     }
-    /* One digit before the point in 'e', and at least one in 'f'. */
+    /* The style 'e' has one digit before the point, and 'f' at least one. */
     int units = style == 'e' ? first : 0;
     if (style == 'f' && first > 0) first = 0;
     int decimals = last - units;
@@ -229,7 +230,7 @@ static void put_signed(output *out, conversion *as, uint64_t value) {
     put_integer(out, as, value, 10, false, sign_of(as, negative));
 }
 
-/* Writes one conversion. Returns false if it is unknown. */
+/* Writes one conversion. Returns false if the conversion is unknown. */
 static bool convert(output *out, conversion *as, char letter, argument_list *arguments) {
     uint64_t value;
     switch (letter) {
@@ -308,7 +309,7 @@ int nicety_format(nicety_put *taker, void *to, const char *format, va_list list)
 
 typedef struct {
     char *to;
-    size_t room; /* including the zero at the end */
+    size_t room; /* room in bytes, including the zero at the end */
 } memory;
 
 static _Bool put_in_memory(void *to, const char *text, size_t length) {

@@ -1,10 +1,10 @@
 /* integer.c: the integer functions that a compiler calls if RV32 has no instruction. They are division and shifts of 64
  * bits, and bit counts. If the card's isa lacks the M extension, multiplication and division of 32 bits are included.
- * RV64 uses the bit counts, and without M multiplication and division of 64 bits. The names and meanings are those of
- * libgcc and compiler-rt. Division by zero gives the results of RISC-V's instructions: a quotient of all ones, and the
- * dividend as remainder.
+ * RV64 uses the bit counts, and without M also multiplication and division of 64 bits. The names and meanings are those
+ * of libgcc and compiler-rt. Division by zero has the results of RISC-V's instructions. The quotient is all ones, and
+ * the remainder is the dividend.
  *
- * No function here may use an operation that the compiler would turn into a call of the same function.
+ * No function here may use an operation for which the compiler would call the same function.
  */
 #include <stdint.h>
 
@@ -129,11 +129,11 @@ uint64_t __muldi3(uint64_t left, uint64_t right) {
 
 #if !defined __riscv_div && __riscv_xlen == 32
 
-/* Quotient and remainder, one bit at a time. */
+/* Computes quotient and remainder, one bit at a time. */
 static uint32_t divide(uint32_t dividend, uint32_t divisor, uint32_t *remainder) {
     uint32_t quotient = 0, left = 0;
     for (int bit = 31; bit >= 0; bit--) {
-        /* A divisor above 2^31 pushes a bit out at the top, which still counts. */
+        /* With a divisor above 2^31, a bit is shifted out at the top. This bit is part of the remainder. */
         uint32_t carry = left >> 31;
         left = left << 1 | (dividend >> bit & 1);
         if (carry || left >= divisor) {
@@ -223,8 +223,8 @@ uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) 
             quotient.low = divide_two_by_one(n.high % d.low, n.low, d.low, &left.low);
         }
     } else {
-        /* The quotient has less than 32 bits. The top 32 bits of the divisor give an estimate from half the dividend,
-         * which is right or one too large. Then it is corrected (Hacker's Delight, 9-5). */
+        /* The quotient has less than 32 bits. The top 32 bits of the divisor give an estimate from half the dividend.
+         * The estimate is correct or one too large, and is then corrected (Hacker's Delight, 9-5). */
         int shift = __clzsi2(d.high);
         uint32_t top = shift ? d.high << shift | d.low >> (32 - shift) : d.high;
         uint32_t half_high = n.high >> 1, half_low = n.high << 31 | n.low >> 1, ignored;
@@ -244,11 +244,11 @@ uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) 
 
 #else
 
-/* Only a core without division calls it, for any division. One bit at a time. */
+/* Only a core without division calls this function, for any division. It computes one bit at a time. */
 uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) {
     uint64_t quotient = 0, left = 0;
     for (int bit = 63; bit >= 0; bit--) {
-        /* A divisor above 2^63 pushes a bit out at the top, which still counts. */
+        /* With a divisor above 2^63, a bit is shifted out at the top. This bit is part of the remainder. */
         uint64_t carry = left >> 63;
         left = left << 1 | (dividend >> bit & 1);
         if (carry || left >= divisor) {

@@ -1,12 +1,13 @@
-/* memory.c: memcpy and its family.
+/* memory.c: memcpy and similar functions.
  *
- * Copies whole words if both addresses allow it, and bytes otherwise: a card may trap on misaligned access, so there is
- * none. Compiled with -fno-builtin, so that the compiler does not turn the loop in memcpy back into a call of memcpy.
+ * The functions copy whole words if both addresses allow this, and bytes otherwise. They make no misaligned access,
+ * because a card may trap on it. The file is compiled with -fno-builtin, so that the compiler does not replace the loop
+ * in memcpy by a call of memcpy.
  */
 #include <stdint.h>
 #include <string.h>
 
-/* A program may bring its own instead. */
+/* A program may define its own functions instead. */
 #pragma weak memcpy
 #pragma weak memmove
 #pragma weak memset
@@ -26,14 +27,14 @@ static int same_alignment(const void *a, const void *b) {
     return (((uintptr_t)a ^ (uintptr_t)b) & (WORD - 1)) == 0;
 }
 
-/* Lowest address first: right for memcpy, and for a move to lower addresses. */
+/* Copies the lowest address first. This order is correct for memcpy, and for a move to lower addresses. */
 static void copy_up(unsigned char *to, const unsigned char *from, size_t length) {
     if (same_alignment(to, from)) {
         for (; length > 0 && !aligned(to); length--) *to++ = *from++;
         for (; length >= 4 * WORD; length -= 4 * WORD) {
             const word *source = (const word *)from;
             word *target = (word *)to;
-            /* Four loads, then four stores: no instruction uses the load directly before it. */
+            /* Four loads precede four stores, so no instruction uses the load directly before it. */
             word a = source[0], b = source[1], c = source[2], d = source[3];
             target[0] = a;
             target[1] = b;
@@ -51,7 +52,7 @@ static void copy_up(unsigned char *to, const unsigned char *from, size_t length)
     for (; length > 0; length--) *to++ = *from++;
 }
 
-/* Highest address first: for a move to higher addresses. */
+/* Copies the highest address first. This order is correct for a move to higher addresses. */
 static void copy_down(unsigned char *to, const unsigned char *from, size_t length) {
     to += length;
     from += length;

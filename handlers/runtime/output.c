@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A program may bring its own instead. */
+/* A program may define its own functions instead. */
 #pragma weak printf
 #pragma weak vprintf
 #pragma weak fprintf
@@ -29,7 +29,7 @@ static size_t write_bytes(FILE *stream, const void *bytes, size_t count) {
     return a0 < 0 ? 0 : (size_t)a0;
 }
 
-/* Buffered text: one system call per line, not one per conversion. */
+/* Buffered text. With the buffer, there is one system call per line, and not one per conversion. */
 typedef struct {
     FILE *stream;
     size_t held;

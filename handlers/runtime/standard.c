@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A program may bring its own instead. */
+/* A program may define its own functions instead. */
 #pragma weak abs
 #pragma weak labs
 #pragma weak llabs
@@ -47,7 +47,7 @@ static int digit_of(char character) {
     return INT_MAX;
 }
 
-/* Magnitude and sign of a number in a text. A magnitude above `most` becomes `most`. */
+/* Reads magnitude and sign of a number in a text. A magnitude above `most` becomes `most`. */
 static uint64_t read_number(const char *text, char **end, int base, uint64_t most, bool *negative, bool *fits) {
     const char *at = text;
     *negative = false;
@@ -75,7 +75,7 @@ static uint64_t read_number(const char *text, char **end, int base, uint64_t mos
 
 static int64_t read_signed(const char *text, char **end, int base, uint64_t most) {
     bool negative, fits;
-    /* There is one more number below zero than above it. */
+    /* There is one more number below zero than above zero. */
     uint64_t value = read_number(text, end, base, most + 1, &negative, &fits);
     if (negative) return (int64_t)-value;
     if (value > most) errno = ERANGE;
@@ -104,7 +104,8 @@ int atoi(const char *text) { return (int)strtol(text, 0, 10); }
 long atol(const char *text) { return strtol(text, 0, 10); }
 long long atoll(const char *text) { return strtoll(text, 0, 10); }
 
-/* Marsaglia's xorshift of 64 bits (Journal of Statistical Software 8(14), 2003), its upper bits. */
+/* The state of Marsaglia's xorshift of 64 bits (Journal of Statistical Software 8(14), 2003). Its upper bits are the
+ * random number. */
 static uint64_t random_state = 88172645463325252u;
 
 void srand(unsigned seed) { random_state = 88172645463325252u ^ ((uint64_t)seed << 32 | seed); }
@@ -124,7 +125,7 @@ static void swap(char *a, char *b, size_t size) {
     }
 }
 
-/* Lets the element at `root` sink until none below it is greater. */
+/* Moves the element at `root` down until no element below it is greater. */
 static void sink(char *base, size_t root, size_t count, size_t size, int (*compare)(const void *, const void *)) {
     for (size_t child; (child = 2 * root + 1) < count; root = child) {
         if (child + 1 < count && compare(base + child * size, base + (child + 1) * size) < 0) child++;
@@ -134,7 +135,7 @@ static void sink(char *base, size_t root, size_t count, size_t size, int (*compa
 }
 
 void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *)) {
-    /* Heapsort: no recursion, on a stack of a few KiB. */
+    /* The algorithm is heapsort, which has no recursion, because a stack has only a few KiB. */
     for (size_t root = count / 2; root-- > 0;) sink(base, root, count, size, compare);
     for (; count > 1; count--) {
         swap(base, (char *)base + (count - 1) * size, size);
@@ -169,7 +170,7 @@ void abort(void) {
     __builtin_unreachable();
 }
 
-/* A counter's register, if the assembler's isa has none. */
+/* Reads a counter's register. The option adds Zicsr, because the assembler's isa may lack this extension. */
 #define COUNTER(name)                                                                                          \
     ({                                                                                                         \
         unsigned long count;                                                                                   \

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A program may bring its own instead. */
+/* A program may define its own functions instead. */
 #pragma weak strcpy
 #pragma weak strncpy
 #pragma weak strcat
@@ -48,7 +48,7 @@ char *strncat(char *restrict to, const char *restrict from, size_t length) {
     return to;
 }
 
-/* In the C locale characters are ordered by their bytes. */
+/* In the C locale, characters are ordered by their bytes. */
 int strcoll(const char *left, const char *right) { return strcmp(left, right); }
 
 size_t strxfrm(char *restrict to, const char *restrict from, size_t length) {

@@ -72,8 +72,15 @@ fn main() {
         [addresses.len() as u64, run.contexts.references]
     });
 
-    let cities = (0..60u32).map(|i| ((i * i * 37 % 1000) as u16, (i * 613 % 1009) as u16)).collect();
-    let job = TspJob { cities, first: 0, climbs: 59, climbers: 59, seed: 1, distances: Distances::Root };
+    let cities: Vec<_> = (0..60u32).map(|i| ((i * i * 37 % 1000) as u16, (i * 613 % 1009) as u16)).collect();
+    let job = TspJob {
+        cities: cities.into(),
+        first: 0,
+        climbs: 59,
+        climbers: 59,
+        seed: 1,
+        distances: Distances::Root,
+    };
     for distances in [Distances::Root, Distances::Table] {
         best(&format!("tours, {distances:?}"), units, || {
             let run = tsp::run(&spec, TSP, &TspJob { distances, ..job.clone() }, None).unwrap();

@@ -5,7 +5,9 @@ use nicety_fabric::{Port, Symbol};
 use nicety_host::{Cpus, Memory, MemoryError};
 use nicety_hpu::LoadError;
 use nicety_kernel::{Config, Either, RunError, Sim, World, race};
-use nicety_nic_nfp::{Card, ChannelError, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError, Trapped};
+use nicety_nic_nfp::{
+    Card, ChannelError, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError, Slot, Trapped,
+};
 use nicety_types::Recorder;
 use std::cell::RefCell;
 use std::fmt;
@@ -207,7 +209,8 @@ impl Bench {
         let off = Recorder::off();
         let memory = Rc::new(Memory::new(spec.node.host.memory));
         let cpus = Rc::new(Cpus::new(sim, spec.node.host, &off));
-        let card = Card::install(sim, Arc::new(spec.clone()), memory.clone(), &cpus, port, &off);
+        let card =
+            Card::install(sim, Arc::new(spec.clone()), memory.clone(), &cpus, port, (&Slot::default(), &off));
         Bench { sim: sim.clone(), card, memory, program }
     }
 
@@ -226,8 +229,8 @@ impl Bench {
             })
         };
         match race(steps, nfp.ended().wait_until(|| failure().is_some())).await {
-            // A channel may fail because its process has ended. Then the error of the process says more. A process that fails
-            // after its answer has failed, too.
+            // A channel may fail because its process has ended. Then the error of the process is returned, because it gives the
+            // cause. A process that fails after its answer also ends the wait with its error.
             Either::Left(done) => failure().map_or(done, Err),
             Either::Right(()) => Err(failure().expect("just seen")),
         }

@@ -1,3 +1,4 @@
 //! All tests of the crate in one binary, which builds and links faster than several.
 
 mod programs;
+mod tours;

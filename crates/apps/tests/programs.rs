@@ -2,17 +2,15 @@
 //!
 //! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the instruction set of the shipped card.
 
-use nicety_apps::{pcsa, tsp::card as tsp};
+use nicety_apps::pcsa;
 use nicety_nic_nfp::{NfpSpec, crc32};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use pcsa::{Counted, Frame};
-use tsp::{Best, Climber, Distances, TspJob};
 
 const PCSA: &[u8] = include_bytes!("data/pcsa.elf");
-const TSP: &[u8] = include_bytes!("data/tsp.elf");
 
 /// The shipped card, with overrides.
-fn spec(overrides: &[&str]) -> NfpSpec {
+pub(crate) fn spec(overrides: &[&str]) -> NfpSpec {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
     let (card, _) = nicety::designs::read(&spec).unwrap();
@@ -20,7 +18,7 @@ fn spec(overrides: &[&str]) -> NfpSpec {
 }
 
 /// Returns numbers that look random.
-fn numbers(seed: u64) -> impl Iterator<Item = u32> {
+pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u32> {
     let mut state = seed;
     std::iter::repeat_with(move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -47,7 +45,7 @@ fn addresses_are_counted() {
     for (cores, contexts) in [(1, 1), (1, 8), (3, 5), (26, 2)] {
         let run = pcsa::run(&spec(&[]), PCSA, &addresses, cores, contexts, None).unwrap();
         assert_eq!(run.sum, expected, "{cores} x {contexts}");
-        // Three standard errors of 0.78 / sqrt(2048).
+        // The error is below three standard errors of 0.78 / sqrt(2048).
         let error = run.estimate() / distinct as f64 - 1.0;
         assert!(error.abs() < 3.0 * 0.78 / 2048f64.sqrt(), "{error}");
     }
@@ -58,8 +56,8 @@ fn an_update_sleeps_for_two_accesses_to_cls() {
     let addresses: Vec<u32> = numbers(2).take(16).collect();
     let run = |updates: usize| pcsa::run(&spec(&[]), PCSA, &addresses[..updates], 1, 1, None).unwrap();
     let (one, two) = (run(1), run(2));
-    // One more update: two references of 37 and 38 cycles. NFComms has 49 cycles of computing, 39 of them the CRC. The RV32 code
-    // of the C program takes the same CRC and 17 cycles beside it.
+    // One more update has two references, of 37 and 38 cycles. An update of NFComms computes for 49 cycles, 39 of them for the
+    // CRC. The RV32 code of the C program takes the same cycles for the CRC, and 17 cycles for the rest.
     assert_eq!(two.contexts.asleep - one.contexts.asleep, 75);
     assert_eq!(two.contexts.references - one.contexts.references, 2);
     assert_eq!(two.contexts.computing - one.contexts.computing, 39 + 17);
@@ -71,8 +69,8 @@ fn contexts_hide_the_sleep() {
     let addresses: Vec<u32> = numbers(3).take(512).collect();
     let cycles = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts, None).unwrap().cycles;
     let runs: Vec<u64> = (1..=8).map(cycles).collect();
-    // An update computes for 56 cycles and sleeps for 75. A second context can only use part of the sleep: two updates take at
-    // least 131 cycles and switches. From three contexts on the core is busy.
+    // An update computes for 56 cycles and sleeps for 75 cycles. With two contexts, two updates take at least 131 cycles and
+    // the switches. So the second context can use only a part of the sleep. With three or more contexts, the core is busy.
     assert!(runs[1] < runs[0] * 3 / 5, "{runs:?}");
     assert!(runs[2] < runs[1], "{runs:?}");
     let eight = pcsa::run(&spec(&[]), PCSA, &addresses, 1, 8, None).unwrap();
@@ -100,21 +98,21 @@ fn eight_updates() {
     let run = |contexts| pcsa::share(&spec(&[]), PCSA, &addresses, contexts, None).unwrap();
     let one = run(1);
     assert_eq!(one.sum, expected_sum(&addresses));
-    // 8 x 75 in CLS; nothing else leaves the microengine.
+    // Eight updates sleep for 75 cycles each, because of CLS. No other reference leaves the microengine.
     assert_eq!((one.core.asleep, one.core.switching, one.contexts.references), (8 * 75, 0, 16));
     let update = pcsa::share(&spec(&[]), PCSA, &addresses[..7], 1, None).unwrap().core.computing;
     let update = one.core.computing - update;
     for contexts in 2..=8 {
         let more = run(contexts);
         assert_eq!((more.core.elapsed(), more.sum), (more.cycles, one.sum));
-        // One start for all: another context costs only a signal and its own end.
+        // One context starts all others. So each further context costs only a signal and its own end.
         let each = (more.core.computing - one.core.computing).div_ceil(contexts as u64 - 1);
         assert!(each < update / 2, "{contexts}: {each} of {update}");
         assert!(more.core.asleep < one.core.asleep / 3 && more.core.switching > 0, "{contexts}: {more:?}");
         assert!(more.cycles < one.cycles * 2 / 3, "{contexts}: {more:?}");
     }
-    // NFComms has 1129 cycles, 526 of them computing. With eight contexts it has 616 cycles, 574 of them for computing or
-    // switching.
+    // In the measurement of NFComms, one context takes 1129 cycles, 526 of them for computing. Eight contexts take 616 cycles,
+    // 574 of them for computing or switching.
     assert_eq!((one.cycles, one.core.computing), (1103, 503));
     let eight = run(8);
     assert_eq!((eight.cycles, eight.core.computing, eight.core.switching), (691, 643, 48));
@@ -147,11 +145,11 @@ fn the_card_takes_sources_out_of_packets() {
         packets.push(packet(&word.to_le_bytes(), number % 4, 40 + number % 1400));
         sources.push(word);
     }
-    // MurmurHash3 of sixteen zeros, and of the bytes from 0 to 15.
+    // The hashes of these two sources are known: sixteen zeros, and the bytes from 0 to 15.
     let counting: Vec<u8> = (0..16).collect();
     packets.extend([packet(&[0; 16], 0, 0), packet(&counting, 1, 0)]);
     sources.extend([0x8134_cdf8, 0x1915_73dd]);
-    // ARP; a length in place of a type; an IP version that does not exist; a tag with nothing behind it.
+    // Frames without a source: ARP; a length in place of a type; an IP version that does not exist; a tag with nothing behind.
     packets.push(Frame { station: [0; 6], kind: 0x0806, payload: vec![0x45; 46] });
     packets.push(Frame { station: [0; 6], kind: 40, payload: vec![0x45; 40] });
     packets.push(Frame { station: [0; 6], kind: 0x0800, payload: vec![0x55; 60] });
@@ -161,15 +159,15 @@ fn the_card_takes_sources_out_of_packets() {
     let run = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
     assert_eq!(run.counted, Counted { ipv4: 600, ipv6: 2, other: 4 });
     assert_eq!(run.sum, expected_sum(&sources));
-    // Back to back at 10 Gb/s, 800 ps per byte: nothing stalled the wire.
+    // The frames follow each other at 10 Gb/s, with 800 ps per byte. Nothing stalled the wire.
     assert_eq!((run.sent.ps(), run.wire.ps()), (bytes * 800, bytes * 800));
     assert!(run.time > run.sent);
 }
 
 #[test]
 fn frames_that_the_port_drops_are_not_waited_for() {
-    // IEEE 802.3 lengths: 0; above the payload; above the payload padded to 46 bytes. A length equal to the padded payload is
-    // valid.
+    // The first six IEEE 802.3 lengths are invalid: 0; above the payload; above the payload padded to 46 bytes. A length equal
+    // to the padded payload is valid.
     let kinds = [(0u16, 46), (0, 10), (300, 82), (1500, 1499), (47, 40), (0x5ff, 46), (46, 40), (1500, 1500)];
     let frames = kinds.map(|(kind, len)| Frame { station: [2; 6], kind, payload: vec![0xaa; len] });
     let mut packets = frames.to_vec();
@@ -179,7 +177,7 @@ fn frames_that_the_port_drops_are_not_waited_for() {
     let mut left = packets.into_iter();
     let run = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
     assert_eq!((run.counted, run.dropped), (Counted { ipv4: 2, ipv6: 0, other: 2 }, 6));
-    // Dropped packets occupied the wire.
+    // The dropped frames occupied the wire, too.
     assert_eq!(run.wire.ps(), bytes * 800);
     let mut left = kinds[..2]
         .iter()
@@ -192,7 +190,7 @@ fn frames_that_the_port_drops_are_not_waited_for() {
 
 #[test]
 fn a_card_that_is_too_slow_holds_the_wire_up() {
-    // One microengine cannot take 14.9 million packets per second.
+    // One microengine cannot process the 14.9 million packets per second of the wire.
     let slow = spec(&["hpu.cores=1"]);
     let mut left = numbers(6).take(1000).map(|word| packet(&word.to_le_bytes(), 0, 46));
     let run = pcsa::replay(&slow, PCSA, 2048, None, move || left.next()).unwrap();
@@ -216,9 +214,9 @@ fn fresh_addresses_each_set_a_bit() {
     assert_eq!(pcsa::fresh(100), addresses[..100]);
 }
 
-/// A block of 16 addresses takes 16 updates of 56 + 75 cycles. The read of 64 bytes from CTM takes 75 + 7 cycles asleep and 16
-/// cycles of instructions. An update of a bit that is already set lacks the second reference. That saves 38 cycles and 4 of
-/// instructions, and costs 2 more for the branch around it.
+/// A block of 16 addresses takes 16 updates of 56 + 75 cycles. The read of 64 bytes from CTM sleeps for 75 + 7 cycles, and its
+/// instructions take 16 cycles. An update of a bit that is already set makes no second reference. This saves 38 cycles of sleep
+/// and 4 cycles of instructions. The branch around the reference costs 2 more cycles.
 #[test]
 fn the_rate_of_the_card_is_that_of_its_updates() {
     let spec = spec(&["hpu.cores=1"]);
@@ -250,7 +248,7 @@ fn blocks_from_the_host_give_the_sum_of_the_whole() {
 fn counting_nothing_takes_the_time_of_its_messages() {
     let run = pcsa::stream(&spec(&[]), PCSA, 2048, None, |_| ()).unwrap();
     assert_eq!((run.addresses, run.blocks, run.sum), (0, 0, 0));
-    // Five threads announce the end, and one receives the sum: some tens of microseconds.
+    // Five threads announce the end, and one thread receives the sum. This takes some tens of microseconds.
     assert!((20_000_000..200_000_000).contains(&run.time.ps()), "{run:?}");
 }
 
@@ -289,107 +287,10 @@ fn a_transfer_that_fails_too_often_ends_the_run() {
     assert_eq!(run.unwrap().sum, expected_sum(&addresses));
 }
 
-fn cities(count: usize, seed: u64) -> Vec<(u16, u16)> {
-    let mut numbers = numbers(seed);
-    let mut next = || (numbers.next().unwrap() % 4000) as u16;
-    (0..count).map(|_| (next(), next())).collect()
-}
-
-fn best(job: &TspJob) -> Best {
-    Climber::new(&job.cities, job.seed).best(job.first..job.first + job.climbs).unwrap()
-}
-
 #[test]
-fn tours_are_those_of_the_native_climbs() {
-    for (count, first, climbs, climbers) in [(5, 0, 3, 1), (20, 100, 12, 5), (31, 0, 30, 13)] {
-        for distances in [Distances::Root, Distances::Table] {
-            let job = TspJob { cities: cities(count, 7), first, climbs, climbers, seed: 11, distances };
-            let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
-            assert_eq!(run.best, best(&job), "{count} {distances:?}");
-            let mut seen = run.best.tour.clone();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..count as u8).collect::<Vec<_>>());
-            let leg = |k: usize| {
-                let city = |k: usize| job.cities[usize::from(run.best.tour[k % count])];
-                tsp::distance(city(k), city(k + 1))
-            };
-            assert_eq!((0..count).map(leg).sum::<u32>(), run.best.length);
-        }
-    }
-}
-
-/// Five cities have few tours, so most climbs end in tours of equal length. The climb with the lowest number wins, on any
-/// climber.
-#[test]
-fn of_equal_tours_the_first_is_taken() {
-    let cities = vec![(0, 0), (10, 0), (10, 10), (0, 10), (5, 20)];
-    for climbers in [1, 2, 7, 40] {
-        let job = TspJob {
-            cities: cities.clone(),
-            first: 3,
-            climbs: 50,
-            climbers,
-            seed: 2,
-            distances: Distances::Table,
-        };
-        let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
-        assert_eq!(run.best, best(&job), "{climbers}");
-    }
-}
-
-#[test]
-fn excess_climbers_find_nothing_to_do() {
-    let job = TspJob {
-        cities: cities(12, 3),
-        first: 0,
-        climbs: 2,
-        climbers: 59,
-        seed: 5,
-        distances: Distances::Table,
-    };
-    let run = tsp::run(&spec(&[]), TSP, &job, None).unwrap();
-    assert_eq!(run.best, best(&job));
-}
-
-#[test]
-fn distances_are_rounded_to_the_nearest() {
-    for (a, b, expected) in
-        [((0, 0), (3, 4), 5), ((0, 0), (1, 1), 1), ((0, 0), (2, 1), 2), ((5, 9), (5, 9), 0)]
-    {
-        assert_eq!(tsp::distance(a, b), expected);
-    }
-    for (x, y) in cities(2000, 9) {
-        let exact = (f64::from(x).powi(2) + f64::from(y).powi(2)).sqrt().round() as u32;
-        assert_eq!(tsp::distance((0, 0), (x, y)), exact);
-    }
-}
-
-#[test]
-fn invalid_jobs_are_refused() {
-    let job = TspJob {
-        cities: cities(20, 1),
-        first: 0,
-        climbs: 1,
-        climbers: 1,
-        seed: 1,
-        distances: Distances::Table,
-    };
-    for (job, text) in [
-        (TspJob { cities: cities(4, 1), ..job.clone() }, "4 cities; the card's program takes 5 to 256"),
-        (
-            TspJob { cities: vec![(0, 0), (1, 40_000), (2, 2), (3, 3), (4, 4)], ..job.clone() },
-            "a city at (1, 40000)",
-        ),
-        (TspJob { climbers: 60, ..job.clone() }, "60 climbers on 60 microengines, one for the manager"),
-        (TspJob { climbs: 0, ..job.clone() }, "0 climbs from number 0 on; 1 at least"),
-        (TspJob { first: u32::MAX, ..job.clone() }, "numbers stay below 2^32"),
-        (TspJob { cities: cities(200, 1), ..job.clone() }, "take 80064 bytes, and CLS has 65536"),
-    ] {
-        let error = tsp::run(&spec(&[]), TSP, &job, None).unwrap_err().to_string();
-        assert!(error.contains(text), "{error}");
-    }
+fn programs_that_the_card_cannot_run_are_refused() {
     let error = pcsa::run(&spec(&[]), PCSA, &[1], 61, 1, None).unwrap_err().to_string();
     assert!(error.contains("61 microengines, and the card has 60"), "{error}");
-    let error = pcsa::run(&spec(&[]), TSP, &[1], 1, 1, None).unwrap_err().to_string();
+    let error = pcsa::run(&spec(&[]), crate::tours::TSP, &[1], 1, 1, None).unwrap_err().to_string();
     assert!(error.contains("no symbol pcsa_count is defined"), "{error}");
 }

@@ -251,7 +251,7 @@ fn row(nic: &str, request: &Request, processes: u64, begun: Time, ended: &[Time]
     }
 }
 
-/// Returns byte `i` of a process's message.
+/// Returns the bytes of a process's message. They depend on the process and the message.
 fn pattern(number: u32, message: u64, size: u64) -> Vec<u8> {
     let salt = u64::from(number) * 131 + message * 17;
     (0..size).map(|i| ((i ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()

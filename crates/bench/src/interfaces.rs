@@ -59,7 +59,7 @@ impl Messages {
     }
 
     async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u64) -> Result<PendingRecv, Error> {
-        // Receives never use programmed I/O. In this mode, only the direction to the card differs from mode dma.
+        // Receives never use programmed I/O. Mode pio differs from mode dma only in the direction to the card.
         match self.how() {
             Some(TransferMethod::Pio) => {
                 self.host.vni()?.post_recv(buffer, Some(from), Some(tag), TransferMethod::Pool).await
@@ -295,7 +295,7 @@ async fn exchange(
             None => Ok(()),
         }
     };
-    // If a host sends and receives, it alternates, as its CPU and its card allow.
+    // If a host both sends and receives, its sends and its receives are threads that share its CPU and its card.
     let threads: Vec<_> = receivers
         .iter()
         .zip(posted)

@@ -276,7 +276,7 @@ impl Pinger {
 /// The side of a rank that answers pings.
 struct Ponger {
     peers: Vec<Peer>,
-    /// The event queue that tells the source of each ping, if the host answers several ranks.
+    /// The event queue from which the host learns the source of each ping, if it answers several ranks.
     arrivals: Option<EqHandle>,
 }
 

@@ -15,6 +15,7 @@
 //! - [`fairness`]: the throughput of each of many processes that send at the same time.
 //! - [`grid`]: programs of ranks that communicate with their neighbours.
 //! - [`torus`]: a network of routers under random traffic.
+//! - [`pcie`]: a card's access to host memory over PCI Express.
 //! - [`sockets`]: connections through the kernel's TCP.
 //!
 //! A [`Request`] names cards, modes and sizes. [`plan`] lists the handlers to compile for it, and [`run`] returns a [`Report`]
@@ -32,6 +33,7 @@ mod messages;
 mod mode;
 mod pattern;
 mod payload;
+pub mod pcie;
 pub mod pcsa;
 mod points;
 mod printed;

@@ -169,11 +169,11 @@ fn program_windows(
     Ok(())
 }
 
-/// The part of a rank in sending windows in one direction.
+/// A rank's part in an exchange of windows: it sends windows, receives them, or does both.
 struct WindowEnd {
     outgoing: Option<(Direction, Shared)>,
     out: Buffer,
-    /// The sources of windows. Each has the memory for its messages, and the times of its windows.
+    /// For each rank that sends windows to this rank: its number, the memory for its messages, and the times of its windows.
     incoming: Vec<(u32, Buffer, Shared)>,
     window: u64,
 }

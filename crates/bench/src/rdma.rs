@@ -31,7 +31,7 @@ pub enum Memory {
     /// The host's memory.
     #[default]
     Host,
-    /// The memory of its graphics processor.
+    /// The memory of the host's graphics processor.
     Gpu,
 }
 
@@ -121,7 +121,7 @@ fn memory(host: &Host, kind: Memory, bytes: u64) -> Result<Buffer, Error> {
     }
 }
 
-/// Buffers of both ends. Both ends know them before a run begins.
+/// The buffers of both hosts. The programs of both hosts know all addresses before a run begins.
 #[derive(Clone)]
 struct Ends {
     out: Buffer,

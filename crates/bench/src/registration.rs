@@ -196,7 +196,7 @@ fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Cost
         let start = host.now();
         match host.vni() {
             Ok(vni) => vni.copy_to_pool(&from).await?,
-            // The destination stands for memory that a driver has locked, or that a process has registered, once before.
+            // The destination represents memory that a driver locked, or a process registered, before the measurement.
             Err(_) => host.copy(&from, &host.alloc(size)?).await?,
         }
         let copied = host.now();

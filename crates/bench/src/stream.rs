@@ -51,7 +51,7 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     row(point, benchmark, &meter, &flows)
 }
 
-/// Returns the directions of a point's pattern. None has windows yet.
+/// Returns the directions of a point's pattern. None of them has windows yet.
 pub(super) fn flows(point: &Point<'_>) -> Vec<(Direction, Shared)> {
     point.pattern.directions().into_iter().map(|direction| (direction, Shared::default())).collect()
 }

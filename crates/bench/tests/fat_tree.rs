@@ -25,8 +25,8 @@ fn latency(topology: &str, size: u64) -> Result<Report, Error> {
 #[test]
 fn every_switch_adds_its_latency_and_a_link_s() {
     let ns = |ps: u64| ps as f64 / 1e3;
-    // 65 + 250 + (0.160 + 33.4) + S (50 + 33.4) + 30 + (0.125 + 250) + 65. With two ports per switch the two hosts are at the
-    // ends of a chain.
+    // In ns: post 65, bus 250, first link 0.160 + 33.4. Each of S switches and its link: 50 + 33.4. Matching 30, deposit
+    // 0.125 + 250, notice 65. In a tree of switches with two ports, the hosts are at the ends of a chain of switches.
     for (topology, switches, short) in
         [("fat-tree:36", 1, 777.085), ("fat-tree:2:2", 3, 943.885), ("fat-tree:2:3", 5, 1110.685)]
     {
@@ -39,7 +39,7 @@ fn every_switch_adds_its_latency_and_a_link_s() {
             stages[2..4],
             [("link", ns(33_560 + switches * 33_400)), ("switch", ns(switches * 50_000))]
         );
-        // A message of many packets streams through all switches; on a pair it takes 2040.018.
+        // The packets of a long message stream through all switches. On a pair, the message takes 2040.018 ns.
         let long = latency(topology, 65_536).unwrap().rows[0].latency_ns.unwrap();
         assert_eq!(long, ns(2_040_018 + switches * 83_400));
     }
@@ -120,7 +120,7 @@ fn all_to_all_is_the_same_in_any_number_of_shards() {
         for overrides in [&[][..], &["switch.buffer=1", "buffer.packets=1"]] {
             let one = exchange_all(topology, 9, 1, overrides);
             for port in &one.0.network.hosts {
-                // 9000 B are 3 packets.
+                // A message of 9000 B has 3 packets.
                 assert_eq!((port.received_packets, port.sent_packets), (24, 24));
             }
             for shards in [2, 9] {

@@ -63,10 +63,10 @@ const BOTH: [Benchmark; 2] = [Benchmark::Halo, Benchmark::Allreduce];
 #[test]
 fn a_pair_by_hand() {
     let time = |benchmark| measure(&on(benchmark, &["spin-discrete"], "2", &[8])).unwrap().rows[0].time_ns;
-    // 693.685 ns is a message of 8 B, program to program (docs/timing.md). Both rings of one dimension have a message, and the
-    // second waits for the first at the matching unit and at the CPU. Before them are the posts of two receives.
+    // A message of 8 B takes 693.685 ns from program to program (docs/timing.md). The dimension has two rings, and each has
+    // a message. Two receives are posted first. The second message waits for the first at the matching unit and at the CPU.
     assert_eq!(time(Benchmark::Halo), 65.0 + 65.0 + 693.685 + 30.0 + 65.0);
-    // The one value goes to one rank and its sum back. In between a line is fetched and a cycle added.
+    // One rank gets the only value, and returns the sum. Before that, it fetches a cache line and adds for one cycle.
     assert_eq!(time(Benchmark::Allreduce), 2.0 * 693.685 + 51.0 + 0.4);
 }
 
@@ -100,7 +100,7 @@ fn values_are_right_on_every_card_and_topology() {
                 match topology {
                     _ if hops > 0.0 => assert_eq!(row.hops_mean, hops),
                     Some("torus:2x3x2") => assert!((1.0..3.0).contains(&row.hops_mean), "{row:?}"),
-                    // Two links to the other host of a switch, four to others of its half, six to the other half.
+                    // Links on a route: 2 to the other host of the switch, 4 within the half of the tree, otherwise 6.
                     _ => assert!((3.0..6.0).contains(&row.hops_mean), "{row:?}"),
                 }
             }
@@ -133,7 +133,7 @@ fn a_long_vector_comes_nearer_to_the_bound_of_the_link() {
         |size| measure(&on(Benchmark::Allreduce, &["spin-integrated"], "4", &[size])).unwrap().rows.remove(0);
     let share = |row: grid::Row| row.lower_bound_ns.unwrap() / row.time_ns;
     let (short, long) = (share(row(1 << 10)), share(row(4 << 20)));
-    // The rest is additions. They wait for bytes, and bytes wait for them.
+    // The rest of the time is additions. An addition waits for bytes to arrive, and the next message waits for the addition.
     assert!(short < 0.02 && (0.2..1.0).contains(&long), "{short} {long}");
 }
 
@@ -149,7 +149,7 @@ fn damaged_values_fail_the_run() {
             .filter_map(|network| measure(&Request { network, ..request.clone() }).err())
             .collect();
         assert!(errors.iter().all(|error| error.exit_status() == 1));
-        // Only the network detects damage to bytes that no value depends on.
+        // If no value depends on damaged bytes, only the network reports the damage.
         let named = |error: &Error| {
             let text = error.to_string();
             text.contains("is wrong from value")

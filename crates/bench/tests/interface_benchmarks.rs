@@ -36,16 +36,16 @@ fn every_latency_has_its_stages() {
         let stages: f64 = row.stages.as_ref().unwrap().iter().map(|stage| stage.ns).sum();
         assert!((stages - row.latency_ns.unwrap()).abs() < 1e-6, "{} at {}", row.mode, row.size_bytes);
     }
-    // Programmed I/O ends at its limit; the other modes continue.
+    // Mode pio has no rows above its limit; the other modes have.
     assert_eq!(latencies(&report, "pio").len(), 3);
     assert_eq!(latencies(&report, "dma").len(), 5);
     let at = |mode: &str, size: u64| latencies(&report, mode).iter().find(|(own, _)| *own == size).unwrap().1;
-    // Programmed I/O is faster for a few bytes, and a page is translated rather than copied.
+    // Programmed I/O is faster for a few bytes. For a page, translation is faster than a copy.
     assert!(at("pio", 8) < at("dma", 8));
     assert!(at("pio", 1024) > at("dma", 1024));
     assert!(at("translate", 4096) < at("copy", 4096));
     assert_eq!(at("auto", 4096), at("translate", 4096));
-    // Post and bus 1 us, header and packet 0.86 us, doorbell 0.84 us, notice 0.15 us. The rest is the control program.
+    // Post and bus take 1 us, header and packet 0.86 us, doorbell 0.84 us, notice 0.15 us. The rest is the control program.
     assert!((3600.0..3800.0).contains(&at("auto", 0)), "{}", at("auto", 0));
 }
 
@@ -76,7 +76,7 @@ fn windows_in_every_mode_and_both_ways() {
             assert_eq!(report.rows.len(), 4 * 4 + 2, "pio ends at 1024");
             for row in report.rows.iter().filter(|row| row.size_bytes == 1 << 20) {
                 let Some(rate) = row.bandwidth_bytes_per_s else { continue };
-                // 4096 of 4128 bytes one way; both directions share the bus.
+                // 4096 of 4128 bytes on the link are payload. In a bidirectional pattern, both directions share the bus.
                 let most = if pattern == "bidirectional" { 284.5e6 } else { 198.45e6 };
                 assert!((0.8 * most..most).contains(&rate), "{pattern}, {}: {rate}", row.mode);
             }
@@ -123,8 +123,8 @@ fn registration_by_hand() {
     let report = run(request(&["qnix"], &[64, 4096, 4097, 2 << 20])).unwrap();
     let rows: Vec<_> =
         report.rows.iter().map(|row| (row.size_bytes, row.pages, row.copy_ns, row.translate_ns)).collect();
-    // Copy: 700 MB/s. Translation: 1500 for the call, 520, and the bus for the descriptors, two per burst. One is 2 + 30 clocks,
-    // two are 2 + 18, and 512 are 2 + 256 x 18.
+    // A copy has 700 MB/s. A translation takes 1500 ns for the call and 520 ns for the pages. Then the bus carries the
+    // descriptors, two per burst. One takes 2 + 30 clocks, two take 2 + 18, and 512 take 2 + 256 x 18.
     let expected = [
         (64, 1, 91.429, 1500.0 + 520.0 + 32.0 * 15.0),
         (4096, 1, 5851.429, 2500.0),
@@ -132,7 +132,7 @@ fn registration_by_hand() {
         (2 << 20, 512, 2_995_931.429, 1500.0 + 520.0 + (2.0 + 256.0 * 18.0) * 15.0),
     ];
     assert_eq!(rows, expected);
-    // 700 MB/s x 2.5 us.
+    // The crossover: 700 MB/s x 2.5 us.
     assert_eq!(report.crossovers[0].crossover_bytes, Some(1750));
     assert_eq!(run(request(&["qnix"], &[64, 1000])).unwrap().crossovers[0].crossover_bytes, None);
 

@@ -59,7 +59,7 @@ fn an_incast_of_one_is_a_pair() {
 #[test]
 fn both_ways_at_once_disturb_each_other_nowhere_but_on_the_bus_and_the_cpu() {
     for mode in MODES {
-        // Eight bytes each way do not contend.
+        // Messages of 8 bytes in opposite directions do not contend.
         let pair = row(&request(Benchmark::Latency, mode, 8));
         let both = row(&patterned(Benchmark::Latency, mode, 8, "bidirectional"));
         assert_eq!(both.latency_ns, pair.latency_ns);
@@ -69,7 +69,7 @@ fn both_ways_at_once_disturb_each_other_nowhere_but_on_the_bus_and_the_cpu() {
             [(0, 1), (1, 0)]
         );
         assert!(flows.iter().all(|flow| flow.latency_ns == pair.latency_ns));
-        // Links and buses are full duplex.
+        // Links and buses are full duplex, so the throughput doubles.
         let bandwidth = |pattern| row(&patterned(Benchmark::Bandwidth, mode, 1 << 16, pattern));
         let (pair, both) = (bandwidth("pair"), bandwidth("bidirectional"));
         assert!(pair.window.is_some_and(|messages| messages > 1) && pair.window == both.window);
@@ -77,7 +77,7 @@ fn both_ways_at_once_disturb_each_other_nowhere_but_on_the_bus_and_the_cpu() {
         assert!((1.95..=2.0).contains(&ratio), "{mode}: {ratio}");
         let ways: f64 = both.flows.unwrap().iter().map(|flow| flow.bandwidth_bytes_per_s.unwrap()).sum();
         assert!((ways / both.bandwidth_bytes_per_s.unwrap() - 1.0).abs() < 1e-9);
-        // Posting and polling share a CPU.
+        // In mode rdma, posting and polling share a CPU.
         let rate =
             |pattern| row(&patterned(Benchmark::MessageRate, mode, 8, pattern)).messages_per_s.unwrap();
         let ratio = rate("bidirectional") / rate("pair");
@@ -94,7 +94,7 @@ fn an_incast_shares_the_receiver_s_link() {
     for senders in [2, 4, 7] {
         let incast = row(&patterned(Benchmark::Bandwidth, "portals4", 1 << 16, &format!("incast:{senders}")));
         let total = incast.bandwidth_bytes_per_s.unwrap();
-        // 20 ps per byte are 50 GB/s. Several windows fill the link for longer than one does.
+        // A link has 20 ps per byte, or 50 GB/s. The windows of several senders keep the link full for longer.
         assert!(total > pair && total <= 50e9, "{senders}: {total}");
         let flows = incast.flows.unwrap();
         assert_eq!(flows.len(), senders);
@@ -103,7 +103,7 @@ fn an_incast_shares_the_receiver_s_link() {
         assert_eq!(incast.fairness, Some(low / high));
         assert!(high < 1.1 * total / senders as f64, "{senders}: one gets {high} of {total}");
     }
-    // One ping of many waits for the others, on average for half of them.
+    // Of several simultaneous pings, one ping waits in the mean for half of the others.
     let latency = |pattern: &str| row(&patterned(Benchmark::Latency, "rdma", 8, pattern));
     let (alone, four) = (latency("incast:1"), latency("incast:4"));
     assert_eq!(four.min_ns, alone.min_ns, "the first of them does not wait");
@@ -179,12 +179,13 @@ fn noise_at_the_far_end_delays_rdma_and_not_the_card() {
             let (quiet, loud) = (noisy("rdma", None, seed), noisy("rdma", Some(noise), seed));
             assert!(loud.latency_ns > quiet.latency_ns, "seed {seed}, {noise}");
             assert_eq!(loud.min_ns, quiet.min_ns);
-            // Half of an interval, or of two if the notice met one and the post the next.
+            // Noise lasts 1 us, and delays a round trip by one interval, or by two if notice and post each meet one. The
+            // latency is half of a round trip.
             assert!(loud.max_ns <= quiet.max_ns + 1000.0, "seed {seed}, {noise}: {}", loud.max_ns);
             assert!(loud.p50_ns <= loud.p99_ns && loud.p99_ns <= loud.p999_ns && loud.p999_ns <= loud.max_ns);
             assert_eq!(noisy("portals4", Some(noise), seed), noisy("portals4", None, seed));
         }
-        // Noise on rank 0 delays it, whichever side answers.
+        // Noise on rank 0 delays its round trips, even if the card of rank 1 answers.
         let noise = Some("10us,1us,rank=0");
         assert!(noisy("portals4", noise, seed).latency_ns > noisy("portals4", None, seed).latency_ns);
     }
@@ -215,7 +216,7 @@ fn ring(noise: Option<&str>, shards: usize) -> (Run, Vec<Time>) {
             for round in 0..5 {
                 host.barrier().await;
                 if host.rank() == round % 4 {
-                    // Long enough for the receive to be posted in spite of noise.
+                    // The computation is long enough for the receive to be posted in spite of noise.
                     host.compute(Duration::from_us(20)).await;
                     host.send(&out, (host.rank() + 1) % 4, round.into()).await?;
                 } else if host.rank() == (round + 1) % 4 {
@@ -237,7 +238,7 @@ fn noise_is_the_same_in_any_number_of_shards_and_ends_with_the_programs() {
     for noise in ["700ns,100ns", "700ns,100ns,fixed", "5us,4us,rank=2"] {
         let (run, done) = ring(Some(noise), 1);
         assert!(run.end > ring(None, 1).0.end);
-        // After the last program only credits are in flight, without noise.
+        // After the last program, only credits are in flight, and noise has ended.
         assert_eq!(run.end, *done.iter().max().unwrap());
         for shards in 2..=5 {
             assert_eq!(ring(Some(noise), shards), (run.clone(), done.clone()), "{noise}, {shards} shards");
@@ -258,7 +259,7 @@ fn fixed_noise_takes_what_it_says() {
         let path = host.path();
         assert_eq!(path.at(), host.now());
         let noise = host.now().ps() - 990_000_000;
-        // Ten periods leave 99 us each. The phase determines the last one.
+        // In each of ten periods, noise leaves 99 us for the computation. The phase determines the noise in the last period.
         assert!((9_000_000..=11_000_000).contains(&noise), "{noise} ps");
         Ok(())
     });

@@ -6,6 +6,7 @@ mod interface_benchmarks;
 mod load;
 mod natural;
 mod pcie;
+mod pcie_bench;
 mod peer;
 mod python_types;
 mod recording;

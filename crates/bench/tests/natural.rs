@@ -44,7 +44,7 @@ fn windows_come_whole_and_no_faster_than_the_wire() {
         let report = report(&request).unwrap_or_else(|error| panic!("{pattern}: {error}"));
         for row in &report.rows {
             let bandwidth = row.bandwidth_bytes_per_s.unwrap();
-            // 10 Gb/s in each direction; an incast shares its receiver's link.
+            // A link has 10 Gb/s in each direction. The senders of an incast share the link of their receiver.
             let most = if pattern == "bidirectional" { 2.5e9 } else { 1.25e9 };
             assert!(bandwidth < most, "{pattern}: {bandwidth}");
             assert_eq!(row.flows.as_ref().map_or(1, Vec::len), flows);
@@ -75,12 +75,15 @@ fn a_card_without_a_mode_says_what_it_has() {
     assert!(plan(&handlers).unwrap_err().to_string().contains("no Portals interface"));
 }
 
-/// The same program on every shipped card. It sends messages of several sizes and tags, and receives them in a different order.
+/// The same program on every shipped card with a path to a host. It sends messages of several sizes and tags, and receives them in a different order.
 #[test]
 fn a_program_runs_unchanged_on_every_card() {
     for (name, _) in cards::shipped().unwrap() {
         for shards in [1, 3] {
             let card = cards::load(&name, &[]).unwrap();
+            if card.spec.design().name == "hxdp" {
+                continue;
+            }
             let topology = Topology::Star;
             let config = ClusterConfig { topology, shards, ..ClusterConfig::new(3, card) };
             let mut cluster = Cluster::new(config).unwrap();

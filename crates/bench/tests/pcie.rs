@@ -24,8 +24,8 @@ fn stages(report: &Report) -> Vec<(&str, f64)> {
 
 #[test]
 fn a_put_of_8_bytes_by_hand() {
-    // Generation 4 x32: 15.869140625 ps per byte. The push is 64 + 8 bytes in one TLP of 96: 1.524 ns. The deposit is a TLP of 32
-    // bytes, 0.508 ns, and the counter behind it a TLP of 40, 0.635 ns.
+    // PCI Express of generation 4 with 32 lanes: 15.869140625 ps per byte. The push has 64 + 8 bytes in one TLP of 96 bytes:
+    // 1.524 ns. The deposit is a TLP of 32 bytes, 0.508 ns. The counter follows as a TLP of 40 bytes, 0.635 ns.
     let report = latency("spin-discrete", "rdma", &[8], &["bus.kind=pcie"]).unwrap();
     assert_eq!(
         stages(&report),
@@ -44,9 +44,9 @@ fn a_put_of_8_bytes_by_hand() {
 
 #[test]
 fn a_narrow_link_is_the_slowest_of_the_chain() {
-    // Generation 3 x8: 126.953125 ps per byte. 4160 bytes of push are 16 TLPs of 280 bytes and one of 88. They take 35.547 x 16 +
-    // 11.172 = 579.924 ns, and hide the link's 81.92. The deposit is 16 TLPs of 280, 568.752 ns, and a counter of 40 bytes,
-    // 5.079.
+    // PCI Express of generation 3 with 8 lanes: 126.953125 ps per byte. The push has 4160 bytes in 16 TLPs of 280 bytes and
+    // one of 88. They take 35.547 x 16 + 11.172 = 579.924 ns, which hides the 81.92 ns of the network link. The deposit is
+    // 16 TLPs of 280 bytes, 568.752 ns, and the counter a TLP of 40 bytes, 5.079 ns.
     let narrow = ["bus.kind=pcie", "bus.pcie.generation=3", "bus.pcie.lanes=8"];
     let report = latency("spin-discrete", "rdma", &[4096], &narrow).unwrap();
     assert_eq!(

@@ -23,9 +23,11 @@ fn a_peer_answers_in_its_own_time() {
         request(Benchmark::Latency, "spin-discrete", "spin-integrated", &["rdma", "portals4"], &[8]);
     let report = measured(&request).unwrap();
     let latencies: Vec<_> = report.rows.iter().map(|row| row.latency_ns.unwrap()).collect();
-    // Half of post, bus, link, match, deposit and event, notice, in both directions: see nicety's tests/mixed.rs.
+    // Half of post, bus, link, match, deposit with event, and notice, summed over both directions. They are computed in
+    // tests/mixed.rs of nicety.
     assert_eq!(latencies[0], (493.614 + 493.685) / 2.0);
-    // The peer's card answers by a put that it fetches after the deposit: over its own bus (8 B x 6.7 ps/B), in both directions.
+    // The peer's card answers by a put. After the deposit it fetches the put's bytes over its own bus (8 B x 6.7 ps/B). The
+    // request and the bytes each take one bus latency.
     let there = 65.0 + 250.0 + 33.56 + 30.0 + 0.054 + 100.0;
     let back = 33.56 + 30.0 + 250.125 + 65.0;
     let off = latencies[1] - (there + back) / 2.0;
@@ -42,7 +44,7 @@ fn changes_are_of_the_card_and_not_of_its_peer() {
     let request = request(Benchmark::Latency, "spin-discrete", "spin-discrete", &["rdma"], &[8]);
     let slower = Request { overrides: vec!["bus.latency=350 ns".into()], ..request.clone() };
     let latency = |request| measured(request).unwrap().rows[0].latency_ns.unwrap();
-    // A round trip crosses the card's bus twice.
+    // A round trip crosses the bus of the measured card twice.
     assert_eq!(latency(&slower) - latency(&request), 100.0);
 }
 

@@ -129,7 +129,9 @@ fn options(name: &str, schema: &Value, common: Option<&Value>) -> String {
     let mut text = format!("class {name}({base}, total=False):\n{text}");
     for field in order {
         let (of, option) = (argument(field, &fields[field]), option(&fields[field]));
-        let (begin, inner, end) = match required.contains(&field) {
+        // Python takes the command line's default of a required argument.
+        let must = required.contains(&field) && fields[field]["usual"].is_null();
+        let (begin, inner, end) = match must {
             true => ("Required[", format!("Annotated[{of}, {option}]"), "]"),
             false => ("Annotated[", format!("{of} | None, {option}"), "]"),
         };

@@ -3,7 +3,7 @@
 use nicety::TrafficReport;
 use nicety::report::{LinkReport, NetworkPortReport, NodeCounts};
 use nicety_apps::{cardinality, tsp};
-use nicety_bench::{Report, Request, channels, fairness, grid, pcsa, registration, sockets, torus};
+use nicety_bench::{Report, Request, channels, fairness, grid, pcie, pcsa, registration, sockets, torus};
 use nicety_line_rate as line_rate;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -15,6 +15,8 @@ pub fn schemas() -> Vec<(String, Value)> {
     let whole = [
         named::<Report>("Report", &mut reports),
         named::<line_rate::Report>("LineRateReport", &mut reports),
+        named::<line_rate::profile::Report>("ProfileReport", &mut reports),
+        named::<line_rate::CheckReport>("CheckReport", &mut reports),
         named::<line_rate::xdp::Report>("XdpBenchReport", &mut reports),
         named::<channels::Report>("ChannelBenchReport", &mut reports),
         named::<registration::Report>("RegistrationReport", &mut reports),
@@ -23,6 +25,7 @@ pub fn schemas() -> Vec<(String, Value)> {
         named::<torus::Report>("TorusReport", &mut reports),
         named::<sockets::Report<sockets::StreamRow>>("StreamReport", &mut reports),
         named::<sockets::Report<sockets::ExchangeRow>>("ExchangeReport", &mut reports),
+        named::<pcie::Report>("PcieReport", &mut reports),
         named::<pcsa::Report>("ContextReport", &mut reports),
         named::<cardinality::Report>("CountReport", &mut reports),
         named::<tsp::Report>("TourReport", &mut reports),
@@ -30,7 +33,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     let mut requests = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     add::<(Request, line_rate::Request, channels::Request)>(&mut requests);
     add::<line_rate::xdp::Request>(&mut requests);
-    add::<(registration::Request, fairness::Request, pcsa::Request)>(&mut requests);
+    add::<(registration::Request, fairness::Request, pcie::Request, pcsa::Request)>(&mut requests);
     add::<(grid::Request, torus::Request)>(&mut requests);
     add::<(sockets::StreamRequest, sockets::ExchangeRequest)>(&mut requests);
     add::<(cardinality::Request, tsp::Request)>(&mut requests);

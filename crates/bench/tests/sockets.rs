@@ -32,11 +32,11 @@ fn short(nic: &str) -> StreamRequest {
 
 #[test]
 fn a_stream_gets_what_the_wire_has_and_its_costs_add_up() {
-    // Frames of 1460 bytes of payload have 1538 bytes on the wire, including preamble and gap. Buffers hold some bytes that
-    // arrived before the measured time.
+    // A frame with 1460 bytes of payload has 1538 bytes on the wire, including preamble and gap. The factor 1.03 allows for
+    // bytes that arrived before the measured time, and that the program reads during it.
     let most = 10e9 * 1460.0 / 1538.0 * 1.03;
     for direction in [Direction::Receive, Direction::Transmit] {
-        // CPUs that keep up with the wire.
+        // With one cycle per instruction, the CPUs keep up with the wire.
         let overrides = vec!["threads.cycles_per_instruction=1".to_owned()];
         let report = stream(&StreamRequest { direction, overrides, ..short("niagara2-niu") }).unwrap();
         let row = &report.rows[0];
@@ -47,7 +47,7 @@ fn a_stream_gets_what_the_wire_has_and_its_costs_add_up() {
         let busy = usage.cpu_ns_per_packet * usage.packets as f64;
         assert!((busy / (64.0 * 3e6) - usage.cpu_utilisation).abs() < 1e-9);
         assert_eq!((row.cpus, usage.retransmissions, usage.dropped), (64, 0, 0));
-        // Every frame with payload is a packet, and few others arrive.
+        // Every frame with payload counts as a packet. Few other frames arrive.
         let frames = row.bandwidth_bits_per_s * 3e-3 / 8.0 / 1460.0;
         if direction == Direction::Receive {
             assert!((0.9..1.1).contains(&(usage.packets as f64 / frames)), "{row:?}");
@@ -101,7 +101,7 @@ fn requests_have_replies() {
     let [one, four] = &report.rows[..] else { panic!("two rows") };
     assert!(one.verified && one.requests > 3, "{one:?}");
     assert!((one.requests_per_s - one.requests as f64 / 4e-3).abs() < 1e-6);
-    // One at a time on each connection: the number that fits the time.
+    // A connection has one request in flight, so the number of requests is the measured time divided by the latency.
     assert!((one.requests as f64 * one.latency_ns / 4e6 - 1.0).abs() < 0.3, "{one:?}");
     assert!(four.requests > 3 * one.requests && four.min_ns <= four.p50_ns && four.p50_ns <= four.max_ns);
     let busy = one.usage.cpu_ns_per_packet * one.usage.packets as f64;

@@ -36,7 +36,8 @@ fn measured(topology: &str, size: u64) -> (f64, Vec<(&'static str, f64)>) {
 #[test]
 fn a_switch_adds_its_latency_and_a_link_s_and_no_serialisation() {
     let (ns, stages) = measured("star", 8);
-    // 65 + 250 + (0.160 + 33.4) + 50 + 33.4 + 30 + (0.125 + 250) + 65
+    // In ns: post 65, bus 250, first link 0.160 + 33.4, switch 50, second link 33.4, matching 30, deposit 0.125 + 250,
+    // notice 65.
     assert_eq!(ns, 777.085);
     assert_eq!(
         stages,
@@ -59,7 +60,8 @@ fn a_switch_adds_its_latency_and_a_link_s_and_no_serialisation() {
 #[test]
 fn a_message_of_many_packets_streams_through_a_switch() {
     let (ns, stages) = measured("star", 65_536);
-    // 65 + 250 + (1310.72 + 33.4) + 50 + 33.4 + 2 + (63.898 + 250) + 65: the first link hides the other packets.
+    // In ns: post 65, bus 250, first link 1310.72 + 33.4, switch 50, second link 33.4, matching 2, deposit 63.898 + 250,
+    // notice 65. The first link is the slowest part, so the other parts count only for the last packet.
     assert_eq!(ns, 2123.418);
     assert_eq!(
         stages,
@@ -77,8 +79,8 @@ fn a_message_of_many_packets_streams_through_a_switch() {
 
 #[test]
 fn a_small_buffer_costs_time_and_loses_nothing() {
-    // Each packet's slot is free after 50 + 81.92 ns, its credit is back after 33.4, and the next head arrives after another
-    // 33.4. So each packet takes 198.72 in place of 81.92.
+    // The switch has room for one packet. A packet's place is free after 50 + 81.92 ns. Its credit returns after 33.4 ns, and
+    // the head of the next packet arrives after another 33.4 ns. So a packet takes 198.72 ns instead of 81.92 ns.
     let report = latency("star", &[65_536], &["switch.buffer=1"]).unwrap();
     let slow = report.rows[0].latency_ns.unwrap();
     assert_eq!(slow, 2123.418 + 15.0 * (198.72 - 81.92));
@@ -161,7 +163,7 @@ fn all_to_all_is_the_same_in_any_number_of_shards() {
         let one = exchange_all(7, 1, 9000, overrides);
         let switch = &one.0.network.switches[0];
         assert_eq!(switch.node, NodeId(7));
-        // 9000 B are 3 packets. Each port receives those of 6 messages and sends those of 6.
+        // A message of 9000 B has 3 packets. Each port receives the packets of 6 messages, and sends those of 6 messages.
         for port in &switch.ports {
             assert_eq!((port.received_packets, port.sent_packets), (18, 18));
         }

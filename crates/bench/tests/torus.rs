@@ -28,14 +28,16 @@ fn a_neighbour_is_two_routers_further_than_on_a_pair() {
         let spec = cards::load(card, &[]).unwrap();
         let router_ps = spec.spec.node().switch.latency.ps() as f64;
         let added_ps = (latency_ns(card, mode, "torus:2") - latency_ns(card, mode, "pair")) * 1e3;
-        // The control program of a qnix polls its interfaces in turn, so a packet may wait up to a round more or less.
+        // The control program of a qnix polls its interfaces in turn, so the wait of a packet may
+        // differ by up to one polling round.
         if card == "spin-discrete" {
             assert_eq!(added_ps.round(), 2.0 * router_ps + 2.0, "{card}");
         } else {
             assert!(added_ps > router_ps && added_ps < 4.0 * router_ps + 1e6, "{card}: {added_ps}");
         }
     }
-    // 65 + 250 + (0.160 + 0.001 + 33.4 + 0.001) + 2 50 + 30 + (0.125 + 250) + 65
+    // In ns: post 65, bus 250, links 0.160 + 0.001 + 33.4 + 0.001, two routers 2 x 50, matching 30, deposit 0.125 + 250,
+    // notice 65.
     assert_eq!(latency_ns("spin-discrete", "rdma", "torus:2"), 793.687);
 }
 
@@ -130,7 +132,7 @@ fn a_link_that_gives_up_names_the_packet() {
 
 #[test]
 fn a_failed_router_is_named_with_what_it_did_not_forward() {
-    // Host 0 reaches host 2 through host 1 or host 3; in a ring of five, through host 1.
+    // In a ring of five hosts, host 0 reaches host 2 through host 1.
     let nodes = vec![NodeFailure { node: Place::Host(1), at: Time::ZERO }];
     let faults = Faults { nodes, ..Faults::default() };
     let card = cards::load("spin-discrete", &[]).unwrap();
@@ -190,7 +192,7 @@ fn a_router_is_recorded_on_its_host() {
     };
     assert_eq!(of(Resource::SWITCH_PORT).count(), 0);
     for rank in 0..4 {
-        // A packet to each of two neighbours, and those in transit.
+        // The router sends a packet to each of two neighbours, and forwards packets in transit to its host.
         let mut ports: Vec<u32> = of(Resource::ROUTER_PORT)
             .filter(|usage| usage.node.0 == rank)
             .filter_map(|usage| usage.slice.resource.number())
@@ -199,7 +201,7 @@ fn a_router_is_recorded_on_its_host() {
         ports.dedup();
         assert_eq!(ports, [0, 1, 2], "rank {rank}");
     }
-    // Every packet that a card receives has left its router.
+    // Every packet that a card receives was sent by port 0 of its router.
     let local: u64 = run.network.switches.iter().map(|router| router.ports[0].sent_packets).sum();
     assert_eq!(local, run.network.hosts.iter().map(|port| port.received_packets).sum::<u64>());
 }

@@ -33,21 +33,21 @@ fn on(topology: &str, pattern: &str, load: &str) -> Request {
 
 #[test]
 fn a_packet_by_hand() {
-    // Through both routers at 50 ns each, a link of 33.4 ns, 4096 bytes at 20 ps and, between cards and routers, a picosecond
-    // each. At a load of a thousandth it meets no other packet.
+    // A packet passes two routers of 50 ns each and a link of 33.4 ns. Its 4096 bytes take 20 ps each. Each link between card
+    // and router adds 1 ps. At a load of a thousandth, the packet meets no other packet.
     let request = Request { duration: Some("2ms".into()), ..on("torus:3", "neighbour", "0.001") };
     let report = measure(&request).unwrap();
     let row = &report.rows[0];
     let alone = 2.0 * 50.0 + 33.4 + 81.92 + 0.002;
     assert!((row.p50_ns - alone).abs() < 1e-9 && row.min_ns == row.p50_ns, "{row:?}");
     assert_eq!((row.hops_mean, row.undelivered_packets), (1.0, 0));
-    // Three nodes, each with a packet every 81.92 us, for 2 ms.
+    // Each of three nodes sends a packet every 81.92 us, for 2 ms.
     assert!((50..100).contains(&row.packets), "{row:?}");
-    // Three nodes further in each of three dimensions: 10 routers, 9 links.
+    // The destination is three nodes further in each of three dimensions: the route has 10 routers and 9 links.
     let far = &measure(&on("torus:8x8x8", "tornado", "0.01")).unwrap().rows[0];
     assert!((far.min_ns - (10.0 * 50.0 + 9.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9, "{far:?}");
     assert_eq!(far.hops_mean, 9.0);
-    // The longest route is four nodes further in each dimension.
+    // On the longest route, the destination is four nodes further in each dimension.
     let longest = measure(&on("torus:8x8x8", "uniform", "0.01")).unwrap();
     let (saturation, row) = (&longest.saturation[0], &longest.rows[0]);
     assert!((saturation.zero_load_latency_ns - (13.0 * 50.0 + 12.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9);
@@ -58,7 +58,7 @@ fn a_packet_by_hand() {
 fn a_slow_card_is_measured_for_longer() {
     let at = |request: Request| measure(&Request { nics: vec!["qnix".into()], ..request }).unwrap();
     let report = at(on("torus:4x4x4", "uniform", "0.1"));
-    // 4128 bytes at 5 ns, 7 routers at 100 ns and 6 links of 200 ns.
+    // 4128 bytes take 5 ns each, 7 routers 100 ns each, and 6 links 200 ns each.
     let alone = 4128.0 * 5.0 + 7.0 * 100.0 + 6.0 * 200.0 + 0.002;
     let of = |report: &Report| (report.manifest.warmup_ns, report.manifest.duration_ns);
     assert!((of(&report).0 - 2.0 * alone).abs() < 1e-9, "{:?}", of(&report));
@@ -74,14 +74,15 @@ fn a_slow_card_is_measured_for_longer() {
 
 #[test]
 fn credits_limit_short_packets() {
-    // 64 bytes at 20 ps: a card's own packets have 8 places. A packet holds a place for 50 ns in the router and 1.28 ns on the
-    // way out. The link and the credit add 2 ps.
+    // A packet of 64 bytes takes 1.28 ns at 20 ps per byte. A card's own packets have 8 places in the router. A packet holds
+    // a place for 50 ns in the router and 1.28 ns on the way out. The link and the credit add 2 ps.
     let report = measure(&Request { packet: 64, ..on("torus:4x4x4", "uniform", "0.1,0.5") }).unwrap();
     let of = report.saturation[0].buffer_limit_fraction.unwrap();
     assert!((of - 8.0 * 1.28 / 51.282).abs() < 1e-9, "{of}");
     let measured = report.saturation[0].measured_saturation_fraction.unwrap();
     assert!((measured - of).abs() < 0.005, "{measured} against {of}");
-    // With many of these places, the links' places limit: twice 32, each held for a round trip at 33.4 ns, too.
+    // With 1000 of these places, the places of links are the limit: twice 32. A packet holds each for a round trip at 33.4 ns
+    // as well.
     let links = Request {
         packet: 64,
         overrides: vec!["router.entry=1000".into()],
@@ -124,7 +125,7 @@ fn an_offered_load_is_accepted_below_saturation() {
 
 #[test]
 fn traffic_saturates_where_the_first_link_is_full() {
-    // A ring of 8 in tornado: every link has three nodes' packets. Uniform, 16 nodes in a ring: 2 links' bandwidths.
+    // Tornado in a ring of 8: every link carries the packets of three nodes. Uniform in a ring of 16: the load is about 2.
     for (topology, pattern, expected, within) in
         [("torus:8", "tornado", 1.0 / 3.0, 0.05), ("torus:16", "uniform", 0.469, 0.15)]
     {
@@ -173,7 +174,7 @@ fn any_cards_link_and_router_will_do() {
     };
     let report = measure(&request).unwrap();
     assert_eq!(report.rows.iter().map(|row| row.nic.as_str()).collect::<Vec<_>>(), request.nics);
-    // 200 MB/s and 1.25 GB/s, with the headers of these cards' packets.
+    // The links have 50 GB/s, 200 MB/s and 1.25 GB/s, and the packets have each card's own headers.
     let latencies: Vec<f64> = report.rows.iter().map(|row| row.min_ns).collect();
     assert!(latencies[0] < latencies[2] && latencies[2] < latencies[1], "{latencies:?}");
 }
@@ -214,7 +215,7 @@ fn requests_that_cannot_be_are_refused() {
 
 #[test]
 fn a_lost_packet_ends_the_run_with_an_error() {
-    // Every packet is damaged, and sent twice.
+    // Bit errors damage every packet. The link sends a packet twice and then gives up.
     let overrides = ["link.bit_error_rate=0.01", "link.retries=1"].map(str::to_owned).to_vec();
     let nics = vec!["apenet-v5".to_owned()];
     let error = measure(&Request { nics, overrides, ..on("torus:2x2x1", "uniform", "0.1") }).unwrap_err();

@@ -5,9 +5,9 @@ use crate::Payload;
 /// The result of a call that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Completion {
-    /// Bytes transferred.
+    /// Number of bytes transferred.
     pub bytes: u32,
-    /// The bytes of a direct message at its receiver; empty otherwise.
+    /// For the receiver of a direct message, the message's bytes. Otherwise empty.
     pub payload: Payload,
 }
 

@@ -1,4 +1,4 @@
-//! Reasons to refuse a call, and failures of a call that has begun.
+//! Reasons to refuse a call, and failures of calls that had begun.
 
 use crate::{CARD_ADDRESS_BITS, Kind, PAYLOAD_BYTES, Reply, Status, TargetId, Want};
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Error {
     /// The message has no bytes.
     ZeroSize,
-    /// The message is longer than a direct message can be; its length in bytes.
+    /// The direct message is longer than [`PAYLOAD_BYTES`]. The value is its length in bytes.
     DirectTooLong(u64),
     /// The message is longer than the limit.
     TooLong {
@@ -17,50 +17,50 @@ pub enum Error {
         /// The limit `message_bytes`.
         limit: u32,
     },
-    /// A resource is used up.
+    /// A resource is exhausted.
     NoSpace {
         /// The exhausted resource.
         what: &'static str,
-        /// The field of [`crate::HostLimits`] or [`crate::CardLimits`] that bounds the resource.
+        /// The field of [`crate::HostLimits`] or [`crate::CardLimits`] that limits the resource.
         name: &'static str,
         /// The size of the resource.
         limit: u32,
     },
-    /// No card or host can have this limit.
+    /// The value of a limit is not allowed.
     Limit {
         /// The field of [`crate::CardLimits`].
         name: &'static str,
         /// The allowed values.
         must: &'static str,
     },
-    /// No thread or context has this number.
+    /// No thread, context, mailbox or manager has this number.
     NoSuch {
-        /// Thread, context, mailbox or manager.
+        /// The kind: thread, context, mailbox or manager.
         what: &'static str,
         /// The number.
         number: u32,
-        /// The number of existing threads, contexts, mailboxes or managers; they are numbered from zero.
+        /// The number of existing threads, contexts, mailboxes or managers. Numbers begin at zero.
         count: u32,
     },
     /// The thread or context is still blocked in another call.
     Blocked {
-        /// Thread or context.
+        /// The kind: thread or context.
         what: &'static str,
-        /// Its number.
+        /// The number of the thread or context.
         number: u16,
     },
     /// The channel was closed, is not open yet, or never existed.
     Stale,
     /// Another thread or context already uses this end of the channel.
     Busy {
-        /// The activity of the other thread or context there.
+        /// The activity of the other thread or context, such as "sending on".
         doing: &'static str,
     },
     /// No process of the card is registered under this ID.
     UnknownTarget(TargetId),
     /// The ID is registered already.
     TargetExists(TargetId),
-    /// The memory is beyond the card's 40 address bits.
+    /// The memory extends beyond the 40 bits of card addresses.
     CardAddress {
         /// The first byte.
         address: u64,
@@ -69,16 +69,16 @@ pub enum Error {
     },
     /// The selection has no guard.
     NoGuards,
-    /// The selection names one channel twice; the index of the repeated guard.
+    /// The selection names a channel or target twice. The value is the index of the second guard.
     RepeatedGuard(u16),
-    /// The pages do not have the size of the buffer to be pinned.
+    /// The pages together do not have the size of the buffer to be pinned.
     Pages {
-        /// Bytes of the pages.
+        /// Number of bytes in the pages.
         bytes: u64,
-        /// Bytes of the buffer.
+        /// Size of the buffer in bytes.
         buffer: u32,
     },
-    /// A completion of an action that was not begun.
+    /// A completion call for an action that was not begun. The value names the action.
     NotBegun(&'static str),
 }
 
@@ -138,36 +138,36 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The failure of a call that had begun. Both ends of an exchange get the same failure, except for a timeout, which only the waiting end
-/// gets.
+/// The failure of a call that had begun. Both ends of an exchange get the same failure. Only a timeout concerns one end
+/// alone: the waiting end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// The two ends named different sizes; nothing was moved.
+    /// The two ends named different sizes. No byte was transferred.
     SizeMismatch {
         /// The sender's size, in bytes.
         sent: u32,
         /// The receiver's size, in bytes.
         expected: u32,
     },
-    /// One end made a direct and the other an indirect call; nothing was moved.
+    /// One end made a direct call, the other an indirect call. No byte was transferred.
     KindMismatch {
         /// The sender's kind.
         sent: Kind,
     },
-    /// The other end did not come before the deadline; nothing was moved.
+    /// The other end did not call before the deadline. No byte was transferred.
     Timeout,
-    /// A page list failed more often than [`crate::HostLimits::retries`] allows.
+    /// A page list failed, and all retries that [`crate::HostLimits::retries`] allows failed too.
     Dma {
-        /// Bytes of the lists that succeeded.
+        /// Number of bytes in the page lists that succeeded.
         done: u32,
-        /// Bytes that are outstanding.
+        /// Number of bytes that are outstanding.
         outstanding: u32,
     },
     /// The host could not pin the pages of its buffer.
     Pin,
     /// The host closed the channel.
     Closed,
-    /// No process of the card is registered under the ID; nothing was moved.
+    /// No process of the card is registered under the ID.
     UnknownTarget(TargetId),
     /// Another channel is subscribed to the target.
     TargetTaken(TargetId),
@@ -203,7 +203,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Returns the mismatch between a sender and a receiver, and the receiver's answer.
+/// Returns the failure for a sender and a receiver that name different kinds or sizes, and the receiver's reply.
 pub(crate) fn mismatch(sent: Want, expected: Want) -> (Failure, Reply) {
     let (failure, status) = if sent.kind() == expected.kind() {
         let (sent, expected) = (sent.bytes(), expected.bytes());

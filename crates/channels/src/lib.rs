@@ -1,74 +1,83 @@
 //! CSP channels between the threads of a host and the processes of a card, as in the NFComms framework.
 //!
-//! Source: Pennefather, Bradshaw and Irwin, SACJ 31(2), 2019. Messages are synchronous. Direct messages of at most 56 bytes go through
-//! mailboxes, and indirect messages of any size by DMA. A few managers serve any number of channels.
+//! Source: Pennefather, Bradshaw and Irwin, SACJ 31(2), 2019. Messages are synchronous: both calls end after the
+//! transfer. Direct messages of at most 56 bytes go through mailboxes, and indirect messages of any size by DMA. A few
+//! managers serve any number of channels.
 //!
-//! This crate models no time, memory or bus. A driver has one [`Host`], and a card one [`Card`]. Each accepts the calls of its programs and
-//! the completions of earlier effects. It answers with effects: the next actions, which take time elsewhere. So the same two state machines
-//! run under a simulated clock, in tests under every order of events, and under a live driver.
+//! This crate models no time, memory or bus. A driver has one [`Host`], and a card one [`Card`]. Each accepts the calls
+//! of its programs and the completions of earlier effects. It returns new effects: the actions that driver and card
+//! must carry out, and that take time there. So the same two state machines run with a simulated clock, in tests with
+//! every order of events, and in a real driver.
 //!
 //! # Layers, from the bottom
 //! - [`TargetId`], [`Channel`], [`ThreadId`], [`ContextId`], [`Mailbox`], [`Want`], [`Guard`] (`names.rs`): the parties and operands of
 //!   calls.
 //! - [`Error`]: the reason for a refused call, which changes nothing. [`Failure`]: the failure of a call that had begun.
-//! - [`Message`] (`message.rs`): the contents of a mailbox, and its 64 bytes.
+//! - [`Message`] (`message.rs`): the contents of a mailbox, and their encoding in 64 bytes.
 //! - [`Host`] (`host/`): the driver's end. [`HostEffect`]: pin, post, unpin, wake.
 //! - [`Card`] (`card/`): the managers and the contexts' calls. [`CardEffect`]: fetch, ask, deliver, collect, DMA, push, interrupt, signal.
 //!
 //! # A channel
-//! A process of the card registers a target. A thread of the host subscribes to its ID, and gets a channel, which joins these two and
-//! carries messages in both directions. Each direction has a mailbox, with one copy on the host and one on the card. To the card, the
-//! driver writes the host's copy and a manager fetches it. To the host, a manager pushes the host's copy. *Read managers* serve all
-//! messages to the card, and *write managers* all messages to the host, including replies.
+//! A process of the card registers a target. A thread of the host subscribes to the target's ID, and gets a channel to
+//! it. The channel carries messages in both directions. Each direction has a mailbox, with one copy on the host and one
+//! on the card. For a message to the card, the driver writes the host's copy, and a manager fetches it. For a message
+//! to the host, a manager writes the host's copy: it pushes the message. The *read managers* serve all messages to the
+//! card. The *write managers* serve all messages to the host, including replies.
 //!
-//! The two ends meet at the receiver: a message stays in the receiver's mailbox until the receiver calls. So a selection needs no agreement
-//! with other parties, and may contain only receives, as in occam. Both ends must name the same size and the same kind.
+//! A message stays in the receiver's mailbox until the receiver calls. So a selection needs no agreement with other
+//! processes, but it may contain only receives, as in occam. Both ends must name the same size and the same kind.
 //!
 //! # A direct message to the card
-//! 1. [`Host::send`]: the driver writes its mailbox and rings ([`HostEffect::Post`]).
-//! 2. A read manager fetches the mailbox ([`CardEffect::Fetch`]). Without a reader, the message stays in the card's mailbox until a reader
-//!    calls, and the manager serves other channels.
-//! 3. With a reader, a manager moves the bytes into the reader's transfer registers ([`CardEffect::Deliver`]), signals the reader, pushes
-//!    the reply ([`CardEffect::Push`]), and raises the interrupt.
+//! 1. [`Host::send`]: the driver writes its mailbox and rings the doorbell ([`HostEffect::Post`]).
+//! 2. A read manager fetches the mailbox ([`CardEffect::Fetch`]). If no reader has called, the message stays in the
+//!    card's mailbox, and the manager serves other channels.
+//! 3. When a reader has called, a manager moves the bytes into the reader's transfer registers
+//!    ([`CardEffect::Deliver`]), signals the reader, pushes the reply ([`CardEffect::Push`]), and raises the interrupt.
 //! 4. [`Host::interrupt`] finds the reply and wakes the sender.
 //!
 //! # A direct message to the host
-//! A write manager collects the bytes from the writer ([`CardEffect::Collect`]), pushes them into the host's mailbox and raises the
-//! interrupt. The bytes stay there until a thread receives. Then the driver posts the reply, and a manager fetches the reply and signals
-//! the writer. The thread does not wait for the signal.
+//! A write manager collects the bytes from the writer ([`CardEffect::Collect`]), pushes them into the host's mailbox
+//! and raises the interrupt. The bytes stay there until a thread receives them. Then the driver posts the reply, and a
+//! manager fetches the reply and signals the writer. The thread's call ends without waiting for this signal.
 //!
 //! # An indirect message
-//! The driver pins the host's pages ([`HostEffect::Pin`]) and posts them in lists of six; a list is a direct message of another kind. When
-//! a list has met its reader, a manager
+//! The driver pins the host's pages ([`HostEffect::Pin`]), and posts them in lists of up to six pages. A list is a
+//! mailbox message of its own kind. When the reader has called, a manager
 //!
-//! - asks the reader for address and size ([`CardEffect::Ask`]), for the first list of a message,
+//! - asks the reader for address and size of its buffer ([`CardEffect::Ask`]), but only for the first list of a
+//!   message,
 //! - begins one DMA per page ([`CardEffect::Dma`]), and waits for all of them,
-//! - replies with the bytes done, the bytes outstanding and a status.
+//! - replies with the number of bytes transferred, the number of bytes outstanding, and a status.
 //!
-//! The host posts the next list. After a DMA error it posts the same list again, up to [`HostLimits::retries`] times. Then it gives up,
-//! which the card acknowledges. After the last list both ends are woken and the pages are unpinned ([`HostEffect::Unpin`]).
+//! The host posts the next list. After a DMA error it posts the same list again, up to [`HostLimits::retries`] times.
+//! If the last retry fails, the host gives the message up, and the card acknowledges that. After the last list, the
+//! calls of both ends return, and the pages are unpinned ([`HostEffect::Unpin`]).
 //!
-//! A message to the host needs the host's addresses first: the card pushes an offer with the size, and the host answers with lists. A
-//! writer's next message may overwrite its last reply; the host takes the new message as that reply.
+//! For a message to the host, the card needs the host's addresses first. The card pushes an offer with the size, and
+//! the host answers with lists. The writer's next message may overwrite the card's last reply in the mailbox. The host
+//! then treats the new message as that reply.
 //!
-//! A call may have a deadline, in the driver's own unit. [`Host::tick`] and [`Card::tick`] pass the current time. The deadline bounds the
-//! wait for the other end. A receiver leaves at once. A sender's message is at the other side, so the sender withdraws it, and learns the
-//! outcome: timed out or received. Both ends always agree. A transfer that has begun runs to its end, which the limit of retries bounds.
+//! A call may have a deadline, in the driver's own unit. The driver passes the current time to [`Host::tick`] and
+//! [`Card::tick`]. The deadline limits the wait for the other end. At its deadline, a receiver's call ends at once. A
+//! sender's message is already at the other side, so the sender asks to withdraw it. The reply says whether the message
+//! was withdrawn or received. Both ends always agree. A transfer that has begun runs to its end, and the limit of
+//! retries limits its duration.
 //!
 //! # Guarantees
-//! A manager never waits for an absent end, so a blocked channel blocks no other, with one manager as with eight. One manager at a time
-//! serves a channel. `tests/explore.rs` visits every state of small configurations, under every order of events, and checks:
+//! A manager never waits for a call of the other end. So a blocked channel blocks no other channel, even if there is
+//! only one manager. At most one manager at a time serves a channel's direction. `tests/explore.rs` visits every state
+//! of small configurations, with every order of events, and checks:
 //!
 //! - every run ends;
 //! - no run ends while both ends of a channel wait;
-//! - no end goes on before the other has called;
+//! - no call ends successfully before the other end has called;
 //! - the received bytes are the sent bytes;
-//! - managers and pages are free in the end.
+//! - at the end of a run, all managers are idle and all pages are unpinned.
 //!
 //! # Rules for a driver
-//! - A mailbox is transferred whole. No doorbell ring is lost, and rings arrive in order.
-//! - [`Card::done`] of a push is called when the bytes are in the host's copy or later, and the interrupt comes after that.
-//! - One interrupt may serve several mailboxes; a superfluous interrupt is harmless.
+//! - A mailbox is transferred as a whole. No ring of a doorbell is lost, and rings arrive in order.
+//! - Call [`Card::done`] for a push only after the bytes are in the host's copy. Raise the interrupt after that.
+//! - One interrupt may serve several mailboxes. An interrupt without a new mailbox has no effect.
 //!
 //! ```
 //! use nicety_channels::*;
@@ -118,7 +127,7 @@
 //! ```
 //!
 //! # Limits
-//! A selection has no sends. A card has one host. A buffer on the card is one range of addresses.
+//! A selection cannot contain sends. A card has one host. A buffer on the card is one contiguous range of addresses.
 
 mod card;
 mod completion;

@@ -1,26 +1,27 @@
-//! The contents of a mailbox, and its bytes.
+//! The contents of a mailbox, and their encoding.
 //!
-//! A mailbox is 64 bytes, one cache line, so no reader ever sees a partly written mailbox:
+//! A mailbox has 64 bytes. It is one cache line, so no reader ever sees a partly written mailbox:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0 | version, 1 |
 //! | 1 | kind of message |
-//! | 2 | bytes of the body, 0 to 56 |
+//! | 2 | length of the body in bytes, 0 to 56 |
 //! | 3 | status of a reply, else 0 |
 //! | 4, 5 | number of the exchange, in this direction of this channel |
 //! | 6, 7 | stamp: the number of writes of this mailbox by its writer |
-//! | 8 to 63 | body: the 14 transfer registers of 4 bytes; zero behind the body's bytes |
+//! | 8 to 63 | body: 14 transfer registers of 4 bytes; the bytes after the body are zero |
 //!
 //! Integers are little-endian. A page entry is one word of 8 bytes:
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0 to 39 | number of the page, so bus addresses have 52 bits |
+//! | 0 to 39 | number of the page; with the offset of 12 bits, a bus address has 52 bits |
 //! | 40 to 51 | offset in the page |
-//! | 52 to 63 | number of bytes less one |
+//! | 52 to 63 | number of bytes minus one |
 //!
-//! A list begins with two words of 4 bytes: the message's size, and the number of bytes before this list. That leaves room for six pages.
+//! The body of a page list begins with two words of 4 bytes: the message's size, and the number of its bytes before
+//! this list. The rest of the body has room for six page entries.
 
 use crate::TargetId;
 use std::fmt;
@@ -28,21 +29,21 @@ use std::ops::Deref;
 
 /// Bytes of a mailbox.
 pub const MAILBOX_BYTES: usize = 64;
-/// Bytes of the longest direct message: 14 transfer registers of 4 bytes.
+/// Maximum length of a direct message in bytes: 14 transfer registers of 4 bytes.
 pub const PAYLOAD_BYTES: usize = 56;
-/// Page entries of a list.
+/// Maximum number of page entries in a list.
 pub const LIST_PAGES: usize = 6;
-/// Bytes of a page of host memory, and the most that one DMA moves.
+/// Size of a page of host memory in bytes. One DMA moves at most this number of bytes.
 pub const PAGE_BYTES: u32 = 4096;
-/// Bits of an address on the host's bus.
+/// Number of bits of an address on the host's bus.
 pub const BUS_ADDRESS_BITS: u32 = 52;
-/// Bits of an address in the card's memories.
+/// Number of bits of an address in the card's memories.
 pub const CARD_ADDRESS_BITS: u32 = 40;
 
 const VERSION: u8 = 1;
 const HEADER: usize = 8;
 
-/// The bytes of a direct message, at most [`PAYLOAD_BYTES`] of them.
+/// The bytes of a direct message, at most [`PAYLOAD_BYTES`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Payload {
     bytes: [u8; PAYLOAD_BYTES],
@@ -50,10 +51,10 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The empty payload. All completions have it, except the receipt of a direct message.
+    /// The empty payload. All completions have it, except that of a receiver of a direct message.
     pub const EMPTY: Payload = Payload { bytes: [0; PAYLOAD_BYTES], length: 0 };
 
-    /// Returns a copy of `bytes`, if they fit in a direct message.
+    /// Returns a copy of `bytes`, or `None` if they do not fit in a direct message.
     pub fn new(bytes: &[u8]) -> Option<Payload> {
         let mut payload = Payload { length: bytes.len().try_into().ok()?, ..Payload::EMPTY };
         payload.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -75,7 +76,7 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// A part of one page of host memory, as the bus sees it.
+/// A range of bytes in one page of host memory, with its bus address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Page {
     address: u64,
@@ -83,10 +84,11 @@ pub struct Page {
 }
 
 impl Page {
-    /// Returns the part of `bytes` bytes at a bus address.
+    /// Returns the range of `bytes` bytes from a bus address on.
     ///
     /// # Errors
-    /// [`MessageError::Page`] if `bytes` is zero, they cross into the next page, or the address has more than [`BUS_ADDRESS_BITS`] bits.
+    /// [`MessageError::Page`] if `bytes` is zero, the range crosses into the next page, or the address has more than
+    /// [`BUS_ADDRESS_BITS`] bits.
     pub const fn new(address: u64, bytes: u32) -> Result<Page, MessageError> {
         let offset = (address % PAGE_BYTES as u64) as u32;
         if bytes == 0 || bytes > PAGE_BYTES - offset || address >> BUS_ADDRESS_BITS != 0 {
@@ -119,9 +121,9 @@ impl Page {
 /// One to [`LIST_PAGES`] pages of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageList {
-    /// Bytes of the whole message.
+    /// Size of the whole message in bytes.
     pub size: u32,
-    /// Bytes of the message before this list.
+    /// Number of the message's bytes before this list.
     pub before: u32,
     pages: [Page; LIST_PAGES],
     count: u8,
@@ -131,7 +133,7 @@ impl PageList {
     /// Returns the list of `pages` of a message of `size` bytes, after its first `before` bytes.
     ///
     /// # Errors
-    /// [`MessageError::List`] if there is no page, or more than [`LIST_PAGES`], or more bytes than the message has.
+    /// [`MessageError::List`] if there is no page, or more than [`LIST_PAGES`], or the list extends beyond the message.
     pub fn new(size: u32, before: u32, pages: &[Page]) -> Result<PageList, MessageError> {
         let mut list = PageList { size, before, pages: Default::default(), count: 0 };
         let bytes = pages.iter().map(|p| u64::from(p.bytes)).sum::<u64>();
@@ -148,7 +150,7 @@ impl PageList {
         &self.pages[..self.count as usize]
     }
 
-    /// Returns the number of bytes of the list's pages.
+    /// Returns the number of bytes in the list's pages.
     pub fn bytes(&self) -> u32 {
         self.pages().iter().map(|p| p.bytes()).sum()
     }
@@ -160,21 +162,21 @@ impl PageList {
 pub enum Status {
     /// The message or the page list has arrived, or the subscription or the close took effect.
     Ok = 0,
-    /// The receiver expects another number of bytes.
+    /// The receiver expects another number of bytes than the sender named.
     SizeMismatch = 1,
-    /// The receiver expects the other kind of message.
+    /// One end expects a direct message, the other an indirect message.
     KindMismatch = 2,
-    /// The message was withdrawn before the receiver called.
+    /// The sender has withdrawn the message before the receiver called.
     Cancelled = 3,
-    /// A DMA of this list failed.
+    /// A DMA of this page list failed.
     DmaFailed = 4,
-    /// The card has given up the message too.
+    /// The card has given the message up, after the host had done so.
     Abandoned = 5,
     /// The host could not pin its buffer.
     PinFailed = 6,
     /// No process of the card has this ID.
     UnknownTarget = 7,
-    /// Another channel has this target.
+    /// Another channel is subscribed to this target.
     TargetTaken = 8,
 }
 
@@ -197,11 +199,11 @@ impl Status {
 pub struct Reply {
     /// The outcome.
     pub status: Status,
-    /// Bytes of the message that are transferred.
+    /// Number of the message's bytes that were transferred.
     pub done: u32,
-    /// Bytes that are outstanding.
+    /// Number of the message's bytes that are outstanding.
     pub outstanding: u32,
-    /// Bytes that the receiver expects; zero unless the sizes differ.
+    /// Number of bytes that the receiver expects. Zero unless the two sizes differ.
     pub expected: u32,
 }
 
@@ -216,24 +218,24 @@ impl Reply {
 pub enum Body {
     /// A direct message, in either direction.
     Direct(Payload),
-    /// A page list of an indirect message, from the host: pages to read from, or to write to.
+    /// From the host: a page list of an indirect message. The card reads from these pages or writes to them.
     Pages(PageList),
-    /// From the card: an indirect message of this size waits for the host's pages.
+    /// From the card: an indirect message of this size (in bytes) waits for the host's page lists.
     Offer(u32),
-    /// The sender of this exchange wants to withdraw.
+    /// In either direction: the sender of this exchange wants to withdraw its message.
     Cancel,
-    /// From the host: no more lists of this exchange follow.
+    /// From the host: the host gives the message up, and sends no further page lists.
     GiveUp,
-    /// From the host: join this channel to a target.
+    /// From the host: connect this channel to a target.
     Subscribe(TargetId),
-    /// From the host: no more exchanges follow.
+    /// From the host: close this channel.
     Close,
     /// An answer, in either direction.
     Reply(Reply),
 }
 
 impl Body {
-    /// Returns the name for a log.
+    /// Returns the body's name for a log.
     pub const fn name(&self) -> &'static str {
         match self {
             Body::Direct(_) => "direct message",
@@ -251,9 +253,10 @@ impl Body {
 /// The contents of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// Number of the exchange, counted by its sender, wrapping.
+    /// Number of the exchange, which the sender of the exchange counts. The number wraps.
     pub exchange: u16,
-    /// Number of the message, counted by its writer, wrapping. By this number, the reader skips a mailbox that it has read before.
+    /// Number of writes of this mailbox, which its writer counts. The number wraps. It shows the reader whether it has
+    /// read the mailbox before.
     pub stamp: u16,
     /// The body.
     pub body: Body,
@@ -270,11 +273,11 @@ pub enum MessageError {
     Status(u8),
     /// A body length that this kind of message cannot have, in bytes.
     Length(u8),
-    /// Bytes behind the body that are not zero.
+    /// Bytes after the body are not zero.
     Padding,
     /// A size of zero.
     ZeroSize,
-    /// A page entry that crosses its page.
+    /// A page entry that is empty, crosses its page's end, or has an invalid address.
     Page {
         /// The bus address of the first byte.
         address: u64,
@@ -283,13 +286,13 @@ pub enum MessageError {
     },
     /// A list that exceeds its message.
     List {
-        /// Its number of pages.
+        /// Number of pages in the list.
         pages: usize,
-        /// Bytes of the message.
+        /// Size of the message in bytes.
         size: u32,
-        /// Bytes before the list.
+        /// Number of the message's bytes before the list.
         before: u32,
-        /// Bytes of the list.
+        /// Number of bytes in the list's pages.
         bytes: u64,
     },
 }
@@ -324,7 +327,7 @@ impl fmt::Display for MessageError {
 impl std::error::Error for MessageError {}
 
 impl Message {
-    /// Returns the mailbox's bytes.
+    /// Encodes the message as the bytes of a mailbox.
     pub fn encode(&self) -> [u8; MAILBOX_BYTES] {
         let mut bytes = [0; MAILBOX_BYTES];
         let (head, body) = bytes.split_at_mut(HEADER);
@@ -412,12 +415,13 @@ impl Message {
     }
 }
 
-/// The reason why a mailbox was dropped. A call that waits for this mailbox continues to wait, until the call's deadline.
+/// The reason why the contents of a mailbox were dropped. A call that waits for this mailbox continues to wait, until
+/// the call's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The bytes are not a message.
     Malformed(MessageError),
-    /// The message with this name is not valid in this state.
+    /// A message with this name is invalid in the current state.
     Unexpected(&'static str),
 }
 

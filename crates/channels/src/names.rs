@@ -3,22 +3,22 @@
 /// The direction of a message. Each channel has one mailbox per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// From the host to the card: served by the card's read managers.
+    /// From the host to the card. The card's read managers serve this direction.
     ToCard,
-    /// From the card to the host: served by the card's write managers.
+    /// From the card to the host. The card's write managers serve this direction.
     ToHost,
 }
 
-/// A mailbox. Both sides have a copy under the same name.
+/// The name of a mailbox. Host and card each have a copy of the mailbox, under the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mailbox {
     /// The channel's number, from [`Channel::index`].
     pub channel: u16,
-    /// Its direction.
+    /// The direction of the mailbox's messages.
     pub direction: Direction,
 }
 
-/// A subscription of the host to one target. It becomes stale when it is closed.
+/// A channel between the host and one target. Its name becomes stale when the channel is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel {
     pub(crate) index: u16,
@@ -26,7 +26,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Returns its number, which names its mailboxes. A later channel may reuse it.
+    /// Returns the channel's number, which names its mailboxes. A later channel may reuse the number.
     pub const fn index(self) -> u16 {
         self.index
     }
@@ -36,30 +36,30 @@ impl Channel {
         (self.generation as u32) << 16 | self.index as u32
     }
 
-    /// Returns the channel of a number from [`Channel::to_bits`]. Any other number is a stale channel.
+    /// Returns the channel for a number from [`Channel::to_bits`]. Any other number gives a stale channel.
     pub const fn from_bits(bits: u32) -> Channel {
         Channel { index: bits as u16, generation: (bits >> 16) as u16 }
     }
 }
 
-/// The card's name for the far end of a channel: the ID to which a host subscribes.
+/// The ID of the card's end of a channel. A host subscribes to this ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId(pub u32);
 
-/// A thread of the host, numbered by the driver from zero. It is blocked in at most one call.
+/// A thread of the host. The driver numbers threads from zero. A thread is blocked in at most one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u16);
 
-/// A hardware context of the card, numbered from zero. It is blocked in at most one call.
+/// A hardware context of the card, numbered from zero. A context is blocked in at most one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u16);
 
-/// A manager of the card: the `index`th manager of its direction.
+/// A manager of the card, named by its direction and its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManagerId {
     /// [`Direction::ToCard`]: a read manager; [`Direction::ToHost`]: a write manager.
     pub direction: Direction,
-    /// Its index, from zero.
+    /// The index among the managers of this direction, from zero.
     pub index: u8,
 }
 
@@ -72,12 +72,13 @@ pub struct Buffer {
     pub bytes: u32,
 }
 
-/// The message that a receiver takes, or that a sender has. Both ends of an exchange must name the same size and kind.
+/// The message that a receiver expects, or that a sender sends. Both ends of an exchange must name the same size and
+/// kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
     /// A direct message of this many bytes.
     Direct(u32),
-    /// An indirect message, into or out of this memory.
+    /// An indirect message, which is written to this memory or read from it.
     Indirect(Buffer),
 }
 
@@ -102,9 +103,9 @@ impl Want {
 /// The transport of a message's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// In the mailbox.
+    /// The bytes are in the mailbox.
     Direct,
-    /// By DMA, from or to the pages that mailboxes list.
+    /// DMA moves the bytes from or to host pages. The page lists are in mailboxes.
     Indirect,
 }
 
@@ -117,5 +118,6 @@ pub struct Guard<E> {
     pub want: Want,
 }
 
-/// The time at which a call stops waiting for the other end, in the driver's unit; `None` waits for ever.
+/// The time at which a call stops waiting for the other end, in the driver's unit. With `None`, the call waits for
+/// ever.
 pub type Deadline = Option<u64>;

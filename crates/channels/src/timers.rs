@@ -1,6 +1,6 @@
-//! Deadlines, in order. The list allocates memory only if it gets longer than ever before.
+//! A sorted list of deadlines. It allocates memory only if it gets longer than ever before.
 
-/// In descending order, so that the next deadline is the last entry.
+/// Deadlines with their owners, in descending order, so that the next deadline is the last entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Timers<Id> {
     due: Vec<(u64, Id)>,
@@ -28,7 +28,7 @@ impl<Id: Copy + Ord> Timers<Id> {
         self.due.last().map(|(at, _)| *at)
     }
 
-    /// Removes the earliest deadline if it has passed at `now`; returns its owner.
+    /// If the earliest deadline is not after `now`, removes it and returns its owner.
     pub fn expire(&mut self, now: u64) -> Option<Id> {
         self.due.pop_if(|(at, _)| *at <= now).map(|(_, id)| id)
     }

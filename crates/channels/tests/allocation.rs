@@ -1,4 +1,4 @@
-//! A message allocates nothing once the two ends have exchanged a similar one.
+//! Tests that a message allocates no memory after the two ends have exchanged a similar message.
 
 mod ends;
 
@@ -13,15 +13,15 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; the counting allocates nothing.
+// SAFETY: every call is passed unchanged to the system's allocator, and counting allocates no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees what the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees what the system's allocator requires.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Both kinds, in both directions, and selections, with deadlines.
+/// Exchanges messages of both kinds in both directions, and selections, all with deadlines.
 fn messages(e: &mut Ends, pages: &[Page], size: u32) {
     let (buffer, soon) = (Buffer { address: 0, bytes: size }, Some(9));
     e.host.send(T, e.channel, b"abc", soon, &mut e.h).unwrap();

@@ -1,4 +1,4 @@
-//! Direct messages, step by step: the effects of each end, and the end of each call.
+//! Tests the steps of direct messages: the effects of each end, and the result of each call.
 
 use crate::ends::*;
 use nicety_channels::*;
@@ -154,7 +154,8 @@ fn a_withdrawal_that_comes_too_late_is_ignored() {
     e.woken(Ok(SENT));
 }
 
-/// Two processes have written, each on its own channel, and both mailboxes are in the host's copies. Returns the other channel.
+/// Two processes have written, each on its own channel, and both messages are in the host's mailboxes. Returns the
+/// second channel.
 fn two_written(e: &mut Ends) -> Channel {
     let other = second(e);
     for (context, id) in [(0, ID), (1, TargetId(8))] {
@@ -225,7 +226,7 @@ fn a_malformed_mailbox_is_dropped_and_its_manager_goes_on() {
     assert_eq!(reason.to_string(), "an unexpected close");
 }
 
-/// The host's second channel, to target 8.
+/// Opens a second channel of the host, to target 8.
 fn second(e: &mut Ends) -> Channel {
     e.card.register(TargetId(8)).unwrap();
     let channel = e.host.subscribe(T, TargetId(8), &mut e.h).unwrap();
@@ -246,7 +247,8 @@ fn channels_that_a_selection_did_not_take_are_free_for_others_at_once() {
     let (down, up) = (Mailbox { channel: 1, ..DOWN }, Mailbox { channel: 1, ..UP });
     e.host.send(T, other, b"abc", None, &mut e.h).unwrap();
     e.posted(READER, down, direct);
-    // The message is being delivered; the first channel now belongs to another context, and must keep it.
+    // The selected message is being delivered. Meanwhile another context waits at the first channel, and must stay
+    // there.
     e.c.clear();
     e.card.read(ContextId(1), ID, 3, None, &mut e.c).unwrap();
     e.card.done(READER, &mut e.c).unwrap();
@@ -283,7 +285,7 @@ fn managers_serve_channels_in_turn() {
         e => panic!("{e:?}"),
     };
     assert_eq!(take(&mut c).iter().map(fetched).collect::<Vec<_>>(), [(0, 0), (1, 1)]);
-    // Channel 1 is rung again, and waits behind 2 and 3.
+    // The doorbell of channel 1 rings again, so channel 1 waits behind channels 2 and 3.
     card.ring(Mailbox { channel: 1, direction: Direction::ToCard }, &mut c).unwrap();
     let mut turns = Vec::new();
     for manager in [1, 0, 1] {
@@ -326,7 +328,7 @@ fn a_thousand_blocked_channels_do_not_hold_up_one() {
     assert_eq!(e.card.idle_managers(Direction::ToCard) + e.card.idle_managers(Direction::ToHost), 16);
 }
 
-/// Exchanges and stamps are 16 bits wide.
+/// Exchange numbers and stamps have 16 bits.
 #[test]
 fn numbers_go_round_after_65536_messages() {
     let mut e = Ends::new();

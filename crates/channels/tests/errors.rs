@@ -1,11 +1,11 @@
-//! Refused calls: the text of each error, and that no state changed.
+//! Tests refused calls: the text of each error, and that no state has changed.
 
 use crate::ends::*;
 use nicety_channels::*;
 
 const HOST: Buffer = Buffer { address: 0, bytes: 100 };
 
-/// Checks the text of a host's refusal, and that it changed no state.
+/// Checks the error text of a call that the host refuses, and that the call changed no state.
 fn host(
     e: &mut Ends,
     call: impl FnOnce(&mut Host, Channel, &mut Vec<HostEffect>) -> Result<(), Error>,
@@ -17,7 +17,7 @@ fn host(
     assert!(e.host == before && e.h.is_empty());
 }
 
-/// Checks the text of a card's refusal, and that it changed no state.
+/// Checks the error text of a call that the card refuses, and that the call changed no state.
 fn card(e: &mut Ends, call: impl FnOnce(&mut Card, &mut Vec<CardEffect>) -> Result<(), Error>, text: &str) {
     let before = e.card.clone();
     assert_eq!(call(&mut e.card, &mut e.c).unwrap_err().to_string(), text);
@@ -127,7 +127,7 @@ fn channels_that_are_not_open() {
     e.pushed(READER, DOWN, ok(0));
     e.woken(Ok(Completion { bytes: 0, payload: Payload::EMPTY }));
     host(&mut e, |h, ch, out| h.send(T, ch, b"x", None, out), stale);
-    // The next channel has the same mailboxes, but another name.
+    // The next channel reuses the mailboxes, but has another name.
     let next = e.host.subscribe(T, ID, &mut e.h).unwrap();
     assert_eq!(next.index(), e.channel.index());
     assert_ne!(next, e.channel);

@@ -1,7 +1,8 @@
-//! Small configurations, under every order of events.
+//! Explores small configurations with every order of events.
 //!
-//! The exploration visits every state. No sequence of steps returns to an earlier state, so every run ends. In every end state, no channel
-//! has two waiting ends, both ends agree on the transfers, and the managers are free.
+//! The exploration visits every state. It checks that no sequence of steps returns to an earlier state, so every run
+//! ends. In every end state, no channel has two waiting ends, both ends agree on the transfers, and all managers are
+//! idle.
 
 use crate::common::*;
 use nicety_channels::Kind::{Direct, Indirect};
@@ -13,11 +14,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of an exploration.
 struct Found {
-    /// The states without a possible step.
+    /// The end states: no step is possible in them.
     ends: Vec<System>,
 }
 
-/// 128 bits of a state, in one pass: two sums of folded products, with different factors.
+/// A hash of a state with 128 bits, computed in one pass. It has two sums of folded products, with different factors.
 #[derive(Default)]
 struct Fingerprint([u64; 2]);
 
@@ -51,7 +52,7 @@ fn fingerprint(system: &System) -> u128 {
 fn explore(name: &str, scenario: &Scenario, at_least: usize) -> Found {
     let mut frontier = vec![(0u32, System::new(scenario))];
     let mut known = HashMap::from([(fingerprint(&frontier[0].1), 0u32)]);
-    // The first step that reached each state, and all steps.
+    // For each state, the earlier state and the action that first reached it. `steps` has all steps.
     let mut came: Vec<(u32, Option<Action>)> = vec![(0, None)];
     let mut steps: Vec<(u32, u32)> = Vec::new();
     let mut ends = Vec::new();
@@ -136,12 +137,13 @@ fn is_acyclic(states: usize, steps: &[(u32, u32)]) -> bool {
 }
 
 impl Found {
-    /// Checks that every program ended, under every order.
+    /// Checks that every program ended, for every order of events.
     fn all_end(&self, scenario: &Scenario) {
         assert!(self.ends.iter().all(|end| end.all_ended(scenario)));
     }
 
-    /// Returns the different outcomes of the runs: the results of threads and contexts, in order.
+    /// Returns the set of outcomes of the runs. An outcome is a text with the results of all threads and contexts, in
+    /// order.
     fn results(&self) -> BTreeSet<String> {
         let results = |end: &System| {
             let mut text = String::new();
@@ -241,7 +243,8 @@ fn two_indirect_messages_the_same_way_share_one_manager_or_two() {
     }
 }
 
-/// Seven pages and one retry: one, two or more DMA errors, in the first list, in the second, or in both.
+/// A message has seven pages, and the host retries once. One, two or more DMA errors are in the first list, in the
+/// second list, or in both.
 #[test]
 fn dma_errors_are_retried_and_then_fail_at_both_ends() {
     let done = "thread 0: 7@0, 1@0; context 0: 7@0, 1@0";
@@ -271,7 +274,7 @@ fn dma_errors_are_retried_and_then_fail_at_both_ends() {
     }
 }
 
-/// Either end may time out at any moment. The other end has then passed its message, or waits on.
+/// Either end may time out at any moment. Then the other end's call has already succeeded, or it continues to wait.
 #[test]
 fn timeouts_at_both_ends() {
     let expected = [
@@ -303,7 +306,7 @@ fn timeouts_of_indirect_messages_with_errors() {
     }
 }
 
-/// A timeout on one channel, a message on another, through the same manager.
+/// The same manager serves a timeout on one channel, and a message on another channel.
 #[test]
 fn timeouts_beside_other_channels() {
     let s = Scenario::new(
@@ -327,7 +330,7 @@ fn a_selection_on_the_card_takes_any_one_sender_and_leaves_the_others() {
         let s = Scenario { managers, page_bytes: 2, ..s.clone() };
         let found = explore("selection on the card", &s, 1_700);
         found.all_end(&s);
-        // Every order occurs.
+        // Every order of the three messages occurs.
         let mut expected = Vec::new();
         for [a, b, c] in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let name = |i: i32| format!("{}@{i}", i + 1);
@@ -358,7 +361,7 @@ fn a_selection_on_the_host_takes_any_one_sender_and_leaves_the_others() {
     }
 }
 
-/// Selections and senders that time out, on both sides, with a buffer that may fail to pin.
+/// Selections and senders on both sides may time out, and a buffer may fail to pin.
 #[test]
 fn selections_with_timeouts_and_failures_to_pin() {
     let any = || select(&[(0, Direct, 1), (1, Indirect, 2)]);
@@ -391,7 +394,8 @@ fn mismatches_fail_at_both_ends_and_free_the_manager() {
     }
 }
 
-/// The card's processes may call before the host subscribes, and wait at a channel that is closed and opened again.
+/// The card's processes may call before the host subscribes. They may wait at a channel that is closed and opened
+/// again.
 #[test]
 fn subscribing_closing_and_subscribing_again() {
     let (subscribe, close) = (Op::Subscribe { on: 0 }, Op::Close { on: 0 });
@@ -411,9 +415,9 @@ fn subscribing_closing_and_subscribing_again() {
         )
     };
     let found = explore("closing", &s, 2_000);
-    // The first message always passes: its writer calls before the close, or no step is possible.
+    // The first message is always received.
     assert!(found.ends.iter().all(|end| end.contexts[0].results[0] == (0, Ok(1))));
-    // The second message passes; or the channel closes over it, and the third passes.
+    // Either the second message is received, or its call fails at the close and the third message is received.
     for end in &found.ends {
         let results = &end.contexts[0].results;
         assert!(matches!(results[1].1, Ok(2) | Err(Failure::Closed)), "{results:?}");
@@ -421,8 +425,8 @@ fn subscribing_closing_and_subscribing_again() {
     assert!(found.results().len() > 3);
 }
 
-/// The last message that a host received is acknowledged before the channel closes, though different managers serve the acknowledgement
-/// and the close.
+/// The card handles the reply to the host's last received message before it closes the channel, although different
+/// managers serve reply and close.
 #[test]
 fn closing_right_after_a_receive_with_timeouts_in_flight() {
     let programs = vec![vec![
@@ -441,7 +445,8 @@ fn closing_right_after_a_receive_with_timeouts_in_flight() {
     }
 }
 
-/// The only write manager serves another channel while the last acknowledgement is in the mailbox of a closing channel.
+/// The only write manager serves another channel while the host's last reply is in the mailbox of a channel that is
+/// being closed.
 #[test]
 fn closing_waits_for_the_last_acknowledgement() {
     let s = Scenario::new(
@@ -454,7 +459,8 @@ fn closing_waits_for_the_last_acknowledgement() {
     found.assert_results(&["thread 0: 1@0, 0@0; thread 1: 2@0; context 0: 1@0; context 1: 2@0"]);
 }
 
-/// The largest configuration: both directions, both kinds, selection, timeouts and errors on three channels.
+/// The largest configuration has three channels, both directions, both kinds of message, a selection, timeouts and
+/// errors.
 #[test]
 fn everything_at_once() {
     let s = Scenario {

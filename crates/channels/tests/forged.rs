@@ -1,10 +1,10 @@
-//! Forged mailboxes, invalid calls and completions without an action, at any moment. Each end refuses, drops or misunderstands them, but
-//! nothing panics and every effect can be completed.
+//! Forged mailboxes, invalid calls and completions without an action occur at any moment. An end may refuse, drop or
+//! misunderstand them, but must not panic. Every effect can still be completed.
 
 use nicety_channels::*;
 use proptest::prelude::*;
 
-/// A step, made of four random numbers.
+/// Four random numbers that determine a step.
 type Step = (u8, u8, u8, u16);
 
 struct Fuzz {
@@ -17,7 +17,8 @@ struct Fuzz {
     to_card: Vec<CardEffect>,
 }
 
-/// Returns a message for the exchange of the mailbox `like` or for a neighbouring one, or bytes that are no message.
+/// Returns a message with the exchange number of the mailbox `like` or a neighbouring number, or bytes that are no
+/// message.
 fn forge(like: &[u8; MAILBOX_BYTES], kind: u8, size: u8, stamp: u16) -> [u8; MAILBOX_BYTES] {
     let exchange = Message::decode(like).map_or(0, |m| m.exchange);
     let exchange = exchange.wrapping_add(stamp % 3).wrapping_sub(1);
@@ -152,7 +153,7 @@ impl Fuzz {
         }
     }
 
-    /// Completes effects that may not have begun.
+    /// Makes completion calls for actions that may not have begun.
     fn stray_completion(&mut self, (_, what, size, at): Step) {
         let thread = ThreadId(at % 5);
         let bytes = forge(&[0; MAILBOX_BYTES], what, size, at);

@@ -1,4 +1,4 @@
-//! Indirect messages, step by step: pages, lists, DMAs, retries.
+//! Tests the steps of indirect messages: pages, lists, DMAs, retries.
 
 use crate::ends::*;
 use nicety_channels::*;
@@ -35,7 +35,7 @@ fn dma(manager: ManagerId, entry: u8, page: u64) -> CardEffect {
     }
 }
 
-/// Checks that the card asks for the DMAs of a list, and completes them; those in `bad` fail.
+/// Checks that the card begins the DMAs of a list, and completes them. The DMAs with the indices in `bad` fail.
 fn dmas(e: &mut Ends, manager: ManagerId, first: u64, count: u8, bad: &[u8]) {
     let expected: Vec<_> = (0..count).map(|i| dma(manager, i, first + u64::from(i))).collect();
     assert_eq!(take(&mut e.c), expected);
@@ -45,7 +45,8 @@ fn dmas(e: &mut Ends, manager: ManagerId, first: u64, count: u8, bad: &[u8]) {
     }
 }
 
-/// Both ends have called, a manager has fetched the first list to the card, and has asked the reader.
+/// Returns the ends in a state where both have called. A manager has fetched the first list of a message to the card,
+/// and has asked the reader.
 fn to_card() -> Ends {
     let mut e = Ends::new();
     e.card.read_indirect(C, ID, CARD, None, &mut e.c).unwrap();
@@ -58,7 +59,8 @@ fn to_card() -> Ends {
     e
 }
 
-/// Both ends have called, the offer to the host has been pushed, and the host has answered with the first list.
+/// Returns the ends in a state where both have called. The card has pushed the offer of a message to the host, and the
+/// host has answered with the first list.
 fn to_host() -> Ends {
     let mut e = Ends::new();
     e.card.write_indirect(C, ID, CARD, None, &mut e.c).unwrap();
@@ -139,7 +141,7 @@ fn a_list_that_fails_for_ever_fails_the_call_at_both_ends() {
     }
 }
 
-/// The writer's next offer may overwrite the last acknowledgement before the host has read it.
+/// The writer's next offer may overwrite the card's last reply before the host has read it.
 #[test]
 fn the_next_message_of_a_writer_acknowledges_the_one_before() {
     let mut e = to_host();
@@ -162,7 +164,7 @@ fn the_next_message_of_a_writer_acknowledges_the_one_before() {
     assert!(!e.host.is_blocked(T));
 }
 
-/// A writer's next offer acknowledges no message before its last list is in flight.
+/// The host does not take a writer's next offer as the reply to a message before the message's last list is in flight.
 #[test]
 fn a_next_message_in_the_middle_of_one_is_dropped_and_ends_nothing() {
     let mut e = to_host();

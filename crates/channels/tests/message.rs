@@ -1,4 +1,4 @@
-//! The encoding of mailboxes.
+//! Tests the encoding of mailboxes.
 
 use nicety_channels::*;
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
     }
 
-    /// Each message has exactly one encoding: decoded bytes encode to the same bytes.
+    /// Each message has exactly one encoding: if bytes can be decoded, the result encodes to the same bytes.
     #[test]
     fn any_bytes_are_a_message_or_an_error(
         body in body(),
@@ -82,14 +82,14 @@ proptest! {
     }
 }
 
-/// The layout, written out by hand.
+/// The expected bytes are written by hand.
 #[test]
 fn mailboxes_have_these_bytes() {
     let direct = Body::Direct(Payload::new(&[0xAA, 0xBB]).unwrap());
     let bytes = Message { exchange: 0x0102, stamp: 0x0304, body: direct }.encode();
     assert_eq!(bytes[..12], [1, 1, 2, 0, 0x02, 0x01, 0x04, 0x03, 0xAA, 0xBB, 0, 0]);
 
-    // Bytes 4 to 4095 of page 0x12345: number 0x12345, offset 4, 4092 bytes less one.
+    // Bytes 4 to 4095 of page 0x12345 have the page number 0x12345, the offset 4, and 4092 bytes (minus one).
     let pages = [Page::new(0x1234_5004, 4092).unwrap(), Page::new(0x7000, 1).unwrap()];
     let list = Body::Pages(PageList::new(8192, 4096 - 1, &pages).unwrap());
     let bytes = Message { exchange: 1, stamp: 1, body: list }.encode();
@@ -103,7 +103,7 @@ fn mailboxes_have_these_bytes() {
     assert_eq!(bytes[..20], [1, 8, 12, 4, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
 }
 
-/// Six pages fill the 14 transfer registers completely, so a list has six.
+/// Six page entries fill the 14 transfer registers completely.
 #[test]
 fn six_pages_fill_a_mailbox() {
     let pages = [Page::new(0, 4096).unwrap(); LIST_PAGES];

@@ -1,10 +1,10 @@
-//! Random programs on many channels, in random orders, against a model without mailboxes.
+//! Compares random programs on many channels, in random orders of events, with a model without mailboxes.
 
 use crate::common::*;
 use nicety_channels::*;
 use proptest::prelude::*;
 
-/// A model with rendezvous alone: a message passes when both ends are at the lane.
+/// A model of rendezvous alone: a message is transferred when both ends are at the lane.
 struct Model {
     places: [Vec<usize>; 2],
     results: [Vec<Vec<Outcome>>; 2],
@@ -89,7 +89,7 @@ fn programs(timeouts: bool) -> impl Strategy<Value = Scenario> {
             for (on, to_card, (bytes, kind), deadlines) in exchanges {
                 let (thread, context) = owners[2 * on + usize::from(to_card)];
                 let [host, card] = deadlines.map(|d| (timeouts && d < 64).then_some(u64::from(d)));
-                // Four bits of the messages' first byte hold the index of the call.
+                // The index of a call has four bits in the first byte of its message.
                 if threads[thread].len() < 16 && contexts[context].len() < 16 {
                     threads[thread].push(op(to_card, on, kind, bytes, host));
                     contexts[context].push(op(!to_card, on, kind, bytes, card));
@@ -140,7 +140,7 @@ fn choices() -> impl Strategy<Value = Vec<u16>> {
 }
 
 proptest! {
-    /// In every order, exactly the messages that rendezvous allows pass.
+    /// In every order of events, exactly the messages that rendezvous allows are transferred.
     #[test]
     fn programs_do_what_the_model_does(scenario in programs(false), choices in choices()) {
         let system = run(&scenario, &choices)?;
@@ -152,7 +152,7 @@ proptest! {
         }
     }
 
-    /// DMA errors cost only retries, within the limit of retries.
+    /// DMA errors within the limit of retries do not change the results of programs.
     #[test]
     fn dma_errors_are_not_seen_by_programs(scenario in programs(false), choices in choices()) {
         let scenario = Scenario { dma_errors: 9, retries: 9, ..scenario };
@@ -166,7 +166,8 @@ proptest! {
         prop_assert!(system.retried <= 9);
     }
 
-    /// With timeouts and with errors, the ends agree, no two processes wait for each other, and managers and pages are free.
+    /// With timeouts and errors, both ends still agree, and no two processes wait for each other. At the end, all
+    /// managers are idle and all pages are unpinned.
     #[test]
     fn nothing_is_left_behind(
         scenario in programs(true),
@@ -179,7 +180,7 @@ proptest! {
         run(&scenario, &choices)?;
     }
 
-    /// A thread and a context select among all messages sent to them.
+    /// A thread and a context receive all messages to them by selections.
     #[test]
     fn selections_take_everything_once(
         kinds in prop::collection::vec((any::<bool>(), size_and_kind()), 2..6),

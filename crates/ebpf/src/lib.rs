@@ -10,12 +10,14 @@
 //! - [`Machine`] (`machine/`): runs a program on a [`Packet`]. Each access is checked; a [`Trap`] names instruction and line.
 //! - [`card`] (`card/`): maps and data in the memory of a card, for the runtime in `handlers/runtime/xdp`.
 //! - [`report`] (`report/`): objects and runs as JSON.
+//! - [`lanes`] (`lanes/`): programs as rows, for a core with several lanes that runs eBPF itself.
 //! - [`translate`] (`translate/`): programs as RISC-V assembly, for the processors of a card.
 //!
 //! # Addresses
 //! The upper half of an address names a region: context, packet, stacks, or the values of a map. So a pointer that leaves its region
 //! never reaches other bytes.
 
+mod aborted;
 pub mod address;
 pub mod asm;
 pub mod card;
@@ -23,6 +25,7 @@ mod decode;
 mod error;
 pub mod helper;
 pub mod instruction;
+pub mod lanes;
 mod linking;
 mod machine;
 mod map;
@@ -31,13 +34,14 @@ mod op;
 pub mod report;
 pub mod translate;
 
+pub use aborted::{Aborted, Site};
 pub use decode::{Code, DecodeError, MOST_SLOTS, decode};
 pub use error::ObjectError;
 pub use helper::Helper;
 pub use instruction::Instruction;
 pub use machine::{
     Calls, HEADROOM, LINEAR, LONGEST, Limits, Machine, Outcome, Packet, REDIRECT, Redirect, SHORTEST, Sample,
-    Trap, TrapKind, verdict,
+    Trace, Trap, TrapKind, verdict,
 };
 pub use map::{Errno, Flags, Item, Map, MapKind};
 pub use object::btf;

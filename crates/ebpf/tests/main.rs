@@ -4,8 +4,10 @@ mod generate;
 mod instructions;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod lanes;
 mod maps;
 mod objects;
 mod packets;
 mod reports;
 mod translate;
+mod verified;

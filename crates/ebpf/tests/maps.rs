@@ -215,7 +215,7 @@ fn helpers_trap_on_maps_of_other_types() {
 fn definitions_that_linux_refuses_are_refused_with_advice() {
     let cases = [
         (definition(MapKind::Array, 8, 8, 1, 0), "array with keys of 8 bytes and values of 8; write sizes"),
-        (definition(MapKind::Array, 4, 8, 0, 0), "max_entries of 0; write at least 1"),
+        (definition(MapKind::Array, 4, 8, 0, 0), "max_entries of 0; its loader sets it"),
         (definition(MapKind::Lpm, 8, 8, 1, 0), "without BPF_F_NO_PREALLOC; add the flag"),
         (definition(MapKind::Lpm, 4, 8, 1, 1), "keys of 4 bytes"),
         (definition(MapKind::LruHash, 4, 8, 1, 1), "BPF_F_NO_PREALLOC on an lru_hash; remove the flag"),

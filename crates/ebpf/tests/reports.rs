@@ -76,9 +76,43 @@ fn entries_are_read_as_they_are_written() {
 }
 
 #[test]
+fn a_loader_sets_the_size_of_a_map() {
+    let entry = json!({"key": 6, "value": {"packets": 2}});
+    let larger = json!({"max_entries": 7, "entries": [entry]});
+    let report = ran("parts", &[("counters", larger)]).unwrap();
+    let counters = entries(&report, "counters");
+    assert_eq!(counters.as_array().map(Vec::len), Some(7));
+    assert_eq!(counters[6]["formatted"]["value"]["packets"], json!(2));
+    let report = ran("parts", &[("counters", json!({"max_entries": 2}))]).unwrap();
+    assert_eq!(entries(&report, "counters").as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_map_without_a_size_takes_that_of_its_file() {
+    let file = include_bytes!("data/sizes.o");
+    // The object may leave sizes of maps to the loader.
+    assert!(show(file).unwrap().maps.iter().all(|map| map.refused.is_none()));
+    let with = |maps: &[(&str, Value)]| run(file, &request("sizes", maps), &[(vec![0; 60], None)]);
+    let error = with(&[]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("map used: max_entries of 0; its loader sets it; write {\"max_entries\""),
+        "{error}"
+    );
+    let report = with(&[("used", json!({"max_entries": 4}))]).unwrap();
+    assert_eq!(report.verdicts, [("XDP_TX", 1)].into());
+    assert_eq!(entries(&report, "used")[3]["formatted"]["value"], json!(1));
+    let report = with(&[("used", json!({"max_entries": 3}))]).unwrap();
+    assert_eq!(report.verdicts, [("XDP_DROP", 1)].into());
+}
+
+#[test]
 fn wrong_entries_are_refused_with_their_place() {
     let cases = [
-        ("counters", json!({}), "map counters: no list"),
+        ("counters", json!(3), "map counters: no list"),
+        ("counters", json!({}), "map counters: write {\"max_entries\": N"),
+        ("counters", json!({"max_entries": 1, "other": 2}), "map counters: write {\"max_entries\": N"),
+        ("counters", json!({"max_entries": 0}), "map counters: max_entries of 0; write a number"),
+        ("counters", json!({"max_entries": 1, "entries": 2}), "map counters: write {\"max_entries\": N"),
         ("counters", json!([3]), "entry 0: no object"),
         ("counters", json!([{"value": 1}]), "entry 0: no key"),
         ("counters", json!([{"key": 1}]), "entry 0: no value"),

@@ -19,7 +19,7 @@ pub(crate) struct Completions {
     counts: Cell<Counts>,
     before: Cell<Option<(Time, Counts)>>,
     /// The time of the first change of the counters or the memory since the last reply to the process. A look of the process may
-    /// be for either.
+    /// check either.
     news: Cell<Option<Time>>,
     failed: RefCell<Option<Error>>,
 }
@@ -106,8 +106,9 @@ impl Completions {
         !self.done.borrow().is_empty() || self.news.get().is_some() || self.failed.borrow().is_some()
     }
 
-    /// Returns whether a look that ends now finds something. It must be older than this instant, so that a look does not depend
-    /// on the order of events at one instant. Otherwise a look that ends early could find something else.
+    /// Returns whether a look that ends now finds a completion, a change or a failure. A completion or a change counts only if
+    /// it is older than this instant. So the result of a look does not depend on the order of events at one instant. Otherwise
+    /// a look that ends early could give another result.
     pub(crate) fn is_found(&self) -> bool {
         let (first, now) = (self.done.borrow().front().map(|(came, _)| *came), self.now());
         [first, self.news.get()].into_iter().flatten().any(|came| came < now)

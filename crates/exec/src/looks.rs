@@ -13,8 +13,8 @@ use crate::turns::Turns;
 use nicety::Time;
 use nicety_kernel::{describe, race};
 
-/// Additional pending events while a card looks for a message. As many pending events do not prove that other work is in
-/// progress.
+/// Maximum number of additional pending events for each card that looks for a message. Up to this number, the events do not prove
+/// that other work is in progress.
 const OF_CARD: usize = 3;
 /// A sleep counts as a part of a process's looks, after this many failed looks with only sleeps between them.
 const SLEEPY: u64 = 1000;

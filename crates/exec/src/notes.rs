@@ -68,7 +68,7 @@ fn message(line: &str) -> Option<(usize, u32, u64, usize)> {
     let at = line.find(BYTES)?;
     let (host, rest) = number(&line[at + BYTES.len()..])?;
     let (tag, after) = number(rest.strip_prefix(TAG)?)?;
-    // Here 'rank' means a rank of the program. A host has several of these.
+    // In a card's text, 'rank' is a host. A host may have several ranks of the program.
     let host = u32::try_from(host).ok().filter(|host| host.checked_mul(MOST_ON_HOST).is_some())?;
     Some((at, host, tag, line.len() - after.len()))
 }

@@ -227,7 +227,7 @@ impl Pages {
         self.damaged.get()
     }
 
-    /// Shows processes that communication has started.
+    /// Tells the processes that communication has started.
     pub(crate) fn begin(&self) {
         self.header().begun.store(1, Ordering::Release);
     }

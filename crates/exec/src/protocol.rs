@@ -23,7 +23,7 @@ pub(crate) const ANY: u64 = u64::MAX;
 const SHARED: usize = 8;
 const SHARED_BYTES: usize = 96;
 const LIBRARY_BYTES: usize = 192;
-/// A number of bytes above the number of a process's addresses.
+/// A length in bytes that exceeds the address space of a process.
 const MOST_BYTES: u64 = 1 << 48;
 /// Prefix of a file that the launcher of MPICH creates.
 pub(crate) const LAUNCHER_FILE: &str = "/tmp/hydra_hwloc_xmlfile_";

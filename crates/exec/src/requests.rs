@@ -145,7 +145,7 @@ pub struct Goal {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecRank")]
 pub struct Rank {
-    /// Its rank.
+    /// The rank of the process.
     pub rank: u32,
     /// The virtual time at which the process closed the network.
     pub finish_ns: Ns,

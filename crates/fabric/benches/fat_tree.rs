@@ -1,6 +1,6 @@
 //! Delivered packets per second, from card port to card port, through a fat tree of 1024 hosts. Traffic is a random
-//! permutation with flows of 2 MB in packets of 4 KiB. Prints `name  value  unit` lines. The figures are medians per
-//! second of CPU time, so other work on the machine does not count.
+//! permutation, with flows of 2 MB in packets of 4 KiB. Prints `name  value  unit` lines. The figures are medians. They
+//! count CPU time, so other work on the machine does not matter.
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
@@ -14,7 +14,7 @@ use std::rc::Rc;
 const HOSTS: u32 = 1024;
 const ROUNDS: usize = 3;
 const PACKET: u64 = 4096;
-/// Packets of a flow.
+/// Number of packets of a flow.
 const PACKETS: u64 = (2 << 20) / PACKET;
 const SPEC: NetworkSpec = NetworkSpec {
     link: LinkSpec {
@@ -51,7 +51,7 @@ async fn listen(port: Rc<Port>) {
     }
 }
 
-/// The receiver of each host: a permutation without fixed points.
+/// Returns the receiver of each host: a permutation without fixed points.
 fn permutation(rng: &mut Rng) -> Vec<u32> {
     let mut to: Vec<u32> = (0..HOSTS).collect();
     // Sattolo's algorithm: one cycle through all hosts.
@@ -61,7 +61,7 @@ fn permutation(rng: &mut Rng) -> Vec<u32> {
     to
 }
 
-/// Packets and switch traversals per second.
+/// Returns the number of packets and the number of switch traversals per second.
 fn measure(topology: &str) -> (f64, f64) {
     let mut world: World<Symbol> = World::new(Config { seed: 1, ..Config::default() });
     let hosts: Vec<NodeId> = (0..HOSTS).map(|_| world.add_node()).collect();

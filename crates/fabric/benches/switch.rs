@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 const HOSTS: u32 = 36;
 const ROUNDS: usize = 7;
-/// Packets of a run.
+/// Number of packets of a run.
 const PACKETS: u64 = 36 * 35 * 200;
 const SPEC: NetworkSpec = NetworkSpec {
     link: LinkSpec {
@@ -53,7 +53,7 @@ async fn listen(port: Rc<Port>) {
     }
 }
 
-/// Packets and events per second.
+/// Returns the number of packets and the number of events per second.
 fn measure(senders: u32, to: impl Fn(u32, u64) -> u32 + Copy + 'static) -> (f64, f64) {
     let mut world: World<Symbol> = World::new(Config::default());
     let hosts: Vec<NodeId> = (0..HOSTS).map(|_| world.add_node()).collect();

@@ -1,6 +1,6 @@
-//! The cost of a packet's passage through a router on tori of 64 to 4096 hosts, and of a simulated millisecond of the
-//! largest torus. Traffic is uniform, in packets of 4 KiB over links of 5 GB/s, at half of the saturation load. Prints
-//! `name  value  unit` lines. Times are CPU times, so other work on the machine does not count.
+//! The cost of a packet's traversal of a router, on tori of 64 to 4096 hosts. Also the cost of a simulated millisecond
+//! of the largest torus. Traffic is uniform, in packets of 4 KiB over links of 5 GB/s, at half of the saturation load.
+//! Prints `name  value  unit` lines. Times are CPU times, so other work on the machine does not matter.
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
@@ -33,7 +33,7 @@ const SPEC: NetworkSpec = NetworkSpec {
     }),
 };
 
-/// Sends packets to random other hosts, one every `mean` on average, until `end`.
+/// Sends packets to random other hosts until `end`, with a mean interval of `mean`.
 async fn send(sim: Sim, port: Rc<Port>, hosts: u32, mean: Duration, end: Time) {
     let (source, mut rng) = (sim.node(), sim.rng("traffic"));
     let (mut next, mut sequence) = (Time::ZERO, 0);
@@ -78,7 +78,7 @@ fn measure(side: u32, end: Time) -> Measured {
     let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
     let torus = Torus::new(&[side; 3]).expect("a torus");
     let (ports, network) = Topology::Torus(torus).build(&mut world, &ids, &SPEC).expect("the hosts fit");
-    // A link carries side / 8 packets per packet that a host sends, and a host sends no faster than its own link.
+    // For each packet that a host sends, a link carries side / 8 packets. A host sends no faster than its own link.
     let busy = GAP.cover(PACKET + SPEC.link.header);
     let saturated = busy.ps() * u64::from(side.max(8)) / 8;
     let mean = Duration::from_ps(2 * saturated);
@@ -123,7 +123,7 @@ fn main() {
     if one_of(&words).is_some() {
         return;
     }
-    // About two million packet passages in each size.
+    // Each size has about two million router traversals.
     let sides = [(4, 26_000_000), (8, 1_900_000), (16, 125_000)];
     let mut costs = vec![Vec::new(); sides.len()];
     for _ in 0..ROUNDS {

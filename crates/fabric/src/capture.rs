@@ -1,8 +1,8 @@
-//! Captured packets of links, for a file.
+//! Packets captured on links, to be written to a file.
 //!
-//! In a [captured](crate::Network::capture) network, each direction of a link between two nodes has a [`Tap`] where
-//! packets enter the link. The taps of a node share a budget of memory, so the captured packets do not depend on shards.
-//! Packets after the first that exceeds the budget are only counted.
+//! In a [captured](crate::Network::capture) network, each direction of a link between two nodes has a [`Tap`] at its
+//! start. The taps of a node share a budget of memory, so the captured packets do not depend on shards. After the first
+//! packet that exceeds the budget, packets are only counted.
 
 use crate::faults::{LostPacket, Place};
 use crate::transit::Transit;
@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::iter;
 use std::rc::Rc;
 
-/// The most bytes of header and payload kept per packet: the longest that tools read.
+/// Maximum number of bytes of header and payload that are kept per packet: the largest size that tools read.
 const LONGEST: u64 = 1 << 18;
 
 /// The disposition of a packet on a link.
@@ -20,14 +20,14 @@ const LONGEST: u64 = 1 << 18;
 pub struct Disposition {
     /// Whether the packet does not arrive.
     pub lost: bool,
-    /// The cause of a drop, for a packet that a node has dropped.
+    /// The cause of the drop, for a packet dropped by a node.
     pub dropped: Option<Cause>,
-    /// Whether bits were flipped. The captured bytes are the damaged bytes. On a link that checks packets, they are the
-    /// bytes as sent.
+    /// Whether bits were flipped. The captured bytes are the damaged bytes. On a link that checks packets, the captured
+    /// bytes are those that the sender sent.
     pub damaged: bool,
     /// Whether it is a resent or duplicated packet.
     pub again: bool,
-    /// Its delay beyond the link's latency.
+    /// Its delay in addition to the link's latency.
     pub late: Duration,
 }
 
@@ -62,16 +62,16 @@ pub struct Captured<'c> {
 /// The captured packets of one direction of a link, or the packets dropped by a node.
 #[derive(Clone, Debug)]
 pub struct CapturedLink {
-    /// The node at its start.
+    /// The node at the start of this direction.
     pub from: Place,
-    /// The node at its end.
+    /// The node at the end of this direction.
     pub to: Place,
-    /// Whether these are the packets dropped by the node `from`, and not the packets of a link.
+    /// Whether these are packets dropped by the node `from`, instead of packets of a link.
     pub dropped: bool,
     /// The port of the card at one end of the link, or the port that dropped the packets. Set only if the capture
     /// distinguishes [the ports of a card](crate::Network::capture).
     pub port: Option<CardPort>,
-    /// Packets that exceeded the node's budget of memory.
+    /// Number of packets that were left out because they exceeded the node's budget of memory.
     pub left_out: u64,
     rows: Vec<Row>,
     bytes: Vec<u8>,
@@ -86,16 +86,18 @@ pub struct CardPort {
     pub number: u32,
 }
 
-/// The ports of a card with all ports in use: a switch inside the card joins them, and each leads to another host.
+/// The ports of a card that uses all its ports. A switch inside the card joins the ports, and each port leads to
+/// another host.
 pub(crate) struct CardPorts {
     card: Option<NodeId>,
-    /// The hosts behind its ports.
+    /// The host at each port, by port number.
     others: Vec<NodeId>,
-    /// Hosts of the network, including the card's.
+    /// Number of hosts of the network, including the card's host.
     hosts: u32,
 }
 
-/// A tap for dropped packets: packets from or to this node, or with `None` all remaining packets.
+/// A tap for dropped packets. With a node, the tap gets the packets from or to this node; with `None`, all remaining
+/// packets.
 pub(crate) type DropTap = (Option<NodeId>, Rc<Tap>);
 
 impl CardPorts {
@@ -120,7 +122,7 @@ impl CardPorts {
         Some(CardPort { card: Place::of(self.card?, self.hosts), number })
     }
 
-    /// Labels the tap of a link that ends at a host, if the link belongs to a port.
+    /// Labels the tap of a link that ends at a host with the port that leads to this host, if there is such a port.
     pub(crate) fn name(&self, end: NodeId, tap: Rc<Tap>) -> Rc<Tap> {
         if let Some(port) = self.to(end) {
             tap.is_of(port);
@@ -139,7 +141,7 @@ impl CardPorts {
     }
 }
 
-/// A packet. Its bytes begin at `start` in the bytes of the link.
+/// A packet. Its bytes begin at index `start` of the link's bytes.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     time: Time,
@@ -209,7 +211,7 @@ impl Tap {
         Tap { left, link: RefCell::new(link) }
     }
 
-    /// Assigns the link to a port of a card: the switch at one of its ends is inside the card.
+    /// Assigns the link to a port of a card. The switch at one of the link's ends is inside the card.
     pub(crate) fn is_of(&self, port: CardPort) {
         let link = &mut *self.link.borrow_mut();
         link.port = Some(port);
@@ -287,12 +289,12 @@ impl Tap {
         self.push(row, iter::once(&frame[..]));
     }
 
-    /// Adds a row with the first bytes of `parts`.
+    /// Adds a row with the bytes of `parts`, up to the kept length.
     fn push<'b>(&self, row: Row, parts: impl Iterator<Item = &'b [u8]>) {
         let link = &mut *self.link.borrow_mut();
         let Some(left) = self.left.get().checked_sub((size_of::<Row>() + row.header + row.kept) as u64)
         else {
-            // The capture ends here: with shorter packets after this one it would have invisible gaps.
+            // The capture ends here. Otherwise shorter packets that follow would leave an invisible gap.
             self.left.set(0);
             link.left_out += 1;
             return;

@@ -1,9 +1,9 @@
-//! Impossible topologies.
+//! Errors for topologies that cannot be built.
 
 use std::error::Error;
 use std::fmt;
 
-/// An impossible topology. The text has the reason and a correction.
+/// An error for a topology that cannot be built. The text has the reason and a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     why: String,
@@ -15,7 +15,7 @@ pub struct TopologyError {
 enum Correction {
     Nodes(String),
     Topology(String),
-    /// Override of the card's spec.
+    /// Overrides a value of the card's spec.
     Set(String),
 }
 

@@ -1,18 +1,18 @@
-//! Fat trees: folded Clos networks of equal switches. Each switch below the top has as many uplinks as downlink ports.
+//! Fat trees: folded Clos networks of equal switches. A switch below the top level has as many uplinks as downlinks.
 //!
-//! Let k be the ports of a switch and h = k/2. A *subtree* of level l holds h^(l+1) hosts. Level 0 is a switch with h
-//! hosts, and level l joins h subtrees of level l - 1. A subtree has h^l switches at its top, numbered by *plane*.
-//! Uplink u of plane p of level l leads to plane p + u h^l of level l + 1. A downlink of plane p leads to plane p mod
-//! h^(l-1) of the subtree below, so the path up determines the path down. Switches of the highest level have all k
-//! ports down, so a tree of L levels holds 2 h^L hosts.
+//! Let k be the number of ports of a switch and h = k/2. A *subtree* of level l holds h^(l+1) hosts. A subtree of level
+//! 0 is a switch with h hosts, and a subtree of level l joins h subtrees of level l - 1. A subtree has h^l switches at
+//! its top, numbered by *plane*. Uplink u of plane p of level l leads to plane p + u h^l of level l + 1. A downlink of
+//! plane p leads to plane p mod h^(l-1) of the subtree below. So the path up determines the path down. A switch of the
+//! highest level has k downlinks, so a tree of L levels holds 2 h^L hosts.
 //!
-//! Hosts take the places in order. Switches that no packet can reach are not built: switches without hosts below, and
-//! levels above a level with a single subtree for all hosts. Every built switch has all its uplinks. Between two levels
-//! there are therefore at least as many links as hosts below: full bisection bandwidth for any number of hosts.
+//! Hosts take the places in order. A switch that no packet can reach is not built: a switch without hosts below, and
+//! levels above a subtree that has all hosts. Every built switch below the top has all its uplinks. So between two
+//! levels there are at least as many links as hosts below: full bisection bandwidth for any number of hosts.
 //!
 //! A packet goes up until its destination is below, then down, and never up again. A packet on its way up waits for
-//! buffers further up or on the path down. A packet on its way down waits for buffers further down. Every path ends at a
-//! card. No cycle of waiting can form, so a fat tree cannot deadlock, however small its buffers.
+//! buffers further up or on the path down. A packet on its way down waits for buffers further down. Every path ends at
+//! a card. So packets cannot wait for each other in a cycle, and a fat tree cannot deadlock, however small its buffers.
 
 use crate::ethernet::Plan;
 use crate::link::{beside, card, planned_link};
@@ -25,21 +25,21 @@ use nicety_types::NodeId;
 use std::fmt;
 use std::rc::Rc;
 
-/// The most ports of a switch, as in the specification.
+/// Maximum number of ports of a switch, as in the specification.
 const MOST_PORTS: u32 = 4096;
-/// The most levels: with more than two ports, far fewer levels hold 2^32 hosts.
+/// Maximum number of levels. With more than two ports, far fewer levels hold 2^32 hosts.
 const MOST_LEVELS: u32 = 32;
 
 /// The choice among a switch's uplinks, which all lead to the destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UpRouting {
-    /// By the destination alone: at level l, link (d / h^l) mod h for destination d. Every destination has its own path
-    /// down, so flows to different destinations never share a downlink.
+    /// By the destination alone. At level l, the packet takes uplink (d / h^l) mod h for the destination's rank d.
+    /// Every destination has its own path down, so flows to different destinations never share a downlink.
     #[default]
     DModK,
-    /// By a hash of source and destination: flows are spread, and the packets of a flow stay in order.
+    /// By a hash of source and destination. Flows are spread, and the packets of a flow stay in order.
     Hash,
-    /// By a hash of source, destination and message: messages are spread. Packets of a message stay in order, but
+    /// By a hash of source, destination and message. Messages are spread. Packets of a message stay in order, but
     /// messages between two nodes can overtake each other.
     HashMessage,
 }
@@ -58,17 +58,17 @@ impl UpRouting {
     }
 }
 
-/// A fat tree, without hosts yet. By default its switches have [`SwitchSpec::ports`] ports, and it has as many levels as
-/// the hosts need, and [`UpRouting::DModK`].
+/// A fat tree, without hosts yet. By default, its switches have [`SwitchSpec::ports`] ports, it has as many levels as
+/// the hosts need, and it uses [`UpRouting::DModK`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FatTree {
-    /// Ports of each switch, and levels; `None` by default.
+    /// Number of ports of a switch, and number of levels. `None` for a value means its default.
     size: Option<(u16, Option<u8>)>,
     up: UpRouting,
 }
 
 impl FatTree {
-    /// A fat tree of switches with `ports` ports and `levels` levels, or as many levels as the hosts need.
+    /// Returns a fat tree of switches with `ports` ports. It has `levels` levels, or as many levels as the hosts need.
     ///
     /// # Errors
     /// When there is no such tree.
@@ -85,7 +85,7 @@ impl FatTree {
         })
     }
 
-    /// Returns the same tree with another routing up.
+    /// Returns the same tree with another choice among uplinks.
     pub fn routed(self, up: UpRouting) -> FatTree {
         FatTree { up, ..self }
     }
@@ -95,12 +95,12 @@ impl FatTree {
         self.up != UpRouting::HashMessage
     }
 
-    /// The routing up.
+    /// The choice among uplinks.
     pub fn up(self) -> UpRouting {
         self.up
     }
 
-    /// Parses the part after `fat-tree`: `:PORTS`, `:LEVELS`, `:ROUTING`. Each is optional, in this order.
+    /// Parses the text after `fat-tree`: `:PORTS`, `:LEVELS`, `:ROUTING`. Each field is optional. The order is fixed.
     pub(crate) fn parse(text: &str) -> Result<FatTree, TopologyError> {
         let wrong = |why: String| {
             let shown: String = text.chars().take(32).collect();
@@ -111,7 +111,7 @@ impl FatTree {
         };
         let mut fields = text.split(':').skip(1).peekable();
         let mut number = |what: &str| {
-            // A field that begins like a number is one; other words are routings.
+            // A field that begins like a number is a number. Any other word is a routing.
             let numeric = |field: &&str| field.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
             match fields.next_if(numeric) {
                 None => Ok(None),
@@ -145,7 +145,7 @@ impl FatTree {
         }
     }
 
-    /// Returns the shape of the tree with these hosts.
+    /// Returns the shape of the tree with this number of hosts.
     pub(crate) fn shape(self, hosts: usize, spec: &SwitchSpec) -> Result<Shape, TopologyError> {
         let wrong = |text| Err(TopologyError::new(text));
         let (ports, levels) = match self.size {
@@ -185,14 +185,14 @@ impl FatTree {
             }
             (Some(needed), levels) => {
                 let last = levels.unwrap_or(needed) - 1;
-                // Levels above the first with one subtree for all hosts would never see a packet.
+                // No packet would reach a level above the first level with a single subtree.
                 let top = (0..last).find(|&l| half.saturating_pow(l + 1) >= hosts as u64).unwrap_or(last);
                 Ok(Shape { half, hosts: hosts as u64, top })
             }
         }
     }
 
-    /// Joins the hosts.
+    /// Builds the switches and joins the hosts to them.
     pub(crate) fn build(
         self,
         shape: Shape,
@@ -201,7 +201,7 @@ impl FatTree {
         (spec, plan): (&NetworkSpec, Option<Plan>),
     ) -> (Vec<Port>, Vec<Switch>) {
         let terminal = |node| Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
-        // Switches by level and, in a level, by subtree and plane.
+        // The switches by level. Within a level, the switches are ordered by subtree, then by plane.
         let mut levels: Vec<Vec<NodeId>> = Vec::new();
         for level in 0..=shape.top {
             // The last subtree may have fewer hosts than planes.
@@ -209,7 +209,8 @@ impl FatTree {
             let planes = shape.planes(level) as usize;
             levels.push(hosts.chunks(below).flat_map(|hosts| beside(world, hosts, planes)).collect());
         }
-        // Of each switch: its downlinks, in the order of the switches or hosts below, then its uplinks.
+        // The link ends of each switch: first its downlinks, in the order of the switches or hosts below, then its
+        // uplinks.
         let mut ends: Vec<Vec<Vec<LinkEnd>>> =
             levels.iter().map(|switches| switches.iter().map(|_| Vec::new()).collect()).collect();
         let mut ports = Vec::with_capacity(hosts.len());
@@ -276,7 +277,7 @@ fn check_ports(ports: u32) -> Result<(), TopologyError> {
     }
 }
 
-/// Returns the ranks of nodes, by node.
+/// Returns the rank of each node, by node.
 fn ranks(hosts: &[(NodeId, LinkSpec)]) -> Rc<[u32]> {
     let mut ranks = vec![u32::MAX; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
     for (rank, host) in (0..).zip(hosts) {
@@ -312,12 +313,13 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The most links of a switch.
+    /// Maximum number of links of a switch.
     pub(crate) fn links(self) -> u64 {
         2 * self.half
     }
 
-    /// Number of hosts below a subtree of this level. `u64::MAX` at the top, where one subtree has all hosts.
+    /// Maximum number of hosts of a subtree of this level. `u64::MAX` at the top level, where one subtree has all
+    /// hosts.
     fn below(self, level: u32) -> u64 {
         if level == self.top { u64::MAX } else { self.half.saturating_pow(level + 1) }
     }
@@ -343,14 +345,15 @@ impl Shape {
     }
 }
 
-/// The routing of one switch: down by the destination's place, up by the tree's rule.
+/// The routing of one switch: down by the destination's rank, up by the tree's [`UpRouting`].
 struct SwitchRouting {
-    /// Ranks of nodes, by node.
+    /// The rank of each node, by node.
     ranks: Rc<[u32]>,
-    /// The first rank below, and the number of places there.
+    /// The first rank below this switch, and the number of ranks below it.
     first: u64,
     below: u64,
-    /// Number of ranks behind each downlink. It is also the place value of the rank's digit by which this level routes.
+    /// Number of ranks behind each downlink. It is also the place value of the digit of a rank by which this level
+    /// routes.
     stride: u64,
     half: u64,
     /// Number of downlinks.
@@ -367,7 +370,8 @@ impl SwitchRouting {
             UpRouting::Hash => mix(pair),
             UpRouting::HashMessage => mix(mix(pair) ^ packet.message.sequence),
         };
-        // Every level hashes anew, or flows that met at one level would stay together.
+        // Every level hashes again. Otherwise flows that share a link at one level would also share links at all higher
+        // levels.
         let drawn = mix(hash ^ u64::from(self.level));
         ((u128::from(drawn) * u128::from(self.half)) >> 64) as u64
     }
@@ -388,7 +392,8 @@ impl Routing for SwitchRouting {
     }
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input flips half of the bits.
+/// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). A change of one input bit flips half of the
+/// output bits on average.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -402,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_splitmix64() {
-        // The first two outputs from seed 0.
+        // The expected values are the first two outputs from seed 0.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(mix(0x9e37_79b9_7f4a_7c15), 0x6e78_9e6a_a1b9_65f4);
     }

@@ -1,4 +1,4 @@
-//! A virtual channel at a switch port: its input buffer, its output queue, and the output's credits.
+//! A virtual channel at a switch port: the input's buffer, the output's queue, and the output's credits.
 
 use crate::Symbol;
 use crate::transit::{Span, Transit};
@@ -7,29 +7,29 @@ use nicety_types::Time;
 
 /// A virtual channel of an output.
 pub(crate) struct Lane {
-    /// Packets without a credit, and those behind them.
+    /// Packets that wait for a credit, and packets behind them.
     queue: Queue,
-    /// Known free slots at the far end. More may have become free since the last count.
+    /// Number of credits that are already collected. More credits may have returned since then.
     credits: u32,
-    /// Slots at the far end.
+    /// Number of slots at the far end.
     slots: u32,
-    /// The credits for these slots.
+    /// The returned credits.
     freed: Units<Symbol>,
 }
 
 /// A packet that has been routed.
 pub(crate) struct Waiting {
     /// The packet. Its trace accounts for the time until its first byte would leave an idle switch. Its channel is the
-    /// channel of the output.
+    /// virtual channel of the output.
     pub(crate) packet: Transit,
-    /// Its input port, and its channel there.
+    /// Its input port, and its virtual channel there.
     pub(crate) from: (u32, u8),
     /// The times at which its first and its last byte would leave an idle switch.
     pub(crate) span: Span,
 }
 
 impl Lane {
-    /// A channel with this number of slots at the far end, all free.
+    /// Returns a virtual channel with this number of slots at the far end, all free.
     pub(crate) fn new(slots: u32, freed: Units<Symbol>) -> Lane {
         Lane { queue: Queue::EMPTY, credits: slots, slots, freed }
     }
@@ -54,12 +54,12 @@ impl Lane {
         self.credits += self.freed.take() as u32;
     }
 
-    /// Takes a credit.
+    /// Spends a credit.
     pub(crate) fn spend(&mut self) {
         self.credits -= 1;
     }
 
-    /// Queues a packet until there is a credit for it.
+    /// Queues a packet that has no credit.
     pub(crate) fn wait(&mut self, waiting: Waiting, memory: &mut Memory) {
         if self.queue.is_empty() {
             self.freed.wait();
@@ -67,7 +67,8 @@ impl Lane {
         memory.push(&mut self.queue, waiting);
     }
 
-    /// Takes the next packet if there is a credit for it. Without a credit, the arrival of the next credit becomes an event.
+    /// Takes the next packet if there is a credit for it. Without a credit, the arrival of the next credit becomes an
+    /// event.
     pub(crate) fn next(&mut self, memory: &mut Memory) -> Option<Waiting> {
         if self.credits == 0 && !self.queue.is_empty() {
             self.freed.wait();
@@ -76,13 +77,13 @@ impl Lane {
         memory.pop(&mut self.queue)
     }
 
-    /// Whether all credits are back or on their way.
+    /// Whether all credits are here or on their way back.
     pub(crate) fn is_idle(&self) -> bool {
         u64::from(self.credits) + self.freed.outstanding() == u64::from(self.slots)
     }
 }
 
-/// A queue of packets in a [`Memory`]: the first and the last.
+/// A queue of packets in a [`Memory`]: the slots of the first and the last packet.
 struct Queue {
     first: u32,
     last: u32,
@@ -99,7 +100,7 @@ impl Queue {
     }
 }
 
-/// Queued packets, in memory shared by all queues of a switch: few queues have packets at a time.
+/// Queued packets, in memory shared by all queues of a switch. At any time, few queues have packets.
 pub(crate) struct Memory {
     /// Each slot has a packet and the next slot in the packet's queue, or only the next slot in the free list.
     slots: Vec<(Option<Waiting>, u32)>,
@@ -139,24 +140,24 @@ impl Memory {
     }
 }
 
-/// The buffer of a virtual channel of an input, and its counters. It fills whole cache lines.
+/// The buffer of an input's virtual channel, and its counters. It fills whole cache lines.
 #[repr(align(64))]
 pub(crate) struct InputBuffer {
     size: u32,
     used: u32,
-    /// Departure times of packets with a known departure, in ascending order; other packets have no entry. Departure times
+    /// Departure times of packets, in ascending order. A packet without a known departure time has no entry. The times
     /// become known in nearly this order.
     leaving: SortedQueue<Time, 8>,
-    /// Received packets. The first buffer includes packets of the control channel.
+    /// Number of received packets. The buffer of channel 0 also counts control packets.
     pub(crate) packets: u64,
-    /// Their bytes on the wire, headers included.
+    /// Size of the received packets on the wire, in bytes, with headers.
     pub(crate) bytes: u64,
     /// The peak occupancy in packets.
     pub(crate) peak: u32,
 }
 
 impl InputBuffer {
-    /// An empty buffer of this number of slots.
+    /// Returns an empty buffer with this number of slots.
     pub(crate) fn new(size: u32) -> InputBuffer {
         InputBuffer { size, used: 0, leaving: SortedQueue::new(), packets: 0, bytes: 0, peak: 0 }
     }
@@ -181,7 +182,7 @@ impl InputBuffer {
         self.peak = self.peak.max(self.used);
     }
 
-    /// Whether it is empty at `now`.
+    /// Whether the buffer is empty at `now`.
     pub(crate) fn is_empty(&mut self, now: Time) -> bool {
         self.leave(now);
         self.used == 0
@@ -192,7 +193,7 @@ impl InputBuffer {
         self.leaving.prefetch();
     }
 
-    /// Records that a packet in it leaves at `left`.
+    /// Records that a packet in the buffer leaves at `left`.
     pub(crate) fn leaves(&mut self, left: Time) {
         self.leaving.insert(left);
     }

@@ -4,8 +4,8 @@ use crate::Symbol;
 use nicety_kernel::{Channel, Sim, WireRx, WireTx, World};
 use nicety_types::{Duration, NodeId};
 
-/// A node beside the cluster that detects when every program has reached a barrier. Like all nodes it communicates with
-/// the hosts only by wire, so barriers do not depend on the assignment of nodes to shards.
+/// A node beside the cluster that detects when every program has reached a barrier. Like any node, it communicates with
+/// the hosts only over wires. So barriers do not depend on the assignment of nodes to shards.
 pub struct Launcher;
 
 /// A host's connection to the launcher.
@@ -25,7 +25,7 @@ impl Launcher {
             [] => world.add_node(),
         };
         let sim = world.sim(node);
-        // A host reaches the next barrier only after it has left this one, so one slot per host is enough.
+        // A host reaches the next barrier only after it has left the current barrier, so one slot per host is enough.
         let arrivals = std::rc::Rc::new(Channel::new(&sim, hosts.len().max(1)));
         let mut releases = Vec::with_capacity(hosts.len());
         let mut barriers = Vec::with_capacity(hosts.len());

@@ -1,13 +1,13 @@
 //! The network: links and switches that carry packets between nodes.
 //!
-//! - [`Packet`] is the only thing that passes between nodes, by value. Its header and payload are real bytes, and the
-//!   receiver reads nothing else. Its [`Label`] is for the network and for records.
-//! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer
-//!   at the other end. [`pair`] joins two nodes and returns both ports.
+//! - A [`Packet`] is the only object that passes between nodes, by value. Its header and payload are real bytes, and
+//!   the receiver reads nothing else. Its [`Label`] is for the network and for records.
+//! - [`link`] joins two nodes. A [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer
+//!   at the far end. [`pair`] joins two nodes and returns both ports.
 //! - [`LinkProtocol`] is for links with bit errors: a checksum of each packet, and resending.
-//! - [`Switch`] has link ends as ports, and forwards packets by its [`Routing`].
-//! - [`FlowControl`] prevents buffer overflow: credits, as above; pauses (IEEE 802.1Qbb); or none, and switches drop
-//!   packets.
+//! - A [`Switch`] has link ends as ports, and forwards packets by its [`Routing`].
+//! - [`FlowControl`] selects the method against buffer overflow: credits, pauses (IEEE 802.1Qbb), or none. With none,
+//!   switches drop packets.
 //! - [`Faults`] are injected on links, by chance or by script.
 //! - [`Topology`] joins hosts, with or without switches, into a [`Network`]. A [`FatTree`] has several levels, a
 //!   [`Ring`] is a cycle of switches, and a [`Torus`] has a router at every host.

@@ -11,12 +11,12 @@ use nicety_types::{Account, Duration, NodeId, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The instant at which the node at the end of a link receives a packet.
+/// The instant at which a node receives a packet from its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// When its last byte has arrived: a card works from its packet buffer.
+    /// When the packet's last byte has arrived. A card processes packets in its packet buffer.
     Whole,
-    /// When its first byte has arrived: a switch forwards it while it arrives.
+    /// When the packet's first byte has arrived. A switch forwards a packet while the rest of it arrives.
     Head,
 }
 
@@ -25,24 +25,24 @@ pub enum Delivery {
 pub struct Terminal {
     /// The node.
     pub node: NodeId,
-    /// Capacity in packets of its buffer for each virtual channel of this link.
+    /// Capacity in packets of the node's buffer, for each virtual channel of this link.
     pub buffer: u32,
-    /// The instant at which it receives a packet.
+    /// The instant at which the node receives a packet.
     pub delivery: Delivery,
 }
 
-/// One direction of a link, at its start.
+/// One direction of a link, as its start sees it.
 pub(crate) struct Line {
-    /// For packets, and for credits of the first virtual channel's buffer at this end.
+    /// The wire for packets, and for credits of the first virtual channel's buffer at this end.
     wire: WireTx<Symbol>,
-    /// For the credits of the other virtual channels.
+    /// The wires for credits of the other virtual channels.
     further: Box<[WireTx<Symbol>]>,
     delivery: Delivery,
     /// Whether the link is inside a node, where faults do not apply.
     inner: bool,
-    /// The tap and the faults, if it has any.
+    /// The tap and the faults, if the direction has any.
     watch: Option<Box<Watch>>,
-    /// The link's protocol, if it resends.
+    /// The protocol, if the link resends packets.
     resending: Option<Box<Resending>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Line {
 #[derive(Default)]
 struct Watch {
     faults: Option<Rc<Injector>>,
-    /// Captures its packets.
+    /// Captures the packets.
     tap: Option<Rc<Tap>>,
 }
 
@@ -66,17 +66,17 @@ impl Watch {
 /// A packet's use of its link.
 #[derive(Clone, Copy)]
 pub(crate) struct Use {
-    /// Bytes on the wire.
+    /// Size on the wire in bytes.
     pub(crate) bytes: u64,
-    /// The time on the wire of these bytes, if they lie complete in a buffer.
+    /// The time for which these bytes occupy the wire, if the packet lies complete in a buffer.
     pub(crate) occupied: Duration,
 }
 
 /// The result of sending a packet.
 pub(crate) struct Sent {
-    /// A copy, if a fault duplicates the packet. [`Line::repeat`] sends the copy.
+    /// A copy, if a fault duplicates the packet. The caller sends the copy by [`Line::repeat`].
     pub(crate) again: Option<Box<Transit>>,
-    /// The further use of the serialiser by the link's protocol.
+    /// The additional use of the serialiser by the link's protocol.
     pub(crate) held: Option<Held>,
 }
 
@@ -84,7 +84,7 @@ impl Sent {
     const DONE: Sent = Sent { again: None, held: None };
 }
 
-/// A packet's further use of the serialiser.
+/// A packet's additional use of the serialiser.
 pub(crate) struct Held {
     /// Start of the last transmission.
     pub(crate) begin: Time,
@@ -95,7 +95,7 @@ pub(crate) struct Held {
 }
 
 impl Line {
-    /// Returns the direction away from this end, and the wires that lead to it.
+    /// Returns the direction that starts at this end, and the wires that lead to this end.
     pub(crate) fn of(end: LinkEnd) -> (Line, Incoming) {
         let LinkEnd { sim, spec, far, outgoing: wire, incoming, further, inner, .. } = end;
         let (further, credits): (Vec<_>, Vec<_>) = further.into_iter().unzip();
@@ -117,12 +117,13 @@ impl Line {
         self.wire.to()
     }
 
-    /// Its two ends in a network of `hosts` hosts, with `from` as the near end, or `None` if it is inside a node.
+    /// The two ends of the direction in a network of `hosts` hosts, or `None` if the link is inside a node. `from` is
+    /// the start.
     pub(crate) fn direction(&self, from: NodeId, hosts: u32) -> Option<(Place, Place)> {
         (!self.inner).then(|| (Place::of(from, hosts), Place::of(self.wire.to(), hosts)))
     }
 
-    /// Injects the faults that `faults` has for this direction.
+    /// Sets the faults that `faults` has for this direction.
     pub(crate) fn inject(&mut self, faults: &Faults, from: NodeId, hosts: u32) -> Option<Rc<Injector>> {
         let (from, to) = self.direction(from, hosts)?;
         let bit_errors = self.resending.as_ref().is_some_and(|resending| resending.has_bit_errors());
@@ -133,19 +134,19 @@ impl Line {
         faults
     }
 
-    /// Captures its packets in the `left` bytes of memory, except inside a node.
+    /// Captures the packets of this direction in the `left` bytes of memory. Returns `None` for a link inside a node.
     pub(crate) fn capture(&mut self, left: &Rc<Cell<u64>>, from: NodeId, hosts: u32) -> Option<Rc<Tap>> {
         let tap = Rc::new(Tap::new(self.direction(from, hosts)?, left.clone()));
         self.watch.get_or_insert_default().tap = Some(tap.clone());
         Some(tap)
     }
 
-    /// Whether packets are neither watched nor resent: the disposition of each is known in advance.
+    /// Whether packets are neither watched nor resent. The disposition of each packet is then known in advance.
     pub(crate) fn is_plain(&self) -> bool {
         self.watch.is_none() && self.resending.is_none()
     }
 
-    /// Whether a packet may be duplicated, and the copy delivered.
+    /// Whether a packet may be duplicated and its copy delivered.
     pub(crate) fn duplicates(&self) -> bool {
         self.resending.is_none() && self.faults().is_some_and(Injector::duplicates)
     }
@@ -182,7 +183,7 @@ impl Line {
         Sent { again: intact.filter(|_| again), held: None }
     }
 
-    /// As [`Line::send`], on a link that resends damaged or lost packets.
+    /// Like [`Line::send`], on a link that resends damaged or lost packets.
     #[cold]
     fn send_checked(&self, resending: &Resending, mut packet: Transit, mut span: Span, wire: Use) -> Sent {
         let latency = self.wire.min_latency();
@@ -211,7 +212,7 @@ impl Line {
         Sent { again: None, held }
     }
 
-    /// Sends a pause frame, which takes the wire for `took` from `start` on. A damaged frame counts as lost.
+    /// Sends a pause frame, which occupies the wire for `took` from `start` on. A damaged frame counts as lost.
     pub(crate) fn pause(&self, pause: Pause, start: Time, took: Duration) {
         let verdict = self.faults().map(|faults| (faults, faults.judge_checked(start)));
         let bad = verdict.filter(|(_, verdict)| verdict.lost.is_some() || verdict.damaged);
@@ -224,7 +225,7 @@ impl Line {
         self.wire.send(start + took + self.wire.min_latency(), Symbol::Pause(pause));
     }
 
-    /// Reports a lost packet. Its last byte would have arrived at `tail`.
+    /// Reports a lost packet to the far end. The packet's last byte would have arrived at `tail`.
     fn lose(&self, packet: &Transit, tail: Time) {
         if let Channel::Data(channel) = packet.channel {
             self.wire.send(tail, Symbol::Lost(channel));
@@ -247,7 +248,7 @@ impl Line {
         self.watch.as_ref()?.faults.as_deref()
     }
 
-    /// The time at which the first byte leaves, for a packet that arrives at the times of `span`.
+    /// Returns the time at which the first byte leaves, for a packet that arrives at the times of `span`.
     fn start(&self, span: Span) -> Time {
         Time::from_ps(span.head.ps() - self.wire.min_latency().ps())
     }
@@ -259,7 +260,7 @@ impl Line {
         }
     }
 
-    /// Returns the credit for a slot of a virtual channel's buffer at this end, free from `when` on.
+    /// Returns the credit for a slot of a virtual channel's buffer at this end. The slot is free from `when` on.
     pub(crate) fn credit(&self, channel: u8, when: Time) {
         let wire = self.credits(channel);
         wire.send_unit(when + wire.min_latency());
@@ -273,18 +274,18 @@ impl Line {
 
 /// The wires that lead to one end of a link.
 pub(crate) struct Incoming {
-    /// For packets, and for the credits of the first virtual channel.
+    /// The wire for packets, and for the credits of the first virtual channel.
     pub(crate) packets: WireRx<Symbol>,
-    /// For the credits of the other virtual channels.
+    /// The wires for the credits of the other virtual channels.
     pub(crate) credits: Vec<WireRx<Symbol>>,
 }
 
 /// A node's end of a link, from which a port of a card or switch is made.
 pub struct LinkEnd {
     pub(crate) sim: Sim,
-    /// The transmit path.
+    /// The specification of the transmit path.
     pub(crate) spec: LinkSpec,
-    /// Framing of received packets.
+    /// The framing of received packets.
     pub(crate) framing_in: Framing,
     /// The node at the far end.
     pub(crate) far: Terminal,
@@ -292,7 +293,8 @@ pub struct LinkEnd {
     pub(crate) buffer: u32,
     pub(crate) outgoing: WireTx<Symbol>,
     pub(crate) incoming: WireRx<Symbol>,
-    /// Wires for the credits of each virtual channel but the first, which has its credits between its packets.
+    /// Wires for the credits of each virtual channel except the first. The wire for packets carries the first channel's
+    /// credits.
     pub(crate) further: Vec<(WireTx<Symbol>, WireRx<Symbol>)>,
     /// Whether the link is inside a node, where faults do not apply.
     pub(crate) inner: bool,
@@ -308,7 +310,7 @@ pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec)
     link_between(world, (a, spec), (b, spec))
 }
 
-/// As [`link`], in a network with this flow control.
+/// Like [`link`], in a network with this flow control.
 pub(crate) fn planned_link(
     world: &mut World<Symbol>,
     (a, b): (Terminal, Terminal),
@@ -319,11 +321,11 @@ pub(crate) fn planned_link(
     (LinkEnd { plan, ..a }, LinkEnd { plan, ..b })
 }
 
-/// Joins two different nodes: each direction has the latency, gap and header of its sender, and the buffer of its
+/// Joins two different nodes. Each direction has the latency, gap and header of its sender, and the buffer of its
 /// receiver.
 ///
 /// # Panics
-/// As [`link`], and when the ends have different numbers of virtual channels.
+/// As for [`link`], and when the ends have different numbers of virtual channels.
 pub fn link_between(
     world: &mut World<Symbol>,
     (a, of_a): (Terminal, LinkSpec),
@@ -357,10 +359,10 @@ pub fn link_between(
     (near, end(b, of_b, a, Framing::of(&of_a), (b_to_a, b_from_a), further_b))
 }
 
-/// Joins a node's card to its router inside the node: the node has both ends of the link.
+/// Joins a node's card to the node's router. Both ends of the link are at this node.
 ///
 /// # Panics
-/// As [`link`].
+/// Like [`link`].
 pub(crate) fn inner_link(
     world: &mut World<Symbol>,
     card: Terminal,
@@ -371,10 +373,10 @@ pub(crate) fn inner_link(
     (LinkEnd { inner: true, ..card }, LinkEnd { inner: true, ..router })
 }
 
-/// A cable from a port to itself.
+/// Joins a port to itself by a cable.
 ///
 /// # Panics
-/// As [`link`].
+/// Like [`link`].
 pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) -> LinkEnd {
     assert!(!spec.latency.is_zero(), "a link takes time");
     assert!(at.buffer > 0, "a link without a buffer never carries a packet");
@@ -394,12 +396,12 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
     }
 }
 
-/// Adds `count` nodes to the world, spread evenly over the shards of these hosts, in their order.
+/// Adds `count` nodes to the world, and spreads them evenly over the shards of these hosts, in the order of the hosts.
 pub(crate) fn beside(world: &mut World<Symbol>, hosts: &[(NodeId, LinkSpec)], count: usize) -> Vec<NodeId> {
     (0..count).map(|number| world.add_node_beside(hosts[number * hosts.len() / count].0)).collect()
 }
 
-/// Returns a card, as an end of its link.
+/// Returns a card as the terminal of its link.
 pub(crate) fn card((node, link): &(NodeId, LinkSpec)) -> Terminal {
     Terminal { node: *node, buffer: link.buffer, delivery: Delivery::Whole }
 }

@@ -10,23 +10,23 @@ use std::sync::Arc;
 /// The counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStatistics {
-    /// Received packets.
+    /// Number of received packets.
     pub received_packets: u64,
-    /// Their bytes on the wire, headers included.
+    /// Size of the received packets on the wire, in bytes, with headers.
     pub received_bytes: u64,
-    /// Packets sent or scheduled to be sent.
+    /// Number of packets sent or scheduled to be sent.
     pub sent_packets: u64,
-    /// Their bytes on the wire, headers included.
+    /// Size of these packets on the wire, in bytes, with headers.
     pub sent_bytes: u64,
     /// Number of resends after loss or damage on the link.
     pub resent_packets: u64,
     /// Busy time of the outgoing direction.
     pub busy: Duration,
-    /// Total time that packets ready to leave by this port waited for it or for credits. Includes the time behind
-    /// packets of their own message.
+    /// Total time for which ready packets waited for this port or for credits. It includes waits behind packets of the
+    /// same message.
     pub queued: Duration,
     /// Peak occupancy of this port's input buffer in packets. For a switch port with several virtual channels, the
-    /// highest of their peaks.
+    /// highest of the channels' peaks.
     pub peak_buffer: u32,
 }
 
@@ -35,18 +35,18 @@ pub struct PortStatistics {
 pub struct SwitchStatistics {
     /// The switch; for a router, the host's node.
     pub node: NodeId,
-    /// Number of switch levels below it.
+    /// The level of the switch: the number of switch levels below it.
     pub level: u32,
-    /// Its number among the switches of its level, in the order of subtrees.
+    /// The switch's number among the switches of its level, in the order of subtrees.
     pub index: u32,
     /// The names of a router's ports: `local`, `x+`, `x-` and so on. Empty for a switch, as its ports have numbers.
     pub names: Arc<[&'static str]>,
-    /// Its ports, by number: downlinks in the order of the nodes below, then uplinks.
+    /// The counters of each port, by port number: first downlinks in the order of the nodes below, then uplinks.
     pub ports: Vec<PortStatistics>,
 }
 
 impl SwitchStatistics {
-    /// Returns a port's name in the network: `LEVEL/INDEX/PORT`, or `RANK/NAME` for a router's.
+    /// Returns a port's name in the network: `LEVEL/INDEX/PORT` for a switch, or `RANK/NAME` for a router.
     pub fn port_name(&self, port: usize) -> String {
         match self.names.get(port) {
             Some(name) => format!("{}/{name}", self.index),
@@ -58,18 +58,19 @@ impl SwitchStatistics {
 /// The counters of the network's ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStatistics {
-    /// The cards' ports, by rank.
+    /// The card's port of each host, by rank.
     pub hosts: Vec<PortStatistics>,
     /// The switches, or the hosts' routers; empty if hosts are joined directly.
     pub switches: Vec<SwitchStatistics>,
-    /// The ports of a network without credits: the hosts' ports by rank, then the switches' ports in their order.
+    /// The ports of a network without credits: first the hosts' ports by rank, then the switches' ports in the order of
+    /// `switches`.
     pub queues: Vec<QueueStatistics>,
-    /// The faults of each direction of a link that can have any.
+    /// The fault counters of each direction of a link that can have faults.
     pub faults: Vec<FaultStatistics>,
 }
 
 impl NetworkStatistics {
-    /// Total number of links crossed by packets. A router is inside its host's node, with no link between.
+    /// Total number of links that packets crossed. The connection between a host's card and its router does not count.
     pub fn hops(&self) -> u64 {
         let sent = |ports: &[PortStatistics]| ports.iter().map(|port| port.sent_packets).sum::<u64>();
         let is_router = |switch: &SwitchStatistics| !switch.names.is_empty();
@@ -99,7 +100,7 @@ impl PortStatistics {
     }
 }
 
-/// A port's statistics, written by the port and read after the run.
+/// A port's counters. The port writes them, and they are read after the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter(Rc<Cell<PortStatistics>>);
 

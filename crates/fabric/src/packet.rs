@@ -5,7 +5,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// The most bytes of a packet's header.
+/// Maximum size of a packet's header in bytes.
 const HEADER_CAPACITY: usize = 96;
 
 /// The real bytes of a packet's header, as written by the card's protocol.
@@ -16,7 +16,7 @@ pub struct HeaderBytes {
 }
 
 impl HeaderBytes {
-    /// A copy of `header`.
+    /// Returns a header with a copy of the bytes `header`.
     ///
     /// # Panics
     /// When it is longer than 96 bytes.
@@ -24,7 +24,7 @@ impl HeaderBytes {
         HeaderBytes::emitted(header.len(), |bytes| bytes.copy_from_slice(header))
     }
 
-    /// Makes a header of `len` bytes: `emit` writes over zeros.
+    /// Returns a header of `len` bytes. All bytes are zero until `emit` writes them.
     ///
     /// # Panics
     /// When it is longer than 96 bytes.
@@ -34,10 +34,10 @@ impl HeaderBytes {
         HeaderBytes { len: len as u8, bytes }
     }
 
-    /// A header of these words, in little-endian order.
+    /// Returns a header of these 64-bit words, each in little-endian order.
     ///
     /// # Panics
-    /// When there are more than 12.
+    /// When there are more than 12 words.
     pub fn of_words(words: &[u64]) -> HeaderBytes {
         HeaderBytes::emitted(8 * words.len(), |bytes| {
             words
@@ -47,10 +47,10 @@ impl HeaderBytes {
         })
     }
 
-    /// Returns the first `N` words of the header, in little-endian order.
+    /// Returns the first `N` 64-bit words of the header, each in little-endian order.
     ///
     /// # Panics
-    /// When it is shorter.
+    /// When the header is shorter.
     pub fn words<const N: usize>(&self) -> [u64; N] {
         std::array::from_fn(|word| View(self.as_slice()).u64(8 * word))
     }
@@ -67,7 +67,7 @@ impl HeaderBytes {
         whole
     }
 
-    /// Removes the last `len` bytes. A layer calls this when it has read its own part of the header.
+    /// Removes the last `len` bytes. A protocol layer calls this after it has read its own part of the header.
     ///
     /// # Panics
     /// When the header has fewer bytes.
@@ -78,7 +78,7 @@ impl HeaderBytes {
     /// Flips the bits `mask` of byte `at`.
     ///
     /// # Panics
-    /// When there is no such byte.
+    /// When the header has no byte `at`.
     pub(crate) fn damage(&mut self, at: usize, mask: u8) {
         self.bytes[..usize::from(self.len)][at] ^= mask;
     }
@@ -125,22 +125,22 @@ impl fmt::Debug for HeaderBytes {
 /// The flow control of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Channel {
-    /// The virtual channel of this number. On every link the packet takes a slot of that channel's buffer, with a
-    /// credit for it. It never waits for a slot of another channel.
+    /// The virtual channel with this number. On every link, the packet takes a slot of this channel's buffer, with a
+    /// credit for the slot. It never waits for a slot of another channel.
     Data(u8),
     /// The control channel, for packets that the receiver consumes at once, such as acknowledgements. A control packet
-    /// needs no slot, so it never waits for data that in turn waits for it. It takes its turn on every link like other
-    /// packets.
+    /// needs no slot, so it never waits for data packets that wait for the control packet. On every link it takes its
+    /// turn like other packets.
     Control,
 }
 
-/// The label of a packet: its route, for the network, and its identity in records. A receiving card reads only the
-/// bytes of the header, which are sufficient.
+/// The label of a packet: its route, for the network, and its identity in records. A receiving card does not read the
+/// label. It reads only the bytes of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
     /// The destination.
     pub destination: NodeId,
-    /// The packet's message, and with it the source. Routes may depend on both.
+    /// The packet's message, which includes the source node. Routes may depend on both.
     pub message: MessageId,
     /// Offset of the payload in the message, in bytes.
     pub offset: u64,

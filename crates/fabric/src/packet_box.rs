@@ -1,4 +1,4 @@
-//! Packets in recycled memory. Wires and switches hold a pointer, so a packet's bytes stay in place from end to end.
+//! Packets in recycled memory. Wires and switches pass a pointer, so the bytes of a packet are not copied on its way.
 
 use crate::Packet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Number of free boxes that a thread keeps: about 8 MiB.
+/// Maximum number of free boxes in a thread's pool: about 8 MiB.
 const POOLED: usize = (8 << 20) / size_of::<Packet>();
 
 /// Memory for a packet, behind a pointer so that it stays in place.
@@ -32,7 +32,7 @@ impl PacketBox {
         }
     }
 
-    /// Returns the packet.
+    /// Removes the packet from its box and returns it.
     pub fn open(mut self) -> Packet {
         self.0.as_mut().and_then(|pooled| pooled.take()).expect(FULL)
     }
@@ -65,7 +65,7 @@ impl Drop for PacketBox {
     fn drop(&mut self) {
         let Some(mut pooled) = self.0.take() else { return };
         *pooled = None;
-        // A thread that is ending has no pool any more. Its boxes are simply freed.
+        // A thread that is ending has already dropped its pool, so its boxes are freed.
         let _ = POOL.try_with(|pool| {
             let pool = &mut *pool.borrow_mut();
             if pool.len() < POOLED {

@@ -14,7 +14,7 @@ use nicety_types::{Duration, Flight, NodeId, Path, Recorder, Resource, Stage, St
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A packet's turn on a link. Dropping it without a launch releases its credit.
+/// A packet's turn on a link. A turn that is dropped without a launch releases its credit.
 pub struct Turn {
     flight: Flight,
     channel: Channel,
@@ -22,37 +22,38 @@ pub struct Turn {
     credit: Option<Permit>,
     /// The time at which the credit was granted.
     granted: Time,
-    /// The time that the ready packet waited.
+    /// The time for which the packet was ready and waited.
     waited: Duration,
 }
 
 impl Turn {
-    /// The same turn for a packet that lies complete in a buffer at the end of `path`.
+    /// Returns the same turn for a packet that lies complete in a buffer at the end of `path`.
     pub fn resting(self, path: Path) -> Turn {
         Turn { flight: Flight::resting(path), ..self }
     }
 }
 
-/// A node's end of a link, both directions.
+/// A node's end of a link, for both directions.
 ///
-/// A packet starts only with a credit for a slot of the buffer at the other end. The receiver returns the credit as a
-/// symbol on its own direction of the link, which takes the link's latency and no bandwidth.
+/// A packet starts only with a credit for a slot of the buffer at the far end. The receiver returns the credit as a
+/// symbol on the opposite direction of the link. A credit takes the link's latency and no bandwidth.
 ///
 /// Each virtual channel of a link has its own buffer and credits, so a packet never waits for a slot of another
-/// channel. The channels share the serialiser, which takes packets in the order of launch.
+/// channel. The channels share the serialiser, which takes packets in the order of their launches.
 pub struct Port {
     sim: Sim,
     /// Capacity in packets of the buffer at this end.
     buffer: u32,
     transmit: Rc<Transmit>,
-    /// Credits of the first virtual channel.
+    /// Credits of virtual channel 0.
     credits: Credits,
-    /// The other virtual channels.
+    /// The credits of the other virtual channels.
     further: Vec<Further>,
     incoming: Incomings,
-    /// Packets in this end's buffers. It includes packets that have left by `leaving` and are not yet counted.
+    /// Number of packets in this end's buffers. A packet with a past departure time in `leaving` counts until it is
+    /// removed there.
     in_buffer: Cell<u32>,
-    /// Times at which slots, freed in advance, become free.
+    /// Times at which slots become free that the card freed in advance.
     leaving: RefCell<SortedQueue<Time, 8>>,
     /// Start of the last launched packet.
     begun: Cell<Time>,
@@ -61,21 +62,21 @@ pub struct Port {
 
 /// The receive side of a port.
 enum Incomings {
-    /// Packets and credits.
+    /// The wire for packets and credits.
     Wire(WireRx<Symbol>),
-    /// Packets and pauses of a network without credits.
+    /// The station for packets and pauses, in a network without credits.
     Station(Rc<Station>),
 }
 
-/// A virtual channel other than the first, with separate wires for its credits.
+/// A virtual channel other than channel 0, with separate wires for its credits.
 struct Further {
-    /// For slots at the far end.
+    /// Credits for slots at the far end.
     credits: Credits,
     incoming: Rc<WireRx<Symbol>>,
 }
 
 impl Further {
-    /// A channel with this number of slots at the far end.
+    /// Returns a virtual channel with this number of slots at the far end.
     fn new(sim: &Sim, slots: u32, incoming: WireRx<Symbol>) -> Further {
         let (credits, incoming) = (Credits::new(sim, u64::from(slots)), Rc::new(incoming));
         sim.spawn(take_credits(credits.clone(), incoming.clone()));
@@ -121,7 +122,7 @@ impl Port {
             }
             Some(plan) => {
                 let station = Station::new(&sim, transmit.clone(), plan, buffer);
-                // The wire keeps the handler. No credits arrive by it.
+                // The wire keeps the handler alive. No credits arrive on this wire.
                 drop(packets.handle(station.clone(), 0));
                 Incomings::Station(station)
             }
@@ -140,13 +141,13 @@ impl Port {
         }
     }
 
-    /// Records packets and the link's use, if the recorder keeps such rows.
+    /// Records packets and the use of the link, if the recorder keeps such rows.
     pub fn record(&mut self, recorder: &Recorder) {
         self.transmit.link.borrow_mut().record(recorder, Resource::LINK);
         self.recorder = recorder.clone();
     }
 
-    /// Keeps the memory that packets touch here [near](Sim::keep_near).
+    /// Keeps the memory that the port needs for packets [near](Sim::keep_near).
     pub fn keep_near(&self) {
         self.sim.keep_near(self);
         self.sim.keep_near(&*self.transmit);
@@ -203,13 +204,14 @@ impl Port {
         }
     }
 
-    /// Waits until a packet of this `flight` may start: for a credit for the buffer at the other end, its first byte,
-    /// and the serialiser. Only one sender may wait at a time. It calls [`Port::launch`] at the instant of its turn.
+    /// Waits until a packet of this `flight` may start. It needs a credit for the buffer at the far end, its first
+    /// byte, and the free serialiser. Only one sender may wait at a time. The sender calls [`Port::launch`] at the
+    /// instant when this returns.
     pub async fn turn(&self, flight: Flight) -> Turn {
         self.turn_on(0, flight).await
     }
 
-    /// As [`Port::turn`], for a packet of this virtual channel. Only one sender may wait on each channel at a time.
+    /// Like [`Port::turn`], for a packet of this virtual channel. Only one sender may wait for each channel at a time.
     ///
     /// # Panics
     /// When the link has no such channel.
@@ -233,12 +235,13 @@ impl Port {
         Turn { flight, channel, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
     }
 
-    /// Returns the turn of a packet of the first virtual channel directly behind the last launched packet. The turn may
-    /// be in the future, so a sender without competitors need not wait for each of its packets. The turn equals the
-    /// result of [`Port::turn`], called at the start of the last launched packet.
+    /// Returns the turn of a packet of virtual channel 0 directly behind the last launched packet. The turn may be in
+    /// the future. So a sender without competitors need not wait before each of its packets. The turn equals the result
+    /// of a call of [`Port::turn`] at the start of the last launched packet.
     ///
-    /// Returns `None` without a credit, or if a packet's disposition is not known in advance. It is unknown if packets may
-    /// be lost, damaged, resent or watched, and in a network without credits. Call [`Port::turn`] at [`Port::begun`] then.
+    /// Returns `None` without a credit, in a network without credits, or if a packet's disposition is not known in
+    /// advance. It is not known if packets may be lost, damaged, resent or watched. The caller then calls
+    /// [`Port::turn`] at [`Port::begun`].
     pub fn turn_behind(&self, flight: &Flight) -> Option<Turn> {
         if matches!(self.incoming, Incomings::Station(_)) || !self.transmit.outgoing.borrow().is_plain() {
             return None;
@@ -250,12 +253,12 @@ impl Port {
         Some(Turn { flight: flight.clone(), channel: Channel::Data(0), credit, granted, waited })
     }
 
-    /// Start of the last launched packet, past or future.
+    /// Start of the last launched packet, in the past or future.
     pub fn begun(&self) -> Time {
         self.begun.get()
     }
 
-    /// The credits of a virtual channel, and their wire.
+    /// Returns the credits of a virtual channel, and the wire on which they arrive.
     fn credits(&self, channel: u8) -> (&Credits, &WireRx<Symbol>) {
         match channel.checked_sub(1) {
             None => (&self.credits, self.wire()),
@@ -266,7 +269,7 @@ impl Port {
         }
     }
 
-    /// Takes a free credit. Returned credits are counted only if no counted credit is left.
+    /// Takes a credit, if one is available. Collects returned credits only if no collected credit is left.
     fn try_credit(&self, channel: u8) -> Option<Permit> {
         let (credits, incoming) = self.credits(channel);
         credits.try_acquire(1).or_else(|| {
@@ -275,7 +278,7 @@ impl Port {
         })
     }
 
-    /// As [`Port::turn`], for a packet of the control channel.
+    /// Like [`Port::turn`], for a packet of the control channel.
     pub async fn control_turn(&self, flight: Flight) -> Turn {
         if let Incomings::Station(station) = &self.incoming {
             return Box::pin(self.station_turn(station, Channel::Control, flight)).await;
@@ -287,8 +290,8 @@ impl Port {
         Turn { flight, channel, credit, granted: asked, waited: self.sim.now().since(ready) }
     }
 
-    /// As [`Port::turn`] in a network without credits, where all channels are alike. The callers box this future, so that
-    /// the futures of senders with credits stay small.
+    /// Like [`Port::turn`], in a network without credits, where all channels are treated alike. Callers box this
+    /// future, so that the futures of senders with credits stay small.
     async fn station_turn(&self, station: &Station, channel: Channel, flight: Flight) -> Turn {
         let ready = self.sim.now().max(flight.head);
         station.turn(flight.head).await;
@@ -300,13 +303,13 @@ impl Port {
     /// the link.
     ///
     /// # Panics
-    /// When the packet's channel is not the channel of the turn.
+    /// When the packet's channel differs from the channel of the turn.
     pub fn launch(&self, packet: impl Into<PacketBox>, turn: Turn) -> Path {
         self.launch_parcel(packet.into(), turn)
     }
 
-    /// Puts a packet with this payload on the link for no receiver: its bytes only occupy the link. Returns the instant
-    /// at which the last byte is handed to the link.
+    /// Occupies the link like a packet with this payload, but no node receives the packet. Returns the instant at which
+    /// the last byte is handed to the link.
     pub fn launch_to_nobody(&self, payload: u64, turn: Turn) -> Time {
         let transmit = &*self.transmit;
         let bytes = transmit.bytes(payload);
@@ -349,7 +352,7 @@ impl Port {
         handed
     }
 
-    /// Duplicates a packet, if there is a slot for the copy at the other end.
+    /// Sends the copy of a duplicated packet, if there is a slot for the copy at the far end.
     fn repeat(&self, packet: Transit, granted: Time, flight: Flight) {
         if let (Channel::Data(channel), Incomings::Wire(_)) = (packet.channel, &self.incoming) {
             let Some(credit) = self.try_credit(channel) else { return };
@@ -363,7 +366,7 @@ impl Port {
         transmit.outgoing.borrow().repeat(packet.retraced(crossed.path), span);
     }
 
-    /// Injects the faults that `faults` has for the transmit path, in a network of `hosts` hosts.
+    /// Sets the faults that `faults` has for the transmit path, in a network of `hosts` hosts.
     pub(crate) fn inject(&mut self, faults: &Faults, hosts: u32) -> Option<Rc<Injector>> {
         self.transmit.outgoing.borrow_mut().inject(faults, self.sim.node(), hosts)
     }
@@ -373,7 +376,7 @@ impl Port {
         self.transmit.outgoing.borrow_mut().capture(left, self.sim.node(), hosts)
     }
 
-    /// The node of this end.
+    /// The node at this end.
     pub(crate) fn node(&self) -> NodeId {
         self.sim.node()
     }
@@ -383,8 +386,8 @@ impl Port {
         self.transmit.outgoing.borrow().direction(self.sim.node(), hosts)
     }
 
-    /// Returns the next received packet, whole, and takes the credits between packets. A control packet has no slot to
-    /// free.
+    /// Returns the next received packet, complete. Collects the credits that arrive between packets. The card frees no
+    /// slot for a control packet.
     pub async fn receive(&self) -> PacketBox {
         let incoming = match &self.incoming {
             Incomings::Wire(wire) => wire,
@@ -425,7 +428,7 @@ impl Port {
         self.free_slot_on(0);
     }
 
-    /// As [`Port::free_slot`], for a slot of this virtual channel.
+    /// Like [`Port::free_slot`], for a slot of this virtual channel.
     ///
     /// # Panics
     /// When the link has no such channel.
@@ -437,12 +440,12 @@ impl Port {
         self.transmit.outgoing.borrow().credit(channel, self.sim.now());
     }
 
-    /// As [`Port::free_slot`], for a slot that becomes free at `time`, without an event at that time. Returns false in
-    /// a network without credits, or if `time` is now. Then nothing has happened, and the caller frees the slot at that
-    /// time.
+    /// Like [`Port::free_slot`], for a slot that becomes free at `time`, without an event at that time. Returns false
+    /// in a network without credits, or if `time` is now. This call then does nothing, and the caller must free the
+    /// slot at `time`.
     #[must_use = "the slot may still have to be freed"]
     pub fn free_slot_at(&self, time: Time) -> bool {
-        // At the current time, the order of events decides which packets find the slot taken.
+        // At the current time, only the order of events decides which packets find the slot taken.
         let is_known = matches!(self.incoming, Incomings::Wire(_)) && time > self.sim.now();
         if is_known {
             self.leaving.borrow_mut().insert(time);
@@ -452,7 +455,7 @@ impl Port {
     }
 }
 
-/// Joins two nodes by a link, both directions alike.
+/// Joins two nodes by a link that is equal in both directions.
 ///
 /// # Panics
 /// When the latency is zero or the buffer has no slot.

@@ -1,10 +1,11 @@
-//! The protocol of a link: word stuffing, a checksum of each packet, and resending (go-back-N).
+//! The protocol of a link: word stuffing, a checksum of each packet, and retransmission (go-back-N).
 //!
-//! The far end checks each packet, and answers a damaged packet with a NAK. The sender then resends from that packet on.
-//! A lost packet is not acknowledged, and the sender resends after a timeout. The far end takes packets in the order of
-//! their numbers. It discards packets sent after the faulty packet, and the sender sends them again. So the faulty packet
-//! holds the wire from the start of its first transmission to the end of its last. The model computes this in one step.
-//! A duplicate is recognised by its number and discarded, and a late packet delays the packets behind it.
+//! The far end checks each packet, and answers a damaged packet with a NAK. The sender then resends this packet and all
+//! packets after it. A lost packet is not acknowledged, and the sender resends it after a timeout. The far end accepts
+//! packets in the order of their numbers. It discards packets that follow a faulty packet, and the sender sends them
+//! again. So a faulty packet occupies the wire from the start of its first transmission to the end of its last one. The
+//! model computes this time in one step. The far end discards a duplicate, which it recognises by its number. A late
+//! packet delays the packets behind it.
 
 use crate::capture::{Disposition, Tap};
 use crate::faults::{Cause, Injector};
@@ -24,7 +25,7 @@ impl LinkSpec {
 /// Bytes on the wire besides a packet's payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framing {
-    // Small fields: every port of every switch has them.
+    // The fields are small because every port of every switch has them.
     header: u32,
     stuffing: u32,
     every: u32,
@@ -32,14 +33,14 @@ pub(crate) struct Framing {
 
 impl Framing {
     /// # Panics
-    /// When a number is 2^32 or more.
+    /// When a number of bytes is 2^32 or more.
     pub(crate) fn of(spec: &LinkSpec) -> Framing {
         let few = |bytes: u64| u32::try_from(bytes).expect("fewer than 2^32 bytes");
         let LinkProtocol { stuffing, stuffing_every, .. } = spec.protocol;
         Framing { header: few(spec.header), stuffing: few(stuffing), every: few(stuffing_every) }
     }
 
-    /// Bytes on the wire of a packet with this payload.
+    /// Size on the wire, in bytes, of a packet with this payload.
     pub(crate) fn bytes(self, payload: u64) -> u64 {
         let bytes = payload + u64::from(self.header);
         match self.stuffing {
@@ -49,18 +50,18 @@ impl Framing {
     }
 }
 
-/// The sending end of a link with resending.
+/// The sending end of a link that resends packets.
 pub(crate) struct Resending {
     resend: Resend,
-    /// The one-way latency. A NAK takes the same time back.
+    /// The one-way latency. A NAK takes the same time in the opposite direction.
     latency: Duration,
     bit_errors: RefCell<BitErrors>,
 }
 
-/// The draws of bit errors.
+/// The source of random bit errors.
 struct BitErrors {
     rng: Rng,
-    /// The length in bytes of the last packet, and the probability of a bit error in that length.
+    /// The length in bytes of the last packet, and the probability of a bit error in a packet of this length.
     known: (u64, u64),
 }
 
@@ -68,13 +69,13 @@ struct BitErrors {
 pub(crate) struct Course {
     /// Start of the last transmission.
     pub(crate) begin: Time,
-    /// End of its last byte on the wire.
+    /// Time at which the wire is free after the last transmission's last byte.
     pub(crate) end: Time,
     /// Earliest start of the next packet.
     pub(crate) free: Time,
     /// Number of resends.
     pub(crate) resent: u32,
-    /// Delay beyond the last byte's flight, or `None` if the packet is lost.
+    /// Delay in addition to the link's latency, or `None` if the packet is lost.
     pub(crate) late: Option<Duration>,
 }
 
@@ -88,8 +89,8 @@ impl Resending {
         !self.resend.bit_errors.is_zero()
     }
 
-    /// Returns the course of a packet of `bytes` bytes on the wire. Its first transmission takes the wire from `begin`
-    /// to `end`, and each further transmission takes `again`.
+    /// Returns the transmissions of a packet with `bytes` bytes on the wire. The first transmission occupies the wire
+    /// from `begin` to `end`, and each further transmission occupies it for `again`.
     pub(crate) fn course(
         &self,
         packet: &mut Transit,

@@ -1,7 +1,7 @@
 //! A ring of switches, each with links to the next and the previous one.
 //!
-//! Packets take the shorter way round, clockwise if both are equal. Nothing breaks the cycle: packets in it can wait
-//! for each other for ever, both with credits and with pauses. The topology exists to show this.
+//! A packet takes the shorter way round the ring, clockwise if both ways are equal. No rule breaks cycles: packets in
+//! the ring can wait for each other for ever, with credits and with pauses. The topology exists to show such deadlocks.
 
 use crate::ethernet::Plan;
 use crate::link::{beside, card, planned_link};
@@ -14,7 +14,7 @@ use nicety_types::NodeId;
 use std::fmt;
 use std::rc::Rc;
 
-/// The most switches of a ring.
+/// Maximum number of switches of a ring.
 const MOST: u32 = 4096;
 
 /// A ring of switches, without hosts yet.
@@ -24,10 +24,10 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of `switches` switches.
+    /// Returns a ring of `switches` switches.
     ///
     /// # Errors
-    /// When there are fewer than three or more than 4096.
+    /// When `switches` is less than 3 or more than 4096.
     pub fn new(switches: u32) -> Result<Ring, TopologyError> {
         match switches {
             3..=MOST => Ok(Ring { switches: switches as u16 }),
@@ -38,7 +38,7 @@ impl Ring {
         }
     }
 
-    /// Parses the part after `ring`: `:SWITCHES`.
+    /// Parses the text after `ring`: `:SWITCHES`.
     pub(crate) fn parse(text: &str) -> Result<Ring, TopologyError> {
         let number = text.strip_prefix(':').filter(|text| !text.starts_with('+'));
         match number.and_then(|text| text.parse().ok()) {
@@ -52,17 +52,17 @@ impl Ring {
         }
     }
 
-    /// Returns the switch of a host, by rank: hosts are spread over the switches in their order.
+    /// Returns the switch of a host, by rank. Hosts are spread over the switches in the order of their ranks.
     pub(crate) fn switch_of(self, rank: usize, hosts: usize) -> usize {
         rank * usize::from(self.switches) / hosts
     }
 
-    /// The most links of a switch.
+    /// Maximum number of links of a switch.
     pub(crate) fn links(self, hosts: usize) -> usize {
         hosts.div_ceil(usize::from(self.switches)) + 2
     }
 
-    /// Checks that `hosts` hosts can be joined.
+    /// Checks that the ring can have `hosts` hosts.
     pub(crate) fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
         let (links, ports) = (self.links(hosts), spec.ports as usize);
         if hosts < 2 {
@@ -82,7 +82,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Joins the hosts.
+    /// Builds the switches and joins the hosts to them.
     pub(crate) fn build(
         self,
         world: &mut World<Symbol>,
@@ -96,7 +96,7 @@ impl Ring {
             |at: usize| Terminal { node: nodes[at], buffer: spec.switch.buffer, delivery: Delivery::Head };
         let mut ends: Vec<Vec<_>> = nodes.iter().map(|_| Vec::new()).collect();
         let mut ports = Vec::with_capacity(hosts.len());
-        // By node: a host's switch, and its port there.
+        // By node: the host's switch, and the host's port at this switch.
         let mut places = vec![None; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
         for (rank, host) in hosts.iter().enumerate() {
             let at = self.switch_of(rank, hosts.len());
@@ -132,11 +132,12 @@ impl fmt::Display for Ring {
 
 /// The routing of one switch.
 struct SwitchRouting {
-    /// By node: its switch, and its port there; `None` for nodes that receive no packets.
+    /// By node: the node's switch, and its port at this switch; `None` for nodes that receive no packets.
     places: Rc<[Option<(usize, usize)>]>,
     here: usize,
     count: usize,
-    /// Number of hosts at this switch. The ports after theirs lead to the next and to the previous switch.
+    /// Number of hosts at this switch. The two ports after the hosts' ports lead to the next and to the previous
+    /// switch.
     below: usize,
 }
 

@@ -8,20 +8,21 @@ use nicety_types::NodeId;
 pub struct Route {
     /// The port.
     pub port: usize,
-    /// The virtual channel of the port's link; ignored for a control packet.
+    /// The virtual channel of the port's link. A control packet ignores it.
     pub channel: u8,
     /// The mark for the next switch, which reads it as [`Transit::mark`].
     pub mark: u8,
 }
 
 impl Route {
-    /// A route by this port, on the first virtual channel, without a mark.
+    /// Returns a route by this port, on virtual channel 0, without a mark.
     pub const fn by(port: usize) -> Route {
         Route { port, channel: 0, mark: 0 }
     }
 }
 
-/// A switch's routing. It depends on the packet alone, so the same packet takes the same path in every run.
+/// A switch's routing. It depends on the packet and its input port alone, so the same packet takes the same path in
+/// every run.
 pub trait Routing {
     /// Returns the route of `packet`, which arrived at port `from`.
     ///
@@ -33,12 +34,12 @@ pub trait Routing {
 /// One port for each destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutingTable {
-    /// By node; `None` for nodes that receive no packets.
+    /// The port of each node, by node; `None` for nodes that receive no packets.
     ports: Vec<Option<u16>>,
 }
 
 impl RoutingTable {
-    /// Makes a table from destinations to their ports. A later entry of a destination replaces an earlier entry.
+    /// Returns a table from destinations to ports. A later entry for a destination replaces an earlier entry.
     ///
     /// # Panics
     /// When a port's number is above 65 535.

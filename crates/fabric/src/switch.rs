@@ -1,22 +1,22 @@
 //! A switch: virtual cut-through with a buffer at each input and a queue before each output.
 //!
-//! - A packet's head is routed `latency` after its arrival, and its bytes follow as they arrive. An idle switch thus
-//!   delays a packet by its latency and nothing else.
-//! - An output sends one packet at a time, in the order in which heads arrived. If heads arrive at the same instant, the
-//!   head on the link with the smaller number is first, as everywhere.
-//! - The packets of an input for different outputs wait in different queues (virtual output queues), so there is no
-//!   head-of-line blocking between outputs. But they share the input's buffer. When packets for one busy output fill
-//!   it, the input takes no other packet either (back-pressure).
-//! - A packet leaves an output only with a credit for the buffer at the far end. Its own slot is free when its last
-//!   byte has left, and its credit takes the latency of the incoming link.
+//! - A packet's head is routed `latency` after its arrival, and its other bytes follow as they arrive. So an idle
+//!   switch delays a packet by its latency and no more.
+//! - An output sends one packet at a time, in the order in which heads arrived. If heads arrive at the same instant,
+//!   the head on the link with the smaller number is first.
+//! - Packets of an input for different outputs wait in different queues (virtual output queues). So there is no
+//!   head-of-line blocking between outputs. But the queues share the input's buffer. When packets for one busy output
+//!   fill the buffer, the input accepts no other packet (back-pressure).
+//! - A packet leaves an output only with a credit for the buffer at the far end. The packet's own slot is free when its
+//!   last byte has left. The credit for this slot takes the latency of the incoming link.
 //!
-//! A link may have virtual channels. Each has its own buffer at the input, and its own queue and credits at the output.
-//! The routing chooses the channel. Channels share the serialiser, in the order in which packets have both head and
-//! credit.
+//! A link may have virtual channels. Each channel has its own buffer at the input, and its own queue and credits at the
+//! output. The routing chooses the channel. The channels share the serialiser. It serves packets in the order in which
+//! their head has arrived and their credit is granted.
 //!
-//! A queue has no overtaking, so a packet with a credit has fixed times. The switch puts it on the wire at once, with
-//! the instants of its start and end. A packet costs one event. A credit costs an event only if a packet waits for the
-//! credit. Other credits are collected when all known credits are used up.
+//! A packet never overtakes another packet in a queue, so the times of a packet with a credit are fixed. The switch
+//! puts the packet on the wire at once, with the instants of its start and end. A packet costs one event. A credit
+//! costs an event only if a packet waits for it. Other credits are collected when all collected credits are used up.
 
 use crate::capture::Tap;
 use crate::ethernet;
@@ -34,30 +34,30 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A switch of the network. It works by itself, and this handle reads its state.
+/// A switch of the network. The switch works by itself, and this handle reads its state.
 pub struct Switch {
     inside: Rc<dyn SwitchModel>,
     level: u32,
     index: u32,
-    /// The names of a router's ports; a switch has numbers instead.
+    /// The names of a router's ports. A switch has port numbers instead.
     names: Arc<[&'static str]>,
 }
 
-/// A working switch, with or without credits.
+/// The implementation of a switch, with or without credits.
 pub(crate) trait SwitchModel {
-    /// Its node.
+    /// The handle of the switch's node.
     fn sim(&self) -> &Sim;
 
-    /// Its outputs, by port.
+    /// The outputs of the switch, by port.
     fn outputs(&self) -> RefMut<'_, [Output]>;
 
-    /// Whether it holds no packets, and its spent credits are back.
+    /// Whether the switch holds no packets, and its spent credits are back.
     fn is_idle(&self) -> bool;
 
-    /// The counters of its ports so far.
+    /// The counters of the switch's ports so far.
     fn statistics(&self) -> Vec<PortStatistics>;
 
-    /// The switch without credits, if it is one.
+    /// Returns the switch as a switch without credits, if it is one.
     fn ethernet(&self) -> Option<&ethernet::Inside> {
         None
     }
@@ -70,16 +70,16 @@ struct Inside {
     ports: RefCell<Ports>,
 }
 
-/// The ports of a switch, each an input and an output. The data for inputs, for outputs and for both are in separate
-/// arrays, so that a packet touches little memory.
+/// The ports of a switch. Each port is an input and an output. Data for inputs, data for outputs and data for both are
+/// in separate arrays, so that a packet needs little memory.
 struct Ports {
-    /// By port.
+    /// The outputs, by port.
     outputs: Vec<Output>,
-    /// The virtual channels of outputs, by port and channel; `None` for channels that a port's link lacks.
+    /// The virtual channels of outputs, by port and channel; `None` for a channel that the port's link does not have.
     lanes: Vec<Option<Lane>>,
-    /// The virtual channels of inputs.
+    /// The buffers of inputs, by port and channel.
     buffers: Vec<InputBuffer>,
-    /// Number of rows per port in `lanes` and in `buffers`.
+    /// Number of channels per port in `lanes` and in `buffers`.
     channels: usize,
     /// The packets in the queues of lanes.
     memory: Memory,
@@ -90,9 +90,9 @@ struct Ports {
 pub(crate) struct Output {
     pub(crate) line: Line,
     pub(crate) gap: Gap,
-    /// Framing of sent and of received packets.
+    /// The framing of sent packets and the framing of received packets.
     pub(crate) framing: [Framing; 2],
-    /// The use of the link, and its last message.
+    /// The occupancy of the link, and its last message.
     pub(crate) occupancy: Occupancy<Trace>,
     sent_packets: u64,
     sent_bytes: u64,
@@ -100,12 +100,12 @@ pub(crate) struct Output {
     resent_packets: u64,
 }
 
-/// The switch's number for an incoming wire, from its port and the virtual channel of its credits.
+/// Returns the switch's number for an incoming wire: its port, and the virtual channel of its credits.
 fn number(port: u32, channel: u8) -> u32 {
     u32::from(channel) << 24 | port
 }
 
-/// The port and virtual channel of an incoming wire.
+/// Returns the port of an incoming wire, and the virtual channel of its credits.
 fn port_of(number: u32) -> (usize, u8) {
     ((number & 0x00ff_ffff) as usize, (number >> 24) as u8)
 }
@@ -142,12 +142,12 @@ impl Switch {
         Switch { inside, level: 0, index: 0, names: Arc::new([]) }
     }
 
-    /// The same switch, as number `index` of this level.
+    /// Returns the same switch as number `index` of this level.
     pub(crate) fn placed(self, level: u32, index: u32) -> Switch {
         Switch { level, index, ..self }
     }
 
-    /// The same switch as a host's router with these port names.
+    /// Returns the same switch as a host's router with these port names.
     pub(crate) fn named(self, index: u32, names: Arc<[&'static str]>) -> Switch {
         Switch { index, names, ..self }
     }
@@ -157,7 +157,7 @@ impl Switch {
         self.inside.sim().node()
     }
 
-    /// Records the use of its outputs, if the recorder keeps such rows.
+    /// Records the use of the switch's outputs, if the recorder keeps such rows.
     pub fn record(&self, recorder: &Recorder) {
         let resource = if self.names.is_empty() { Resource::SWITCH_PORT } else { Resource::ROUTER_PORT };
         for (number, output) in (0..).zip(self.inside.outputs().iter_mut()) {
@@ -171,14 +171,14 @@ impl Switch {
         outputs.iter().filter_map(|output| output.line.direction(self.node(), hosts)).collect()
     }
 
-    /// Injects the faults that `faults` has for the transmit paths of its ports.
+    /// Sets the faults that `faults` has for the transmit paths of the switch's ports.
     pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
         let mut outputs = self.inside.outputs();
         outputs.iter_mut().filter_map(|output| output.line.inject(faults, self.node(), hosts)).collect()
     }
 
-    /// Captures the packets of its transmit paths to nodes for which `keeps` holds, in the `left` bytes of memory.
-    /// Returns the taps with these nodes.
+    /// Captures the packets that the switch sends to nodes for which `keeps` returns true, in the `left` bytes of
+    /// memory. Returns each tap with its node.
     pub(crate) fn capture(
         &self,
         left: &Rc<Cell<u64>>,
@@ -192,17 +192,17 @@ impl Switch {
         kept.filter_map(tap).collect()
     }
 
-    /// Whether its buffers are empty, and its spent credits are back.
+    /// Whether the switch's buffers are empty, and its spent credits are back.
     pub(crate) fn is_idle(&self) -> bool {
         self.inside.is_idle()
     }
 
-    /// The switch without credits, if it is one.
+    /// Returns the switch as a switch without credits, if it is one.
     pub(crate) fn ethernet(&self) -> Option<&ethernet::Inside> {
         self.inside.ethernet()
     }
 
-    /// The counters of its ports so far.
+    /// The counters of the switch's ports so far.
     pub fn statistics(&self) -> SwitchStatistics {
         let Switch { level, index, ref names, .. } = *self;
         let ports = self.inside.statistics();
@@ -277,7 +277,7 @@ impl Handler<Symbol> for Inside {
         }
     }
 
-    /// Slots at the far end of a port's link are free again, and packets wait for them.
+    /// Slots at the far end of a port's link are free again, and packets wait for these slots.
     fn units(&self, wire: u32) {
         let (port, channel) = port_of(wire);
         let ports = &mut *self.ports.borrow_mut();
@@ -311,7 +311,7 @@ impl Inside {
             }
         };
 
-        // A stage with a latency and no gap: every byte leaves `latency` later.
+        // The switch is a stage with a latency and no gap: every byte leaves `latency` after its arrival.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
         packet.trace.advance(Stage::SWITCH, span.head);
         packet.mark = mark;
@@ -336,7 +336,7 @@ impl Ports {
         }
     }
 
-    /// Adds a port at this end of a link. `handle` installs the handler of a virtual channel's incoming wire.
+    /// Adds a port at this end of a link. `handle` sets the handler of the incoming wire of a virtual channel.
     fn add(&mut self, end: LinkEnd, handle: impl Fn(u8, WireRx<Symbol>) -> Units<Symbol>) {
         let (size, slots) = (end.buffer, end.far.buffer);
         let (output, incoming) = Output::with(end);
@@ -349,7 +349,7 @@ impl Ports {
         self.outputs.push(output);
     }
 
-    /// The row of a port's virtual channel.
+    /// Returns the index of a port's virtual channel in `lanes` and `buffers`.
     fn row(&self, port: usize, channel: u8) -> usize {
         port * self.channels + usize::from(channel)
     }
@@ -360,7 +360,7 @@ impl Ports {
         (self.lanes[row].as_mut().expect("a channel of the link"), &mut self.memory)
     }
 
-    /// Takes the next packet of a virtual channel's queue for which there is a credit.
+    /// Takes the next packet from a virtual channel's queue, if there is a credit for it.
     fn next(&mut self, port: usize, channel: u8) -> Option<Waiting> {
         let (lane, memory) = self.lane(port, channel);
         lane.next(memory)
@@ -376,7 +376,7 @@ impl Ports {
         self.outputs.iter().zip(self.buffers.chunks(self.channels)).map(of_port).collect()
     }
 
-    /// Whether there is a slot at the far end for a packet of this channel that arrives now.
+    /// Whether a packet of this channel that arrives now has a slot at the far end.
     fn has_place(&mut self, to: usize, channel: Channel) -> bool {
         match channel {
             Channel::Control => true,
@@ -384,7 +384,7 @@ impl Ports {
         }
     }
 
-    /// Schedules a packet on output `to`. Its credit was granted at `granted` at the latest.
+    /// Schedules a packet on output `to`. The packet's credit was granted at `granted` or before.
     fn forward(&mut self, to: usize, waiting: Waiting, granted: Time) {
         let Waiting { packet, from: (from, came), span } = waiting;
         let channel = packet.channel;
@@ -403,8 +403,8 @@ impl Ports {
         }
     }
 
-    /// Spends a packet's credit, schedules it on output `to` and calls `give`. Returns the time at which its last byte
-    /// leaves, and the copy of a duplicated packet.
+    /// Spends a packet's credit, schedules the packet on output `to` and calls `give`. Returns the time at which its
+    /// last byte leaves, and the copy if the packet is duplicated.
     fn send(
         &mut self,
         to: usize,
@@ -441,13 +441,13 @@ impl Output {
         (output, incoming)
     }
 
-    /// As `Output::with` for a link without credits: the output and the wire for packets.
+    /// Like `Output::with`, for a link without credits. Returns the output and the wire for packets.
     pub(crate) fn of(end: LinkEnd) -> (Output, WireRx<Symbol>) {
         let (output, incoming) = Output::with(end);
         (output, incoming.packets)
     }
 
-    /// The counters of sent packets.
+    /// Returns the counters of sent packets.
     pub(crate) fn statistics(&self) -> PortStatistics {
         PortStatistics {
             sent_packets: self.sent_packets,
@@ -459,14 +459,14 @@ impl Output {
         }
     }
 
-    /// Sends a pause frame behind the packet in transmission.
+    /// Sends a pause frame after the packet that is being sent.
     pub(crate) fn pause(&mut self, pause: Pause, now: Time) {
         let took = self.gap.cover(LEAST);
         let start = self.occupancy.occupy(now, took);
         self.line.pause(pause, start, took);
     }
 
-    /// As [`Ports::send`], for a packet of `bytes` bytes on the wire that has its credit, or needs none.
+    /// Like [`Ports::send`], for a packet of `bytes` bytes on the wire that has its credit or needs none.
     pub(crate) fn send(
         &mut self,
         mut packet: Transit,
@@ -478,7 +478,8 @@ impl Output {
         let Output { line, occupancy, .. } = self;
         let occupied = self.gap.cover(bytes);
         let start = occupancy.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
-        // Bytes that arrive slower than the link sends occupy it until the last one: no other packet goes between.
+        // If bytes arrive slower than the link sends them, the packet occupies the link until its last byte. No other
+        // packet goes between its bytes.
         let slowest = if tail > start + occupied { slowest } else { Stage::LINK };
         occupancy.hold(tail);
         let left = occupancy.free();

@@ -4,24 +4,26 @@ use crate::{PacketBox, Pause, Transit};
 use nicety_types::{Stage, Time};
 use serde::{Deserialize, Serialize};
 
-/// The symbols on a wire. Units on a wire are credits: a slot of the packet buffer is free again at their sender.
+/// The symbols on a wire. A unit on a wire is a credit: a slot of the buffer at the sender of the unit is free again.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Symbol {
-    /// A packet, whole.
+    /// A complete packet.
     Packet(PacketBox),
     /// The first byte of a packet, entering a switch.
     Head {
-        /// The packet, with its time accounted for until its first byte has arrived.
+        /// The packet. Its time is accounted for until the arrival of its first byte.
         packet: Transit,
-        /// The time at which its last byte arrives.
+        /// The time at which the packet's last byte arrives.
         tail: Time,
-        /// The stage to which the time from first to last byte belongs.
+        /// The stage to which the time from the first to the last byte is accounted.
         slowest: Stage,
     },
-    /// A packet of this virtual channel was lost. In a network with credits, the receiver returns the packet's credit.
+    /// Reports the loss of a packet of this virtual channel. In a network with credits, the receiver returns the
+    /// packet's credit.
     Lost(u8),
-    /// A pause frame, whole.
+    /// A complete pause frame.
     Pause(Pause),
-    /// From or to the launcher: a program has reached a barrier, or may leave it.
+    /// From a host to the launcher: the host's program has reached a barrier. From the launcher: the program may leave
+    /// it.
     Barrier,
 }

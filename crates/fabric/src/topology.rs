@@ -1,4 +1,4 @@
-//! Topologies: the nodes besides the hosts, and the links between all nodes.
+//! Topologies: the nodes in addition to the hosts, and the links between all nodes.
 
 use crate::capture::{CapturedLink, CardPorts, Tap};
 use crate::ethernet;
@@ -21,18 +21,18 @@ use std::str::FromStr;
 /// The topology of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Topology {
-    /// One host, with its port plugged into itself.
+    /// One host. A cable connects its port to itself.
     Alone,
-    /// Two hosts, one link.
+    /// Two hosts and one link.
     #[default]
     Pair,
     /// Hosts around one switch.
     Star,
     /// Levels of switches with full bandwidth for every host.
     FatTree(FatTree),
-    /// Hosts with their own routers, in a grid with rows closed to rings.
+    /// Hosts with their own routers, in a grid in which each row is closed to a ring.
     Torus(Torus),
-    /// Hosts around switches in a ring.
+    /// Hosts at switches that form a ring.
     Ring(Ring),
 }
 
@@ -40,7 +40,8 @@ impl Topology {
     /// The names of all topologies.
     pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "torus", "ring", "alone"];
 
-    /// Whether packets from one host to another arrive in the order of sending, unless a fault delays a packet.
+    /// Whether packets from one host to another arrive in the order in which they were sent, unless a fault delays a
+    /// packet.
     pub fn keeps_order(self) -> bool {
         match self {
             Topology::FatTree(tree) => tree.keeps_order(),
@@ -50,10 +51,10 @@ impl Topology {
         }
     }
 
-    /// Checks that this number of hosts can be joined in this way.
+    /// Checks that this topology can have this number of hosts.
     ///
     /// # Errors
-    /// Returns the possible number, and a correction.
+    /// When it cannot. The error has the possible number of hosts, and a correction.
     pub fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
         let ports = spec.ports as usize;
         let wrong = TopologyError::new;
@@ -85,11 +86,11 @@ impl Topology {
         })
     }
 
-    /// Joins these hosts. Switches become new nodes of the world, after the existing nodes; routers are on the hosts'
+    /// Joins these hosts. Switches become new nodes of the world, after the existing nodes. Routers are on the hosts'
     /// own nodes.
     ///
     /// # Errors
-    /// As [`Topology::check`].
+    /// Like [`Topology::check`].
     ///
     /// # Panics
     /// When the link has no latency, or a buffer has no slot.
@@ -103,15 +104,15 @@ impl Topology {
         self.build_for(world, &hosts, spec)
     }
 
-    /// Joins hosts with different cards, each with its own link. On a cable between two hosts, and between routers,
-    /// each direction has the link of its sender. A cable between a host and a switch has the host's link in both
-    /// directions. A cable between switches has [`NetworkSpec::link`].
+    /// Joins hosts with different cards, each with its own link. On a cable between two hosts or two routers, each
+    /// direction uses the link of its sender. A cable between a host and a switch uses the host's link in both
+    /// directions. A cable between switches uses [`NetworkSpec::link`].
     ///
     /// # Errors
-    /// As [`Topology::check`].
+    /// Like [`Topology::check`].
     ///
     /// # Panics
-    /// As [`Topology::build`].
+    /// Like [`Topology::build`].
     pub fn build_for(
         self,
         world: &mut World<Symbol>,
@@ -121,13 +122,13 @@ impl Topology {
         self.build_with(world, hosts, spec, (FlowControl::Credits, 0))
     }
 
-    /// As [`Topology::build_for`], with the flow control of a run. Packets carry at most `payload` bytes.
+    /// Like [`Topology::build_for`], with this flow control. Packets have at most `payload` bytes of payload.
     ///
     /// # Errors
-    /// As [`Topology::check`], and when the flow control does not fit this network.
+    /// Like [`Topology::check`], and when the flow control does not fit this network.
     ///
     /// # Panics
-    /// As [`Topology::build`].
+    /// Like [`Topology::build`].
     pub fn build_with(
         self,
         world: &mut World<Symbol>,
@@ -179,10 +180,11 @@ impl Topology {
 }
 
 impl Topology {
-    /// Checks that hosts with these links can be joined with this flow control. Packets carry at most `payload` bytes.
+    /// Checks that hosts with these links can be joined with this flow control. Packets have at most `payload` bytes of
+    /// payload.
     ///
     /// # Errors
-    /// As [`Topology::build_with`].
+    /// Like [`Topology::build_with`].
     pub fn check_flow(
         self,
         hosts: &[LinkSpec],
@@ -205,12 +207,12 @@ impl Topology {
         flow.plan((count, payload), hosts.chain(between_switches), &spec.switch, links_of_switch)
     }
 
-    /// Returns the shard of each host, by rank. Shards are blocks of neighbouring ranks, so that few links lead from one
-    /// shard to another. A block consists of whole groups if there are at least as many groups as shards. Groups are the
-    /// leaves of a fat tree, the slabs of a torus, or ring switches with their hosts.
+    /// Returns the shard of each host, by rank. A shard is a block of neighbouring ranks, so that few links lead to
+    /// other shards. A block consists of whole groups if there are at least as many groups as shards. A group is a leaf
+    /// of a fat tree, a slab of a torus, or a ring switch with its hosts.
     ///
     /// # Errors
-    /// As [`Topology::check`].
+    /// Like [`Topology::check`].
     pub fn shards(self, hosts: usize, spec: &SwitchSpec, shards: usize) -> Result<Vec<usize>, TopologyError> {
         self.check(hosts, spec)?;
         let group = |rank: usize| -> Result<usize, TopologyError> {
@@ -227,7 +229,7 @@ impl Topology {
         (0..hosts).map(spread).collect()
     }
 
-    /// The most links of a switch, or `None` without switches.
+    /// Maximum number of links of a switch, or `None` without switches.
     fn switch_links(self, hosts: usize, spec: &SwitchSpec) -> Result<Option<u64>, TopologyError> {
         Ok(match self {
             Topology::Alone | Topology::Pair | Topology::Torus(_) => None,
@@ -265,7 +267,8 @@ impl FromStr for Topology {
             ("torus", _) => return Torus::parse(rest).map(Topology::Torus),
             _ => {}
         }
-        // A name far longer than all others has no near name, and the distance takes quadratic time.
+        // The distance takes quadratic time, so it is not computed for a name that is far longer than all topology
+        // names.
         let distance = |t: &str| strsim::damerau_levenshtein(&name.to_lowercase(), t);
         let near = Topology::NAMES
             .iter()
@@ -279,18 +282,18 @@ impl FromStr for Topology {
     }
 }
 
-/// The network of a cluster. It works by itself, and this handle reads its state.
+/// The network of a cluster. The network works by itself, and this handle reads its state.
 pub struct Network {
     hosts: Vec<Meter>,
     switches: Vec<Switch>,
-    /// The hosts' ends of their links in a network without credits.
+    /// The hosts' ends of their links, in a network without credits.
     stations: Vec<Rc<Station>>,
     faults: Vec<Rc<Injector>>,
     taps: Vec<Rc<Tap>>,
 }
 
 impl Network {
-    /// Injects faults into the network. `ports` are the ports of its hosts, by rank.
+    /// Sets the faults of the network. `ports` are the hosts' ports, by rank.
     ///
     /// # Errors
     /// When a named link or node does not exist.
@@ -305,11 +308,12 @@ impl Network {
         Ok(())
     }
 
-    /// Captures the packets of links from now on in `memory` bytes, an equal share for each node. `ports` are the ports
-    /// of the hosts, by rank. Links inside a node are left out.
+    /// Captures the packets of links from now on. Each node has an equal share of `memory` bytes. `ports` are the
+    /// hosts' ports, by rank. Links inside a node are not captured.
     ///
-    /// If a card is named, the switch of a star counts as part of it. The links to the other hosts are then its ports,
-    /// numbered by rank. The link between card and switch is left out, and drops of both are assigned to ports.
+    /// If `card` names a host, the switch of a star counts as part of this host's card. The links to the other hosts
+    /// are then the card's ports, numbered by rank. The link between the card and the switch is not captured. Drops of
+    /// the card and of the switch are assigned to ports.
     pub fn capture(&mut self, memory: u64, ports: &mut [Port], card: Option<NodeId>) {
         let hosts = ports.len() as u32;
         let nodes = ports.iter().map(Port::node).chain(self.switches.iter().map(Switch::node));
@@ -339,14 +343,14 @@ impl Network {
         }
     }
 
-    /// Takes the packets captured so far: first of the directions of links that carried packets, the hosts' links first.
-    /// Then of the nodes that dropped packets.
+    /// Takes the packets captured so far. First come the directions of links that carried packets, with the hosts'
+    /// links first. Then come the nodes that dropped packets.
     pub fn captured(&self) -> Vec<CapturedLink> {
         self.taps.iter().map(|tap| tap.take()).filter(|link| !link.is_empty()).collect()
     }
 
-    /// Collects the results of `read` on every log of lost packets: of links with faults, of cards and of switches that
-    /// drop.
+    /// Returns the results of `read` for every log of lost packets: logs of links with faults, and logs of cards and
+    /// switches that drop packets.
     fn losses<T>(&self, read: impl Fn(&Losses) -> Vec<T>) -> Vec<T> {
         let of_faults = self.faults.iter().map(|link| read(&link.losses()));
         let of_stations = self.stations.iter().map(|station| station.losses(&read));
@@ -355,26 +359,26 @@ impl Network {
     }
 
     /// Lost packets in the order of time. Each direction of a link and each node that drops packets has a log. A log
-    /// has the first hundred packets lost by chance or for lack of room, and the first hundred lost by a failure.
+    /// has the first 100 packets lost by a failure, and the first 100 packets lost for another reason.
     pub fn lost_packets(&self) -> Vec<LostPacket> {
         let mut lost = self.losses(Losses::first);
         lost.sort_by_key(|packet| (packet.time, packet.from, packet.to));
         lost
     }
 
-    /// Lost or damaged packets, including acknowledgements: the last thousand of each direction of a link and of each
-    /// node that drops packets.
+    /// Lost or damaged packets, including acknowledgements: the last 1000 of each direction of a link and of each node
+    /// that drops packets.
     pub fn recent_losses(&self) -> Vec<LostPacket> {
         self.losses(Losses::recent)
     }
 
-    /// Number of lost or damaged packets for each cause, and the nodes between which they were lost.
+    /// Number of lost or damaged packets for each cause and for the two nodes between which they were lost.
     pub fn causes(&self) -> Vec<(Place, Place, Cause, u64)> {
         self.losses(Losses::causes)
     }
 
-    /// Sets the test for packets with data that is never sent again. By default, all packets except
-    /// [control](crate::Channel::Control) packets pass the test. Call this after [`Network::inject`].
+    /// Sets the test for packets with data that is never sent again. Without a test, all packets except
+    /// [control](crate::Channel::Control) packets count. Call this after [`Network::inject`].
     pub fn set_data(&self, is_data: impl Fn(&Packet) -> bool + 'static) {
         let is_data: IsData = Rc::new(is_data);
         self.faults.iter().for_each(|link| link.set_data(is_data.clone()));
@@ -391,25 +395,26 @@ impl Network {
         lost
     }
 
-    /// Number of packets from a node that were dropped by switches and cards without room.
+    /// Number of packets from `source` that switches and cards dropped for lack of room.
     pub fn dropped_from(&self, source: NodeId) -> u64 {
         self.losses(|losses| vec![losses.dropped_from(source)]).into_iter().sum()
     }
 
-    /// The counters of the ports of a network without credits: the hosts' ports by rank, then the switches' ports in
-    /// their order.
+    /// The counters of the ports of a network without credits. The hosts' ports come first, by rank. The switches'
+    /// ports follow in the order of the switches.
     pub fn queues(&self) -> Vec<QueueStatistics> {
         let of_switches =
             self.switches.iter().filter_map(Switch::ethernet).flat_map(ethernet::Inside::queues);
         self.stations.iter().map(|station| station.queue()).chain(of_switches).collect()
     }
 
-    /// Returns a cycle of ports that wait for each other, each paused without a known end, if there is such a cycle.
+    /// Returns a cycle of ports that wait for each other, if there is one. Each of these ports is paused until a frame
+    /// resumes it.
     pub fn paused_ring(&self) -> Option<PausedRing> {
         ring(&self.waits().collect::<Vec<_>>())
     }
 
-    /// Whether a port with packets to send is paused without a known end.
+    /// Whether a port with packets to send is paused until a frame resumes it.
     pub fn has_paused(&self) -> bool {
         self.waits().next().is_some()
     }
@@ -419,7 +424,7 @@ impl Network {
         self.stations.iter().filter_map(|station| station.waits()).chain(of_switches)
     }
 
-    /// Records the use of the switches' ports, each with the recorder of the switch's node.
+    /// Records the use of the switches' ports, for each switch with the recorder of its node.
     pub fn record(&self, mut recorder_of: impl FnMut(NodeId) -> Recorder) {
         for switch in &self.switches {
             switch.record(&recorder_of(switch.node()));
@@ -431,7 +436,7 @@ impl Network {
         self.switches.iter().all(Switch::is_idle)
     }
 
-    /// The counters of all its ports so far.
+    /// The counters of all ports of the network so far.
     pub fn statistics(&self) -> NetworkStatistics {
         NetworkStatistics {
             hosts: self.hosts.iter().map(Meter::read).collect(),

@@ -1,16 +1,16 @@
-//! Packets in flight through switches: a few words that every switch reads, and a box with the rest that stays closed.
-//! A packet thus costs a switch little memory, wherever its bytes are.
+//! Packets in flight through switches. A packet consists of a few words that every switch reads, and a box with the
+//! rest. Switches do not open the box, so a packet needs little memory traffic in a switch.
 
 use crate::{Channel, Packet, PacketBox};
 use nicety_types::{Account, Duration, Flight, MessageId, NodeId, Path, Stage, Time};
 use serde::{Deserialize, Serialize};
 
-/// The times of a packet's first and last byte at one point.
+/// The times of a packet's first and last byte at one point of its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) head: Time,
     pub(crate) tail: Time,
-    /// The stage to which the time from `head` to `tail` belongs.
+    /// The stage to which the time from `head` to `tail` is accounted.
     pub(crate) slowest: Stage,
 }
 
@@ -25,11 +25,11 @@ impl Span {
 pub struct Transit {
     /// The destination.
     pub destination: NodeId,
-    /// The packet's message, and with it the source.
+    /// The packet's message, which includes the source node.
     pub message: MessageId,
-    /// Its flow control.
+    /// The packet's flow control.
     pub channel: Channel,
-    /// The mark from the previous switch's routing; zero at first.
+    /// The mark that the previous switch's routing set; zero at the first switch.
     pub mark: u8,
     /// Length of the payload in bytes.
     pub bytes: u64,
@@ -38,7 +38,7 @@ pub struct Transit {
 }
 
 impl Transit {
-    /// Puts a packet in flight; `path` accounts for the time until its first byte leaves its first link.
+    /// Puts a packet in flight. `path` accounts for the time until its first byte leaves its first link.
     pub(crate) fn begin(packet: PacketBox, path: Path) -> Transit {
         Transit {
             destination: packet.label.destination,
@@ -51,7 +51,7 @@ impl Transit {
         }
     }
 
-    /// The same packet, with its time accounted for by `path`.
+    /// Returns the same packet. `path` accounts for its time so far.
     pub(crate) fn retraced(self, path: Path) -> Transit {
         Transit { trace: Trace::begin(path), ..self }
     }
@@ -61,17 +61,17 @@ impl Transit {
         Transit { packet: PacketBox::new(self.packet.share()), trace: self.trace.clone(), ..*self }
     }
 
-    /// The packet. Its path is still the path at the sender.
+    /// The packet. Its path still ends at the sender.
     pub(crate) fn inside(&mut self) -> &mut Packet {
         &mut self.packet
     }
 
-    /// The packet, read-only.
+    /// The packet, read-only. Its path still ends at the sender.
     pub(crate) fn packet(&self) -> &Packet {
         &self.packet
     }
 
-    /// Returns the packet, with the time up to its last byte accounted for.
+    /// Returns the packet, with its time accounted for up to its last byte.
     pub(crate) fn end(self, slowest: Stage, tail: Time) -> PacketBox {
         let Transit { mut packet, trace, .. } = self;
         packet.path = trace.end();
@@ -80,7 +80,7 @@ impl Transit {
     }
 }
 
-/// The stages of the time in the network: a path up to the packet's first link, and the time after it. Packets that
+/// The stages of a packet's time in the network: a path up to its first link, and the times after it. Packets that
 /// follow each other share the path.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Trace {
@@ -117,7 +117,7 @@ impl Account for Trace {
             return;
         }
         if stage == Stage::LINK_RESENT {
-            // Resends are rare, so they have no total of their own here.
+            // Resends are rare, so their time goes into the path instead of an own total.
             self.before.advance(stage, self.before.at() + until.since(self.at));
             self.at = until;
             return;

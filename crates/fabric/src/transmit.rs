@@ -11,7 +11,7 @@ use std::cell::RefCell;
 /// The transmit path of a port.
 pub(crate) struct Transmit {
     pub(crate) spec: LinkSpec,
-    /// Framing of sent and of received packets.
+    /// The framing of sent packets and the framing of received packets.
     pub(crate) framing: [Framing; 2],
     /// The minimum size of a packet on the wire, in bytes.
     pub(crate) least: u64,
@@ -36,22 +36,22 @@ impl Transmit {
         self.outgoing.borrow().to()
     }
 
-    /// Bytes on the wire of a sent packet with this payload.
+    /// Size on the wire, in bytes, of a sent packet with this payload.
     pub(crate) fn bytes(&self, payload: u64) -> u64 {
         self.framing[0].bytes(payload).max(self.least)
     }
 
-    /// Bytes on the wire of a received packet with this payload.
+    /// Size on the wire, in bytes, of a received packet with this payload.
     pub(crate) fn received(&self, payload: u64) -> u64 {
         self.framing[1].bytes(payload).max(self.least)
     }
 
-    /// Counts a received packet of `bytes` bytes, and the buffer's occupancy with it.
+    /// Counts a received packet of `bytes` bytes. `in_buffer` is the buffer's occupancy with this packet.
     pub(crate) fn meter(&self, bytes: u64, in_buffer: u32) {
         self.meter.received(bytes, in_buffer);
     }
 
-    /// Sends a pause frame behind the packet in transmission.
+    /// Sends a pause frame after the packet that is being sent.
     pub(crate) fn pause(&self, pause: Pause, now: Time) {
         let took = self.spec.gap.cover(LEAST);
         let start = self.link.borrow_mut().occupy(now, took);

@@ -1,4 +1,4 @@
-//! Captured packets of links: all that the counters count, in any number of shards, with their times and dispositions.
+//! Captured packets of links. They agree with the counters, in any number of shards, and have times and dispositions.
 
 use crate::switch_support::{Net, SPIN, Send, at, cases, content, ps, send};
 use nicety_fabric::{
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::rc::Rc;
 
 const MEMORY: u64 = 1 << 30;
-/// Wire time of a packet of 1000 bytes, time of flight, and timeout of an unanswered packet.
+/// Time of a packet of 1000 bytes on the wire, latency of a link, and retransmission timeout, in ps.
 const BYTES: u64 = 20_000;
 const FLIGHT: u64 = 33_400;
 const TIMEOUT: u64 = 500_000;
@@ -37,7 +37,8 @@ fn capture_of(net: &mut Net, faults: &Faults, memory: u64, card: Option<u32>) {
     net.ports = ports.into_iter().map(Rc::new).collect();
 }
 
-/// Time and disposition of the packets that host 0 of a pair sends: 1000 bytes each, all ready at once.
+/// Returns the time and disposition of the packets that host 0 of a pair sends. All packets have 1000 bytes and are
+/// ready at time zero.
 fn pair(
     spec: &NetworkSpec,
     packets: u64,
@@ -75,7 +76,7 @@ fn a_packet_has_the_time_of_its_first_byte_and_its_fate() {
     assert_eq!(pair(&spec, 3, none, &[2], &[]), [(0, INTACT), (BYTES, LOST), (2 * BYTES, INTACT)]);
     let down = Outage { from: at(BYTES + 1), until: None };
     assert_eq!(pair(&spec, 3, none, &[], &[down]), [(0, INTACT), (BYTES, INTACT), (2 * BYTES, LOST)]);
-    // The copy follows its packet directly.
+    // The copy follows its packet directly on the wire.
     let doubled = Rates { duplication: 1.0, ..none };
     assert_eq!(
         pair(&spec, 2, doubled, &[], &[]),
@@ -100,7 +101,7 @@ fn each_transmission_of_a_link_that_sends_again_is_a_packet() {
         (2 * wait + BYTES, INTACT),
     ];
     assert_eq!(lost, expected);
-    // Damaged each time, and given up.
+    // Each transmission is damaged. After four resends the packet is lost.
     let damaged = Disposition { damaged: true, ..INTACT };
     let answered = BYTES + 2 * FLIGHT;
     let corrupt = Rates { corruption: 1.0, ..Rates::default() };
@@ -115,7 +116,7 @@ fn nodes_share_the_memory_and_keep_the_first_packets() {
         let mut net = Net::star(3, 1, &SPIN);
         capture(&mut net, &Faults::default(), memory);
         for host in 0..2 {
-            // A short packet at the end: it would fit where the previous one did not.
+            // The last packet is short. It would fit into memory that the previous packet did not fit into.
             let mut sends: Vec<_> = (0..9).map(|k| Send { message: k, ..send(2, 1000, 0) }).collect();
             sends.push(Send { message: 9, ..send(2, 1, 0) });
             net.sends(host, &sends);
@@ -149,7 +150,7 @@ struct Storm {
     faults: Faults,
 }
 
-/// A packet, from any source: the link's ends, its time, its bytes, and its disposition.
+/// A packet in any capture: the two nodes of the link, the time in ps, the bytes, and the disposition.
 type Kept = (Place, Place, u64, Vec<u8>, Disposition);
 
 impl Storm {
@@ -189,7 +190,7 @@ fn storm() -> impl Strategy<Value = Storm> {
     let rates = (0.0..0.3, 0.0..0.3, 0.0..0.3, 0.0..0.3);
     (topology, any::<bool>(), sends, rates, any::<u64>()).prop_map(
         |((topology, hosts), resends, sends, (loss, corruption, duplication, reordering), seed)| {
-            // Receivers check packets, so damage is only for links that check.
+            // Receivers compare the bytes of packets, so only links that check packets may damage them.
             let corruption = if resends { corruption } else { 0.0 };
             let rates = Rates { loss, corruption, duplication, reordering, delay: ps(90_000), burst: 0.0 };
             let faults = Faults { seed, rates, ..Faults::default() };
@@ -208,7 +209,7 @@ proptest! {
         let switches = statistics.switches.iter().flat_map(|s| &s.ports[usize::from(is_torus)..]);
         let ports: Vec<_> = statistics.hosts.iter().filter(|_| !is_torus).chain(switches).collect();
         let faults = &statistics.faults;
-        // A link that checks discards copies itself, and its port does not count them.
+        // A link that checks packets discards copies itself, so the receiving port does not count them.
         let copies = if storm.resends { faults.iter().map(|f| f.duplicated).sum() } else { 0 };
         let count = |disposition: fn(&Disposition) -> bool| packets.iter().filter(|p| disposition(&p.4)).count() as u64;
         prop_assert_eq!(packets.len() as u64, ports.iter().map(|p| p.sent_packets + p.resent_packets).sum::<u64>() + copies);
@@ -216,7 +217,7 @@ proptest! {
         prop_assert_eq!(count(|disposition| disposition.damaged), faults.iter().map(|f| f.corrupted).sum::<u64>());
         prop_assert_eq!(count(|disposition| disposition.again), faults.iter().map(|f| f.duplicated + f.resent).sum::<u64>());
         let (late, reordered) = (count(|disposition| !disposition.late.is_zero()), faults.iter().map(|f| f.reordered).sum());
-        // The link's own bit errors hit some of the delayed packets.
+        // The link's own bit errors damage some of the delayed packets.
         prop_assert!(late <= reordered, "{} of {}", late, reordered);
         if !storm.resends {
             prop_assert_eq!(late, reordered);
@@ -244,7 +245,7 @@ fn the_payload_is_kept_up_to_its_first_phantom_byte() {
         let (header, path) = (HeaderBytes::new(b"head"), Path::from(sim.now()));
         let turn = port.control_turn(Flight::resting(path.clone())).await;
         port.launch(Packet { label, channel: Channel::Control, header, payload, path }, turn);
-        // More bytes than any tool reads of a packet.
+        // The packet has more bytes than a capture keeps.
         let path = Path::from(sim.now());
         let turn = port.turn(Flight::resting(path.clone())).await;
         let payload = Payload::copy_of(&vec![7; 300_000]);
@@ -271,7 +272,7 @@ fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
     let mut net = Net::flowing("star", 2, 1, &spec, flow);
     capture(&mut net, &Faults::default(), MEMORY);
     net.sends(0, &(0..30).map(|k| Send { message: k, ..send(1, 4096, 0) }).collect::<Vec<_>>());
-    // The card takes less than arrives, and pauses its switch.
+    // Packets arrive faster than the card takes them, so the card pauses the switch.
     net.serves(1, ps(819_200));
     let _ = net.try_run();
     let links = net.network.captured();
@@ -282,11 +283,12 @@ fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
     assert!(frames.len() as u64 == card.pauses_sent && card.pauses_sent > 10, "{card:?}");
     let (first, last) = (&frames[0], frames.last().unwrap());
     assert_eq!([first.pause, last.pause], [Some(Pause::For(700)), Some(Pause::Resume)]);
-    // To the group address of MAC control, from station 1: priority flow control, priority 0, 700 quanta.
+    // The frame goes to the group address of MAC control, and comes from station 1. It pauses priority 0 for 700
+    // quanta.
     let start = [1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 8, 1, 1, 0, 1, 0x02, 0xbc];
     assert_eq!((frames[0].header[..20].to_vec(), frames[0].header.len()), (start.to_vec(), 60));
     assert!(frames[0].header[20..].iter().all(|&byte| byte == 0) && frames[0].payload.is_empty());
-    // In the order of sending, among the packets.
+    // The frames are among the packets, in the order of sending.
     assert!(frames.windows(2).all(|pair| pair[0].time < pair[1].time));
 }
 
@@ -294,7 +296,8 @@ fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
 fn a_pause_is_repeated_as_long_as_packets_leave() {
     let mut spec = SPIN;
     spec.link.buffer = 2;
-    // Half a pause is 200 ns, and a packet leaves every 819 ns. The pause for 16 of them is repeated about 60 times.
+    // Half a pause is 200 ns, and a packet leaves every 819 ns. The pause ends after 16 packets, so it is repeated
+    // about 60 times.
     let pause = PauseSpec { quanta: 312, xoff: Some(20 * 4096), xon: Some(4 * 4096), ..PauseSpec::default() };
     let buffering = Buffering { size: Some(1 << 20), ..Buffering::default() };
     let mut net = Net::flowing("star", 2, 1, &spec, FlowControl::Pfc(buffering, pause));
@@ -310,7 +313,7 @@ fn a_pause_is_repeated_as_long_as_packets_leave() {
     assert!(!said.contains(&Pause::UntilResumed), "{said:?}");
 }
 
-/// A card at host 1 with two ports. Hosts 0 and 2 send it packets of 4096 bytes, faster than it takes them.
+/// Host 1 has a card with two ports. Hosts 0 and 2 send it packets of 4096 bytes, faster than it takes them.
 fn two_ports(flow: FlowControl) -> Vec<CapturedLink> {
     let mut spec = SPIN;
     spec.link.buffer = 2;
@@ -348,7 +351,7 @@ fn each_port_of_a_card_is_a_link_with_its_own_pauses() {
     for link in &links[2..] {
         let said: Vec<_> = (0..link.len()).map(|number| link.packet(number)).collect();
         assert!(said.iter().any(|frame| frame.pause == Some(Pause::Resume)));
-        // From the card's address, station 1.
+        // The frames come from the card's address, which is station 1.
         assert!(said.iter().all(|frame| frame.pause.is_some() && frame.header[6..12] == [2, 0, 0, 0, 0, 1]));
     }
 }

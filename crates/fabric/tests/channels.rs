@@ -1,4 +1,4 @@
-//! Virtual channels of a link: each has its own buffer and credits, and all share the wire.
+//! Virtual channels of a link: each channel has its own buffer and credits, and all channels share the wire.
 
 use nicety_fabric::{Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, Packet, Symbol};
 use nicety_kernel::{Config, World};
@@ -7,15 +7,16 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Packets take the wire for 20 ns and fly for 33.4 ns.
+/// Size of a packet in bytes, and time in ps from its start to its arrival. It takes 20 ns on the wire and 33.4 ns of
+/// latency.
 const BYTES: u64 = 1000;
 const FLIGHT: u64 = 20_000 + 33_400;
 
 /// An arrived packet: time in picoseconds, virtual channel, and number on that channel.
 type ArrivedPacket = (u64, u8, u64);
 
-/// A sender on each channel sends its packets as fast as it can. The receiver frees a slot after the channel's time in
-/// `freed`, in picoseconds from the packet's arrival, or never if the time is `None`.
+/// Sends packets on each channel as fast as possible. The receiver frees a packet's slot some time after the packet's
+/// arrival. This time is in `freed` by channel, in picoseconds. `None` means that the slot is never freed.
 fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Vec<ArrivedPacket> {
     let channels = packets.len() as u8;
     let latency = Duration::from_ps(33_400);
@@ -44,7 +45,7 @@ fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Ve
             }
         });
     }
-    // A port takes credits while it waits for packets.
+    // A port collects credits only while it waits for packets.
     sim.spawn(async move { while !near.receive().await.is_control() {} });
     let came = Rc::new(RefCell::new(Vec::new()));
     let (sim, freed, seen) = (world.sim(b), freed.to_vec(), came.clone());
@@ -72,13 +73,14 @@ fn on(came: &[ArrivedPacket], channel: u8) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_full_channel_does_not_stop_the_other() {
-    // With one slot each, a packet waits for the credit of the previous one, which flies back for 33.4 ns.
+    // With one slot per channel, a packet waits for the credit of the preceding packet. The credit takes 33.4 ns.
     let came = run(1, &[3, 3], &[Some(0), None], 1);
     let again = FLIGHT + 33_400;
     assert_eq!(on(&came, 0), [(FLIGHT, 0), (FLIGHT + again, 1), (FLIGHT + 2 * again, 2)]);
-    // The first packet of channel 1 waits for the wire behind that of channel 0. Its slot is never free again.
+    // The first packet of channel 1 waits until channel 0's packet has left the wire. The slot of channel 1 is never
+    // freed.
     assert_eq!(on(&came, 1), [(FLIGHT + 20_000, 0)]);
-    // The roles reversed, and a slot that is free after 300 ns.
+    // Now channel 1 frees slots at once, and channel 0 frees a slot after 300 ns.
     let came = run(1, &[2, 3], &[Some(300_000), Some(0)], 1);
     assert_eq!(on(&came, 0), [(FLIGHT, 0), (2 * FLIGHT + 300_000 + 33_400, 1)]);
     let first = FLIGHT + 20_000;
@@ -122,7 +124,7 @@ proptest! {
             let (times, numbers): (Vec<_>, Vec<_>) = on(&came, channel).into_iter().unzip();
             let expected = if freed.is_some() { packets } else { packets.min(buffer.into()) };
             prop_assert_eq!(numbers, (0..expected).collect::<Vec<_>>(), "channel {}", channel);
-            // A slot is used again only after its packet has been freed and the credit has come back.
+            // A slot is used again only after the receiver has freed it and its credit has returned.
             for (before, after) in times.iter().zip(times.iter().skip(buffer as usize)) {
                 prop_assert!(before + freed.unwrap() + 33_400 + FLIGHT <= *after);
             }
@@ -130,7 +132,7 @@ proptest! {
         // The wire carries one packet at a time.
         prop_assert!(came.is_sorted_by(|a, b| a.0 + 20_000 <= b.0));
         prop_assert_eq!(&came, &run(buffer, &packets, &freed, 2));
-        // If one channel is stuck, the others send as much as before.
+        // If one channel is stuck, the other channels send as many packets as before.
         let mut fewer = freed;
         let stuck = stuck.index(packets.len());
         fewer[stuck] = None;

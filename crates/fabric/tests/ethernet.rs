@@ -1,4 +1,5 @@
-//! Networks without credits, by hand: the places of drops, the times of pauses, and cycles of waiting ports.
+//! Networks without credits: the places of drops, the times of pauses, and cycles of waiting ports, all computed by
+//! hand.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, ps, send};
 use nicety_fabric::{
@@ -9,13 +10,13 @@ use nicety_kernel::{Config, RunError, World};
 use nicety_types::{Duration, NodeId, Stage};
 use std::rc::Rc;
 
-/// Serialisation of 4 KiB, and its bytes on the wire.
+/// Serialisation time of 4 KiB in ps, and its size on the wire in bytes.
 const PACKET: u64 = 81_920;
 const BYTES: u64 = 4096;
-/// The time of a packet's head over one link, and over two links with a switch between.
+/// The time of a packet's head over one link, and over two links and the switch between them, in ps.
 const FLIGHT: u64 = 33_400;
 const WAY: u64 = FLIGHT + 50_000 + FLIGHT;
-/// Serialisation of the shortest packet, and of a pause frame.
+/// Serialisation time of the shortest packet in ps. A pause frame takes the same time.
 const LEAST: u64 = 84 * 20;
 
 fn dropping(packets: u64) -> FlowControl {
@@ -34,7 +35,7 @@ fn when(received: &[Received]) -> Vec<(u32, u64)> {
     received.iter().map(|r| (r.source, r.when.ps())).collect()
 }
 
-/// A message of full packets, all ready at time zero.
+/// Returns the packets of a message: `packets` packets of 4 KiB, all ready at time zero.
 fn message(to: u32, packets: u64) -> Vec<Send> {
     (0..packets).map(|k| Send { message: 7, offset: k * BYTES, ..send(to, BYTES, 0) }).collect()
 }
@@ -47,7 +48,7 @@ fn switch_queue(net: &Net, port: usize) -> QueueStatistics {
     net.network.queues()[net.ports.len() + port]
 }
 
-/// Incast: `hosts` hosts with one packet each for one more host, at the same instant.
+/// Incast: `hosts` hosts send one packet each to one more host, at the same instant.
 fn incast(hosts: u32, flow: FlowControl) -> (Net, Vec<Received>) {
     let mut net = star(hosts + 1, flow);
     (0..hosts).for_each(|host| net.sends(host, &[send(hosts, BYTES, 0)]));
@@ -111,7 +112,8 @@ fn a_port_drops_what_its_buffer_has_no_room_for() {
 
 #[test]
 fn room_is_free_when_the_last_byte_has_left() {
-    // The first packet's last byte leaves at this instant. A head that arrives then is admitted, an earlier one is not.
+    // At `left`, the first packet's last byte leaves. A head that arrives at this instant is admitted, and an earlier
+    // head is not.
     let left = FLIGHT + 50_000 + PACKET;
     for (head, expected) in [(left - 1, 1), (left, 2)] {
         let mut net = star(3, dropping(1));
@@ -123,13 +125,15 @@ fn room_is_free_when_the_last_byte_has_left() {
 
 #[test]
 fn a_port_gets_its_share_of_a_shared_memory() {
-    // Of 8 packets: as much as stays free with alpha 1, half as much with 1/2, and all of it with 8.
+    // The memory holds 8 packets. An output may use as much as is free with alpha 1, half as much with alpha 1/2, and
+    // everything with alpha 8.
     for (alpha, admitted) in [(Alpha::new(1, 1), 4), (Alpha::new(1, 2), 3), (Alpha::new(8, 1), 8)] {
         let (net, received) = incast(12, shared(8, alpha));
         assert_eq!(received.len(), admitted, "{alpha:?}");
         assert_eq!(switch_queue(&net, 12).dropped_packets, 12 - admitted as u64);
     }
-    // After the four packets of the first port, the second gets two: 0 < 4, 1 < 3, and not 2 < 2.
+    // Port 8 gets four packets first. Port 9 then gets two: its occupancy is below the free memory at 0 < 4 and 1 < 3,
+    // and not at 2 < 2.
     let mut net = star(10, shared(8, Alpha::default()));
     for host in 0..8 {
         net.sends(host, &[send(8 + host / 4, BYTES, 0)]);
@@ -139,7 +143,7 @@ fn a_port_gets_its_share_of_a_shared_memory() {
     assert_eq!([8, 9].map(|port| switch_queue(&net, port).peak_bytes), [4 * BYTES, 2 * BYTES]);
 }
 
-/// Two hosts send three packets each to a third, through a switch that pauses them at two packets.
+/// Two hosts send three packets each to a third host. The switch between them pauses a host at two packets.
 fn two_paused(pause: PauseSpec, faults: Faults) -> (Net, Vec<Received>) {
     let pause = PauseSpec { xoff: Some(2 * BYTES), ..pause };
     let mut net = star(3, pausing(1 << 20, pause));
@@ -154,7 +158,8 @@ fn two_paused(pause: PauseSpec, faults: Faults) -> (Net, Vec<Received>) {
     (net, received)
 }
 
-/// The second packet's head arrives after a flight and a packet. The pause reaches the host a frame and a flight later.
+/// The time at which a host is paused. The head of its second packet arrives at the switch after a packet time and a
+/// link latency. The pause arrives at the host a frame time and a link latency later.
 const PAUSED: u64 = FLIGHT + PACKET + LEAST + FLIGHT;
 
 fn of_source(received: &[Received], source: u32) -> Vec<u64> {
@@ -164,7 +169,8 @@ fn of_source(received: &[Received], source: u32) -> Vec<u64> {
 #[test]
 fn a_sender_is_paused_at_the_threshold_and_goes_on_when_its_packets_have_left() {
     let (net, received) = two_paused(PauseSpec::default(), Faults::default());
-    // The output alternates. Host 0's second packet is its third, and host 0's last byte leaves with it.
+    // The output takes packets of both hosts in turn. Host 0's second packet is its third one, and host 0 resumes when
+    // the last byte of this packet has left.
     let left = FLIGHT + 50_000 + 3 * PACKET;
     let resumed = left + LEAST + FLIGHT;
     assert_eq!(of_source(&received, 0), [PACKET + WAY, 3 * PACKET + WAY, resumed + PACKET + WAY]);
@@ -184,15 +190,16 @@ fn a_pause_that_is_not_repeated_expires() {
         let link = LinkFaults { from, to, rates: Rates::default(), down: vec![], drop: frames.to_vec() };
         Faults { links: vec![link], ..Faults::default() }
     };
-    // 40 quanta of 64 bytes: 51.2 ns. The frames behind the first are lost.
+    // A pause lasts for 40 quanta of 64 bytes: 51.2 ns. All pause frames after the first are lost.
     let pause = PauseSpec { quanta: 40, ..PauseSpec::default() };
     let (net, received) = two_paused(pause, drop(&(2..200).collect::<Vec<_>>()));
-    // The third packet is at the switch before the output is free.
+    // The third packet arrives at the switch before the output is free.
     assert_eq!(of_source(&received, 0)[2], 5 * PACKET + WAY);
     assert_eq!(net.network.queues()[0].paused, ps(51_200));
     let lost: u64 = net.network.statistics().faults.iter().map(|link: &FaultStatistics| link.lost).sum();
     assert!(lost > 2);
-    // The first pause frame is lost. The second comes half a pause later, when the third packet has begun.
+    // The first pause frame is lost. The second frame comes half a pause later, when the host has begun its third
+    // packet.
     let (net, received) = two_paused(pause, drop(&[1]));
     assert_eq!(of_source(&received, 0).len(), 3);
     assert!(net.network.queues()[0].pauses_received > 1);
@@ -208,7 +215,7 @@ fn far() -> NetworkSpec {
     spec
 }
 
-/// Two hosts send many packets to a third, over links of 100 ns.
+/// Two hosts send 40 packets each to a third host, over links with a latency of 100 ns.
 fn two_streams(flow: FlowControl) -> (Net, usize) {
     let mut net = Net::flowing("star", 3, 1, &far(), flow);
     net.sends(0, &message(2, 40));
@@ -220,13 +227,14 @@ fn two_streams(flow: FlowControl) -> (Net, usize) {
 
 #[test]
 fn with_the_computed_headroom_nothing_is_lost_and_with_less_the_switch_counts_it() {
-    // Until a sender stops: two flights, a packet in the other direction, the frame, and a packet that has just begun.
+    // The bytes that arrive until a sender stops. They arrive during two link latencies, a packet in the other
+    // direction, the pause frame, and a packet that has just begun.
     let headroom = 2 * 100_000 / 20 + BYTES + 84 + BYTES;
     let size = 2 * BYTES + headroom;
     let (net, received) = two_streams(pausing(size, PauseSpec::default()));
     assert_eq!((received, net.network.lost_packets().len()), (80, 0));
     assert!(switch_queue(&net, 0).pauses_sent > 2);
-    // One byte less is refused, and so is a threshold that leaves less.
+    // A memory smaller by one byte is refused. So is a threshold that leaves less headroom.
     let refused = |flow: FlowControl| {
         let mut world = World::new(Config::default());
         let hosts: Vec<(NodeId, _)> = (0..3).map(|_| (world.add_node(), far().link)).collect();
@@ -247,7 +255,7 @@ fn with_the_computed_headroom_nothing_is_lost_and_with_less_the_switch_counts_it
     );
     let late = PauseSpec { xoff: Some(2 * BYTES + 1), ..PauseSpec::default() };
     assert!(refused(pausing(size, late)).unwrap().contains("write xoff=8192 or less"));
-    // Reduced on purpose: packets that do not fit are dropped at the input and counted.
+    // The headroom is too small on purpose. Packets that do not fit are dropped at the input and counted.
     let cut = PauseSpec { headroom: Some(0), ..PauseSpec::default() };
     let (net, received) = two_streams(pausing(2 * BYTES, cut));
     let dropped: u64 = net.network.queues().iter().map(|queue| queue.dropped_packets).sum();
@@ -259,7 +267,7 @@ fn with_the_computed_headroom_nothing_is_lost_and_with_less_the_switch_counts_it
             .all(|packet| packet.to == Place::Switch(0) && matches!(packet.cause, Cause::NoHeadroom(0 | 1)))
     );
     assert!(lost[0].to_string().contains("dropped by switch.0 at "), "{}", lost[0]);
-    // The first packet of host 1 leaves behind that of host 0, when the third has arrived.
+    // When the third packet arrives, the first packet of host 1 still waits behind the first packet of host 0.
     assert!(lost[0].to_string().contains("no headroom at its port 1 from hosts.1"), "{}", lost[0]);
 }
 
@@ -288,14 +296,15 @@ fn a_card_with_a_full_buffer_drops_what_comes_or_pauses_its_switch() {
         (net.network.queues()[1], received.len() as u64, net.network.causes())
     };
     let (card, received, causes) = run(dropping(40));
-    // A packet arrives every 82 ns and is done every 819 ns. Of the first two, one is left, and so on.
+    // A packet arrives every 82 ns, and the card needs 819 ns for a packet. Two packets get the two slots, and each
+    // slot is free again for one more packet.
     assert_eq!((card.at, card.reason, received + card.dropped_packets), (Place::Host(1), Drops::Card, 30));
     assert_eq!(received, 2 + 2);
     assert_eq!(causes, [(Place::Switch(0), Place::Host(1), Cause::CardFull, card.dropped_packets)]);
     let (card, received, causes) = run(pausing(1 << 20, PauseSpec::default()));
     assert_eq!((card.dropped_packets, received, causes.len()), (0, 30, 0));
     assert!(card.pauses_sent > 10);
-    // The packet without a slot triggers the pause, and one more had begun.
+    // The packet without a slot triggers the pause. The switch had already begun one more packet.
     assert_eq!(card.peak_bytes, 2 * BYTES);
 }
 
@@ -315,19 +324,20 @@ fn a_ring_of_paused_ports_is_named_and_the_run_ends() {
     assert!(matches!(outcome, Err(RunError::Deadlock { .. })), "{outcome:?}");
     let found = net.network.paused_ring().unwrap();
     assert_eq!(found.0.len(), 4);
-    // Port 0 of each switch is its host's; port 1 leads to the next switch.
+    // Port 0 of each switch leads to its host, and port 1 leads to the next switch.
     let text = found.to_string();
     for (at, peer) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
         assert!(text.contains(&format!("switch.{at} port 1 (paused by switch.{peer}) -> ")), "{text}");
     }
     assert_eq!(net.network.lost_packets().len(), 0);
-    // Without flow control it continues, and loses packets. With credits it waits as well.
+    // Without flow control the run completes, and the ring loses packets. With credits the ring deadlocks too.
     let (net, outcome) = ring(dropping(5), &SPIN);
     assert!(outcome.is_ok() && !net.network.lost_packets().is_empty() && net.network.paused_ring().is_none());
     let mut few = SPIN;
     few.switch.buffer = 1;
     assert!(ring(FlowControl::Credits, &few).1.is_err());
-    // Two hops need no third: neighbours never wait for each other.
+    // With two switches on its path, a packet waits for at most one other switch. So neighbours never wait for each
+    // other in a cycle.
     let mut net = Net::flowing("ring:4", 4, 1, &SPIN, pausing(5 * BYTES, PauseSpec::default()));
     for host in 0..4 {
         net.sends(host, &message((host + 1) % 4, 40));
@@ -343,7 +353,7 @@ fn a_slow_card_is_waited_for_however_long_it_takes() {
     let mut net = Net::flowing("star", 3, 1, &spec, pausing(5 * BYTES, pause));
     net.sends(0, &message(2, 12));
     net.sends(1, &message(2, 12));
-    // Far more than sixteen times half a pause, 128 ns.
+    // The service time is far more than 16 half pauses of 128 ns.
     net.serves(2, Duration::from_us(50));
     let (_, received, _) = net.run();
     assert_eq!(received.len(), 24);
@@ -404,7 +414,7 @@ fn rings_have_three_switches_and_ports_for_their_hosts() {
     assert!(ring.check(102, &SPIN.switch).is_ok());
     assert!(ring.check(103, &SPIN.switch).unwrap_err().to_string().contains("or set switch.ports=37"));
     assert!(ring.check(1, &SPIN.switch).is_err());
-    // All pairs, the shorter way: 0 to 3 switches on a packet's path.
+    // Traffic between all pairs of hosts, over the shorter way, with 1 to 3 switches on a path.
     let mut net = Net::flowing("ring:5", 10, 1, &SPIN, FlowControl::Credits);
     for host in 0..10u32 {
         let sends: Vec<_> =

@@ -1,5 +1,6 @@
-//! Random traffic without credits. Each packet arrives once or is counted as dropped at its place. Without pauses,
-//! exactly the packets without room are dropped. With pauses, no packet is dropped. Shards make no difference.
+//! Random traffic without credits. Each packet either arrives once or is counted where it was dropped. Without pauses,
+//! exactly the packets without room are dropped. With pauses, no packet is dropped. The number of shards makes no
+//! difference.
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{
@@ -17,7 +18,7 @@ struct Traffic {
     topology: &'static str,
     spec: NetworkSpec,
     flow: FlowControl,
-    /// By sender.
+    /// The packets of each sender, by sender.
     sends: Vec<Vec<Send>>,
     services: Vec<u64>,
 }
@@ -39,7 +40,7 @@ fn network() -> impl Strategy<Value = NetworkSpec> {
     )
 }
 
-/// Bytes on the wire of the longest packet, and the bytes that arrive until a paused sender stops.
+/// Returns the size on the wire of the longest packet, and the number of bytes that arrive until a paused sender stops.
 fn needed(spec: &NetworkSpec) -> (u64, u64) {
     let LinkSpec { latency, gap, header, .. } = spec.link;
     let largest = MOST + header;
@@ -54,7 +55,7 @@ fn flow(spec: NetworkSpec) -> impl Strategy<Value = FlowControl> {
         let per = if shared { Per::Shared } else { Per::Port };
         FlowControl::None(Buffering { size: Some(size), per, alpha })
     });
-    // Exactly the bytes needed.
+    // Without `headroom`, the headroom is exactly as large as needed.
     let pause = move |quanta, headroom| PauseSpec { xoff: None, xon: None, headroom, quanta };
     let own = (largest..3 * largest, 2_000..u16::MAX).prop_map(move |(xoff, quanta)| {
         let buffering = Buffering { size: Some(xoff + needed), ..Buffering::default() };
@@ -148,7 +149,8 @@ proptest! {
     }
 }
 
-/// Whether each packet that arrives at an output (time, bytes) finds room, computed from a list of departures.
+/// Returns whether each packet that arrives at an output finds room, computed from a list of departures. `arrivals` has
+/// the time and the size in bytes of each packet.
 fn admitted(arrivals: &[(u64, u64)], spec: &NetworkSpec, size: u64) -> Vec<bool> {
     let mut inside: Vec<(u64, u64)> = Vec::new();
     let mut free = 0;

@@ -1,4 +1,5 @@
-//! Fat trees, by hand: path lengths, uplinks of packets, switches built, and impossible trees.
+//! Fat trees, checked by hand: path lengths, the uplinks that packets take, the switches that are built, and impossible
+//! trees.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, ps, send};
 use nicety_fabric::{FatTree, NetworkStatistics, SwitchSpec, Topology, UpRouting};
@@ -7,7 +8,7 @@ use nicety_types::{NodeId, Stage};
 
 const LINK: u64 = 33_400;
 const SWITCH: u64 = 50_000;
-/// Serialisation of 4 KiB.
+/// Serialisation time of 4 KiB in ps.
 const PACKET: u64 = 81_920;
 
 fn tree(text: &str) -> Topology {
@@ -32,7 +33,8 @@ fn levels(statistics: &NetworkStatistics) -> Vec<usize> {
 
 #[test]
 fn a_path_leads_through_one_three_or_five_switches() {
-    // Two hosts at a leaf, four in a pod, sixteen in all. 8 bytes are 160 ps on the wire, once.
+    // A leaf has two hosts, a pod four hosts, and the tree sixteen hosts. The 8 bytes take 160 ps on the wire, only
+    // once.
     for (to, switches) in [(1, 1), (2, 3), (3, 3), (4, 5), (15, 5)] {
         let way = switches * SWITCH + (switches + 1) * LINK;
         assert_eq!([116_800, 283_600, 450_400][switches as usize / 2], way);
@@ -45,7 +47,7 @@ fn a_path_leads_through_one_three_or_five_switches() {
             assert_eq!(path.stages().count(), 2);
         }
     }
-    // With 36 ports: 18 hosts at a leaf, 324 in a pod.
+    // With 36 ports, a leaf has 18 hosts and a pod has 324 hosts.
     for (from, to, switches) in [(0, 17, 1), (17, 18, 3), (0, 323, 3), (323, 324, 5), (0, 1023, 5)] {
         let (received, _) = run("fat-tree:36", 1024, &[(from, send(to, 8, 0))]);
         assert_eq!(received[0].when, at(160 + switches * SWITCH + (switches + 1) * LINK));
@@ -64,7 +66,7 @@ fn there_are_no_more_levels_than_the_hosts_need_and_no_switch_without_a_path() {
     assert_eq!(built("fat-tree", 1024), [57, 72, 324]);
     assert_eq!(built("fat-tree:4", 16), [8, 8, 4]);
     assert_eq!(built("fat-tree:4", 17), [9, 10, 12, 8]);
-    // More levels than needed: the hosts are in the first pod, or at the first leaf, of a larger tree.
+    // The tree has more levels than needed. The hosts are in the first pod, or at the first leaf, of a larger tree.
     assert_eq!(built("fat-tree:36:2", 36), [2, 18]);
     assert_eq!(built("fat-tree:36:3", 18), [1]);
     assert_eq!(built("fat-tree:36:3", 324), [18, 18]);
@@ -76,7 +78,7 @@ fn there_are_no_more_levels_than_the_hosts_need_and_no_switch_without_a_path() {
 
 #[test]
 fn ports_are_numbered_from_the_links_down_to_the_links_up() {
-    // Leaves with two hosts and one host, below two planes.
+    // One leaf has two hosts and the other has one host. Two switches (planes) are above the leaves.
     let (_, statistics) = run("fat-tree:4:2", 3, &[(0, send(2, 8, 0)), (2, send(1, 8, 0))]);
     assert_eq!(levels(&statistics), [2, 2]);
     let mut used = Vec::new();
@@ -87,8 +89,8 @@ fn ports_are_numbered_from_the_links_down_to_the_links_up() {
             }
         }
     }
-    // To 2: up by link 2 mod 2 = 0 (port 2 of a leaf with two hosts), down to leaf 1, to its host. To 1: by link 1 mod
-    // 2 = 1, which is port 2 of a leaf with one host.
+    // The packet to host 2 takes uplink 2 mod 2 = 0, which is port 2 of a leaf with two hosts. Then it goes down to
+    // leaf 1 and to its host. The packet to host 1 takes uplink 1 mod 2 = 1, which is port 2 of a leaf with one host.
     assert_eq!(used, ["0/0/1", "0/0/2", "0/1/0", "0/1/2", "1/0/1", "1/1/0"]);
     let nodes: Vec<NodeId> = statistics.switches.iter().map(|s| s.node).collect();
     assert_eq!(nodes, [3, 4, 5, 6].map(NodeId));
@@ -96,7 +98,7 @@ fn ports_are_numbered_from_the_links_down_to_the_links_up() {
     assert_eq!(indices, [0, 1, 0, 1]);
 }
 
-/// Returns sends from each host to the host `by` places further, all at the same instant.
+/// Returns packets from each host to the host with a rank higher by `by`, all at the same instant.
 fn shift(hosts: u32, by: u32) -> Vec<(u32, Send)> {
     let message = |host: u32| {
         (0..4).map(move |k| (host, Send { offset: k * 4096, ..send((host + by) % hosts, 4096, 0) }))
@@ -117,27 +119,29 @@ fn with_d_mod_k_a_shift_in_a_full_tree_has_no_queueing() {
             }
         }
     }
-    // A hash sends some of them the same way.
+    // A hash sends some of these flows over the same links.
     let (received, _) = run("fat-tree:6:3:hash", 54, &shift(54, 27));
     assert!(received.iter().any(|packet| packet.path.total(Stage::SWITCH_QUEUED) > ps(0)));
 }
 
 #[test]
 fn paths_up_are_balanced() {
-    // Host 0 to all others. 4 of 8 ports are up, and 4 of 32 hosts at the leaf.
+    // Host 0 sends to all hosts of other leaves. A leaf has 8 ports: 4 to its hosts, and 4 uplinks. The tree has 32
+    // hosts.
     let to_all: Vec<(u32, Send)> = (4..32).map(|to| (0, send(to, 8, 0))).collect();
     let count = |topology: &str, sends: &[(u32, Send)]| {
         let (_, statistics) = run(topology, 32, sends);
         statistics.switches[0].ports[4..].iter().map(|p| p.sent_packets).collect::<Vec<u64>>()
     };
     assert_eq!(count("fat-tree:8:2", &to_all), [7, 7, 7, 7]);
-    // All pairs from the leaf by a hash: 112 flows, on average 28 per link, with a standard deviation of 4.6.
+    // Each host of the leaf sends to all hosts of other leaves, by a hash: 112 flows. An uplink has 28 flows on
+    // average, with a standard deviation of 4.6.
     let from_all: Vec<(u32, Send)> =
         (0..4).flat_map(|from| (4..32).map(move |to| (from, send(to, 8, u64::from(from))))).collect();
     let spread = count("fat-tree:8:2:hash", &from_all);
     assert_eq!(spread.iter().sum::<u64>(), 112);
     assert!(spread.iter().all(|&n| (14..=42).contains(&n)), "{spread:?}");
-    // A flow takes one path, unless its messages are spread.
+    // All packets of a flow take one path, unless the messages of the flow are spread.
     let one: Vec<(u32, Send)> = (0..200).map(|k| (0, send(31, 8, k * 1_000_000))).collect();
     for (topology, ways) in [("fat-tree:8:2", 1), ("fat-tree:8:2:hash", 1), ("fat-tree:8:2:hash-message", 4)]
     {

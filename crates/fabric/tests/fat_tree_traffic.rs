@@ -1,5 +1,5 @@
-//! Random traffic through random fat trees. Every pair has a path of the right length. Nothing is lost, duplicated,
-//! reordered or stuck, however small the buffers, and shards make no difference.
+//! Random traffic through random fat trees. Every pair has a path of the right length. No packet is lost, duplicated,
+//! reordered or stuck, however small the buffers. The number of shards makes no difference.
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{
@@ -17,7 +17,7 @@ struct Traffic {
     up: UpRouting,
     hosts: u32,
     spec: NetworkSpec,
-    /// By sender: the receiver, number of packets, bytes of the last packet, and time.
+    /// By sender: the receiver, the number of packets, the size of the last packet in bytes, and the time.
     messages: Vec<Vec<(u32, u64, u64, u64)>>,
     services: Vec<u64>,
 }
@@ -63,7 +63,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
 }
 
 impl Traffic {
-    /// One packet to every host, then the random messages.
+    /// Returns one packet to every host, then the random messages of the host.
     fn sends(&self, host: u32) -> Vec<Send> {
         let mut sends = Vec::new();
         let greetings = (0..self.hosts).map(|to| (to, 1, u64::from(to), 0));
@@ -88,7 +88,7 @@ impl Traffic {
         net.run()
     }
 
-    /// Number of switches between two hosts: up to the first subtree with both, and down.
+    /// Number of switches on the path between two hosts: up to the first subtree with both hosts, and down.
     fn switches(&self, a: u32, b: u32) -> u64 {
         let half = self.ports / 2;
         let needed = (1..).find(|&l| half.pow(l) * 2 >= self.hosts).unwrap();
@@ -107,12 +107,13 @@ impl Traffic {
         let mut last = HashMap::new();
         for r in received {
             assert_eq!(missing.remove(&(r.source, r.message, r.offset)), Some((r.by, r.bytes)));
-            // Packets of a flow are not reordered. If messages take their own paths, this holds within a message.
+            // Packets of a flow are not reordered. If messages take different paths, this holds within each message.
             let flow = if self.up == UpRouting::HashMessage { Some(r.message) } else { None };
             let before = last.insert((r.source, r.by, flow), (r.message, r.offset));
             assert!(before < Some((r.message, r.offset)));
             let switches = self.switches(r.source, r.by);
-            // The recorded path may be of an earlier packet of the message. All of them take the same path.
+            // The recorded path may belong to an earlier packet of the message. All packets of the message take the
+            // same path.
             assert_eq!(r.path.total(Stage::SWITCH), self.spec.switch.latency * switches);
             let took = r.path.at().since(r.path.origin());
             assert_eq!(r.path.stages().map(|(_, d)| d).sum::<Duration>(), took);
@@ -142,7 +143,7 @@ proptest! {
 
     #[test]
     fn a_saturated_tree_does_not_lock_up(half in 1..4u32, levels in 1..4u32, up in prop::sample::select(UpRouting::ALL)) {
-        // All to all, many packets, one slot in every buffer, and receivers slower than links.
+        // All hosts send many packets to all hosts. Every buffer has one slot, and receivers are slower than links.
         let hosts = 2 * half.pow(levels);
         let spec = NetworkSpec {
             link: LinkSpec { latency: ps(1_000), gap: Gap::new(20, 1), header: 0, buffer: 1, channels: 1, protocol: LinkProtocol::NONE },
@@ -151,7 +152,7 @@ proptest! {
         let tree = FatTree::new(2 * half, Some(levels)).unwrap().routed(up);
         let mut net = Net::joined(Topology::FatTree(tree), hosts, 1, &spec);
         for host in 0..hosts {
-            // Bursts to the same receivers, so that queues extend from them to all hosts.
+            // All hosts send bursts to the same receivers, so that queues extend from these receivers to all hosts.
             let to = |turn: u32| (turn * 7 + turn % 3 * host) % hosts;
             let sends: Vec<Send> = (0..2 * hosts)
                 .flat_map(|turn| (0..4).map(move |k| (turn, k)))

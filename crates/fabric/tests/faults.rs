@@ -1,4 +1,5 @@
-//! Faults on links: their effect on packets. Credits, timing and other links are not affected.
+//! Faults on links and their effect on packets. Faults do not change credits, the timing of other packets, or other
+//! links.
 
 use nicety_fabric::{
     Cause, Channel, FaultStatistics, Faults, HeaderBytes, Label, LinkFaults, LinkProtocol, LinkSpec,
@@ -13,11 +14,11 @@ use std::rc::Rc;
 
 const BYTES: u64 = 1000;
 
-/// An arrived packet: time, sender, number, and bytes.
+/// An arrived packet: time, sender, sequence number, and bytes.
 type ArrivedPacket = (Time, u32, u64, Vec<u8>);
 
 struct Outcome {
-    /// By host.
+    /// Arrived packets of each host, by host.
     came: Vec<Vec<ArrivedPacket>>,
     statistics: NetworkStatistics,
     lost: Vec<LostPacket>,
@@ -43,7 +44,7 @@ fn content(host: u32, sequence: u64) -> Vec<u8> {
     (0..BYTES).map(|i| (i * 7 + sequence * 13 + u64::from(host)) as u8).collect()
 }
 
-/// Every host sends `packets` packets to the next one, as fast as it can.
+/// Every host sends `packets` packets to the next host, as fast as possible.
 fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Faults, shards: usize) -> Outcome {
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
     let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
@@ -99,12 +100,14 @@ fn on_first_link(rates: Rates, down: Vec<Outage>, drop: Vec<u64>) -> Faults {
     Faults { seed: 5, links, ..Faults::default() }
 }
 
-/// A packet of 1000 B takes the link for 20 ns, and flies for 33.4 ns.
+/// The time of the first packet's arrival in ps. A packet of 1000 B takes the link for 20 ns, and has a latency of 33.4
+/// ns.
 const FIRST: u64 = 20_000 + 33_400;
 
 #[test]
 fn a_dropped_packet_frees_its_slot_when_it_would_have_come() {
-    // With one slot, a packet waits for the credit of the previous one: 53.4 ns there and 33.4 ns back, lost or not.
+    // With one slot, a packet waits for the credit of the preceding packet, even if that packet is lost. The packet
+    // takes 53.4 ns, and its credit takes 33.4 ns.
     let faults = on_first_link(Rates::default(), vec![], vec![2]);
     let outcome = run(Topology::Pair, 2, 4, 1, &faults, 1);
     let again = FIRST + 33_400;
@@ -142,7 +145,8 @@ fn nothing_goes_into_or_comes_out_of_a_node_that_has_failed() {
     let nodes = vec![NodeFailure { node: Place::Host(1), at: Time::from_ps(30_000) }];
     let outcome = run(Topology::Star, 3, 4, 8, &Faults { nodes: nodes.clone(), ..Faults::default() }, 1);
     let sequences = |host: usize| outcome.came[host].iter().map(|came| came.2).collect::<Vec<_>>();
-    // Host 0's first packet passes the switch at 83.4 ns and is lost after it. Host 1's first two began before.
+    // Host 0's first packet passes the switch at 83.4 ns and is lost on the next link. Host 1's first two packets began
+    // before the failure.
     assert_eq!((sequences(0), sequences(1), sequences(2)), (vec![0, 1, 2, 3], vec![], vec![0, 1]));
     assert_eq!(outcome.lost.len(), 6);
     assert!(outcome.lost.iter().all(|lost| lost.cause == Cause::NodeDown(nodes[0])));
@@ -161,7 +165,7 @@ fn a_second_packet_follows_the_first_one() {
         ps(&outcome.came[1]),
         [(FIRST, 0), (FIRST + 20_000, 0), (FIRST + 40_000, 1), (FIRST + 60_000, 1)]
     );
-    // Without a slot for the copy there is no copy.
+    // The buffer has no slot for the copy, so the packet is not duplicated.
     let outcome = run(Topology::Pair, 2, 2, 1, &faults, 1);
     assert_eq!(outcome.came[1].len(), 2);
     assert_eq!(outcome.statistics.faults[0].duplicated, 0);
@@ -182,7 +186,7 @@ fn a_switch_s_second_packet_takes_a_place_too() {
     let times = [0, 20_000, 40_000, 60_000].map(|later| through + later);
     assert_eq!(ps(&outcome.came[1]), [(times[0], 0), (times[1], 0), (times[2], 1), (times[3], 1)]);
     assert_eq!(outcome.came[0].len(), 2);
-    // Without a slot for the copy there is no copy.
+    // The buffer has no slot for the copy, so the packet is not duplicated.
     let outcome = run(Topology::Star, 2, 1, 1, &faults, 1);
     assert_eq!(ps(&outcome.came[1]), [(through, 0)]);
     assert_eq!(outcome.statistics.faults[0].duplicated, 0);
@@ -243,7 +247,7 @@ proptest! {
         let sum = |of: fn(&FaultStatistics) -> u64| outcome.statistics.faults.iter().map(of).sum::<u64>();
         let (lost, corrupted, duplicated) = (sum(|s| s.lost), sum(|s| s.corrupted), sum(|s| s.duplicated));
         let came: u64 = outcome.came.iter().map(|came| came.len() as u64).sum();
-        // A copy may be lost or damaged on a later link.
+        // A copy may itself be lost or damaged on a later link.
         prop_assert_eq!(came, 30 * u64::from(hosts) + duplicated - lost);
         let mut wrong = 0;
         for (_, source, sequence, bytes) in outcome.came.iter().flatten() {

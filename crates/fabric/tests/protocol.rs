@@ -1,4 +1,4 @@
-//! Links that check and resend packets: worked by hand, and at random.
+//! Links that check and resend packets, with times computed by hand, and with random traffic.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, cases, ps, send};
 use nicety_fabric::{
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 const TIMEOUT: u64 = 500_000;
 const FLIGHT: u64 = 33_400;
-/// A packet of 1000 bytes on the wire.
+/// Time of a packet of 1000 bytes on the wire, in ps.
 const BYTES: u64 = 20_000;
 
 fn resend(retries: u32, bit_errors: BitErrorRate) -> LinkProtocol {
@@ -25,7 +25,7 @@ fn with(protocol: LinkProtocol) -> NetworkSpec {
     spec
 }
 
-/// Faults of the link from host 0 to host 1.
+/// Returns faults of the link from host 0 to host 1.
 fn on_first(rates: Rates, drop: &[u64], down: &[Outage]) -> Faults {
     let (from, to) = (Place::Host(0), Place::Host(1));
     let link = LinkFaults { from, to, rates, down: down.to_vec(), drop: drop.to_vec() };
@@ -39,7 +39,7 @@ fn inject(net: &mut Net, faults: &Faults) {
     net.ports = ports.into_iter().map(Rc::new).collect();
 }
 
-/// Host 0 of a pair sends packets of 1000 bytes, one per message.
+/// Host 0 of a pair sends packets of 1000 bytes, each as its own message.
 fn pair(retries: u32, packets: u64, faults: &Faults) -> (Vec<Received>, Net) {
     let mut net = Net::joined(Topology::Pair, 2, 1, &with(resend(retries, BitErrorRate::ZERO)));
     inject(&mut net, faults);
@@ -55,7 +55,7 @@ fn arrivals(received: &[Received]) -> Vec<(u64, u64)> {
 #[test]
 fn a_lost_packet_is_sent_again_after_the_timeout_and_those_behind_it_too() {
     let (received, net) = pair(3, 3, &on_first(Rates::default(), &[2, 3], &[]));
-    // The second packet is lost twice. Each time the timeout runs from its last byte.
+    // The second packet is lost twice. Each timeout runs from the packet's last byte.
     let second = BYTES + 2 * (BYTES + TIMEOUT);
     let expected = [(0, BYTES), (1, second + BYTES), (2, second + 2 * BYTES)];
     assert_eq!(arrivals(&received), expected.map(|(message, sent)| (message, sent + FLIGHT)));
@@ -63,7 +63,7 @@ fn a_lost_packet_is_sent_again_after_the_timeout_and_those_behind_it_too() {
     assert_eq!(path.total(Stage::LINK_RESENT), ps(2 * (BYTES + TIMEOUT)));
     assert_eq!(path.total(Stage::LINK_QUEUED), ps(BYTES));
     assert_eq!(path.total(Stage::LINK), ps(BYTES + FLIGHT));
-    // The third has waited for both, and was never resent itself.
+    // The third packet has waited for both resends, and was never resent itself.
     assert_eq!(received[2].path.total(Stage::LINK_RESENT), Duration::ZERO);
     assert_eq!(received[2].path.total(Stage::LINK_QUEUED), ps(second + BYTES));
     let statistics = net.network.statistics();
@@ -81,7 +81,7 @@ fn a_damaged_packet_is_sent_again_when_the_answer_is_back() {
     let (received, net) = pair(2, 1, &on_first(rates, &[], &[]));
     assert_eq!(received, [], "every transmission is damaged");
     let lost = net.network.lost_packets();
-    // It is sent three times. Each resend begins after the NAK for the previous transmission.
+    // The packet is sent three times. Each resend begins after the NAK for the previous transmission.
     assert_eq!(
         (lost.len(), lost[0].time, lost[0].cause),
         (1, at(2 * (BYTES + 2 * FLIGHT)), Cause::BitErrors)
@@ -90,7 +90,7 @@ fn a_damaged_packet_is_sent_again_when_the_answer_is_back() {
     let link = net.network.statistics().faults[0];
     assert_eq!((link.packets, link.corrupted, link.resent, link.lost), (3, 3, 2, 0));
 
-    // Two transmissions in a row are hit, and the third is not.
+    // With this seed, the first two transmissions are damaged and the third is not.
     let seed = (0..).find(|&seed| {
         let faults = Faults { seed, ..on_first(Rates { corruption: 0.5, ..Rates::default() }, &[], &[]) };
         pair(9, 1, &faults).1.network.statistics().faults[0].resent == 2
@@ -120,14 +120,14 @@ fn packets_of_a_message_behind_a_resent_one_share_its_path() {
 fn an_outage_is_bridged_and_a_link_that_is_down_for_good_loses_packets() {
     let outage = |until: Option<u64>| Outage { from: at(0), until: until.map(at) };
     let bridged = pair(3, 1, &on_first(Rates::default(), &[], &[outage(Some(600_000))])).0;
-    // Sent at 0, at 520 and at 1040 ns.
+    // The packet is sent at 0 ns, at 520 ns and at 1040 ns.
     assert_eq!(arrivals(&bridged), [(0, 2 * (BYTES + TIMEOUT) + BYTES + FLIGHT)]);
     let (received, net) = pair(3, 2, &on_first(Rates::default(), &[], &[outage(None)]));
     assert_eq!(received, []);
     let lost = net.network.lost_packets();
     assert_eq!(lost.iter().map(|packet| packet.message.sequence).collect::<Vec<_>>(), [0, 1]);
     assert!(lost.iter().all(|packet| matches!(packet.cause, Cause::LinkDown(_))));
-    // The second begins when the first has been given up.
+    // The second packet begins after the last transmission of the first packet has timed out.
     let times: Vec<u64> = lost.iter().map(|packet| packet.time.ps()).collect();
     assert_eq!(times, [3 * (BYTES + TIMEOUT), 7 * (BYTES + TIMEOUT)]);
 }
@@ -136,7 +136,7 @@ fn an_outage_is_bridged_and_a_link_that_is_down_for_good_loses_packets() {
 fn duplicates_are_discarded_and_late_packets_keep_their_place() {
     let rates = Rates { duplication: 1.0, reordering: 1.0, delay: ps(1), ..Rates::default() };
     let (received, net) = pair(3, 3, &on_first(rates, &[], &[]));
-    // Each is a picosecond late, and its copy takes the wire once more.
+    // Each packet is 1 ps late, and its copy also takes the wire.
     let sent = |k: u64| k * (2 * BYTES + 1) + BYTES + 1;
     assert_eq!(arrivals(&received), [0, 1, 2].map(|k| (k, sent(k) + FLIGHT)));
     let link = net.network.statistics().faults[0];
@@ -155,7 +155,7 @@ fn stuffed_words_take_their_time_on_the_wire() {
 
 #[test]
 fn bits_are_hit_as_often_as_the_rate_says() {
-    // 1000 bytes at 1e-5 per bit: 7.69 percent of transmissions.
+    // With 1000 bytes and 1e-5 errors per bit, 7.69 percent of transmissions are damaged.
     let mut net = Net::joined(Topology::Pair, 2, 1, &with(resend(50, BitErrorRate::new(1, 100_000))));
     const PACKETS: u64 = 5000;
     net.sends(0, &(0..PACKETS).map(|k| Send { message: k, ..send(1, 1000, 0) }).collect::<Vec<_>>());
@@ -177,7 +177,7 @@ struct Storm {
     errors: u64,
     rates: Rates,
     seed: u64,
-    /// By sender: the receiver and the number of packets.
+    /// By sender: the receiver and the number of packets of each message.
     messages: Vec<Vec<(u32, u64)>>,
 }
 

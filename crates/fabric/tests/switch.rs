@@ -1,4 +1,4 @@
-//! Switches, by hand: arrival times of packets, and the reasons why they wait.
+//! Switches, checked by hand: arrival times of packets, and the reasons for their waits.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, ps, run, send};
 use nicety_fabric::{
@@ -8,9 +8,9 @@ use nicety_fabric::{
 use nicety_kernel::{Config, World};
 use nicety_types::{Duration, Level, NodeId, Path, Recorder, Resource, Stage};
 
-/// Serialisation of 4 KiB.
+/// Serialisation time of 4 KiB in ps.
 const PACKET: u64 = 81_920;
-/// Two links and a switch, for a packet's head.
+/// The time of a packet's head over two links and a switch, in ps.
 const WAY: u64 = 33_400 + 50_000 + 33_400;
 
 fn totals(path: &Path) -> Vec<(Stage, Duration)> {
@@ -28,7 +28,7 @@ fn small_buffers(switch: u32, card: u32) -> NetworkSpec {
     spec
 }
 
-/// A message of full packets, all ready at `ps`.
+/// Returns the packets of a message: `packets` packets of 4 KiB, all ready at `ps`.
 fn message(to: u32, packets: u64, ps: u64) -> Vec<Send> {
     (0..packets).map(|k| Send { message: 7, offset: k * 4096, ..send(to, 4096, ps) }).collect()
 }
@@ -67,8 +67,8 @@ fn a_message_of_many_packets_never_queues_for_itself() {
     assert_eq!(last.when, at(16 * PACKET + WAY));
     assert_eq!(totals(&last.path), [(Stage::LINK, ps(16 * PACKET + 66_800)), (Stage::SWITCH, ps(50_000))]);
     assert_eq!(statistics.switches[0].ports[1].queued, ps(0));
-    // A slot is taken from the head's arrival until the last byte has left: 50 + 81.92 ns. The next head arrives
-    // before.
+    // A packet occupies a slot from its head's arrival until its last byte has left: for 50 + 81.92 ns. The next head
+    // arrives before this time is over.
     assert_eq!(statistics.switches[0].ports[0].peak_buffer, 2);
 }
 
@@ -95,7 +95,7 @@ fn the_first_head_goes_first() {
 
 #[test]
 fn waiting_for_another_message_between_two_packets_is_queueing() {
-    // Node 1's packet arrives between the two of node 0.
+    // Node 1's packet arrives between the two packets of node 0.
     let other = send(2, 4096, 10);
     let (received, _) = run(&SPIN, &[&message(2, 2, 0), &[other], &[]]);
     assert_eq!(when(&received), [(0, PACKET + WAY), (1, 2 * PACKET + WAY), (0, 3 * PACKET + WAY)]);
@@ -107,7 +107,8 @@ fn waiting_for_another_message_between_two_packets_is_queueing() {
 fn a_packet_whose_bytes_come_slowly_holds_the_output() {
     let slow = Send { tail: at(500_000), ..send(2, 4096, 0) };
     let (received, statistics) = run(&SPIN, &[&[slow], &[send(2, 8, 100_000)], &[]]);
-    // Its last byte is ready at the card's link at 500 ns, and is forwarded as it arrives.
+    // The last byte of host 0's packet is ready at the card's link at 500 ns. The switch forwards the packet's bytes as
+    // they arrive.
     assert_eq!(when(&received), [(0, 500_000 + WAY), (1, 500_160 + WAY)]);
     assert_eq!(
         totals(&received[0].path),
@@ -119,8 +120,8 @@ fn a_packet_whose_bytes_come_slowly_holds_the_output() {
 
 #[test]
 fn bytes_that_come_as_the_link_takes_them_are_the_link_s_time() {
-    // Node 0's packet occupies the output for 418.08 ns. The slow one's last byte arrives 81.92 ns after that, exactly
-    // the time of its own bytes on the link.
+    // Node 0's packet occupies the output for 418.08 ns. The last byte of the slow packet arrives 81.92 ns later. This
+    // is exactly the time that the slow packet's bytes take on the link.
     let slow = Send { tail: at(500_000), ..send(2, 4096, 0) };
     let (received, _) = run(&SPIN, &[&[send(2, 20_904, 0)], &[slow], &[]]);
     assert_eq!(when(&received), [(0, 418_080 + WAY), (1, 500_000 + WAY)]);
@@ -147,7 +148,7 @@ fn the_use_of_each_output_is_recorded() {
         .iter()
         .map(|slice| (slice.resource, slice.start.ps(), slice.end.ps(), slice.message.unwrap().source.0))
         .collect();
-    // Heads are through the switch 83.4 ns after their start, and node 0's second one a packet later.
+    // The heads have passed the switch 83.4 ns after their start. Node 0's second head is one packet time later.
     let through = 33_400 + 50_000;
     assert_eq!(
         rows,
@@ -163,9 +164,9 @@ fn the_use_of_each_output_is_recorded() {
 fn a_line_before_one_output_does_not_block_another() {
     let mine = [send(2, 4096, 0), send(3, 4096, 1)];
     let (received, _) = run(&SPIN, &[&mine, &[send(2, 65_536, 0)], &[], &[]]);
-    // Node 0 is first at both outputs.
+    // Node 0's packets are first at both outputs.
     assert_eq!(when(&received), [(0, PACKET + WAY), (1, 17 * PACKET + WAY), (0, 2 * PACKET + WAY)]);
-    // Its packet to node 2 is now behind a long one, and the one to node 3 passes it.
+    // Node 0's packet to node 2 is now behind a long packet. Its packet to node 3 overtakes it.
     let mine = [send(2, 4096, 2), send(3, 4096, 3)];
     let (received, _) = run(&SPIN, &[&mine, &[send(2, 65_536, 0)], &[], &[]]);
     assert_eq!(when(&received), [(1, 16 * PACKET + WAY), (0, 17 * PACKET + WAY), (0, 2 + 2 * PACKET + WAY)]);
@@ -173,11 +174,11 @@ fn a_line_before_one_output_does_not_block_another() {
 
 #[test]
 fn an_input_whose_buffer_is_full_takes_nothing() {
-    // Node 0's only slot is taken by a packet that waits for node 1's packet, 16 times as long.
+    // Node 0's only slot holds a packet that waits for node 1's packet, which is 16 times as long.
     let mine = [send(2, 4096, 2), send(3, 4096, 3)];
     let (received, statistics) = run(&small_buffers(1, 256), &[&mine, &[send(2, 65_536, 0)], &[], &[]]);
     let left = 33_400 + 50_000 + 17 * PACKET;
-    // The credit crosses the link, then the packet starts.
+    // The credit crosses the link. Then the packet starts.
     assert_eq!(received[2].when, at(left + 33_400 + PACKET + WAY));
     assert_eq!(received[2].path.total(Stage::LINK_QUEUED), ps(left + 33_400 - 3));
     assert_eq!(statistics.hosts[0].queued, ps(left + 33_400 - 3));
@@ -187,11 +188,12 @@ fn an_input_whose_buffer_is_full_takes_nothing() {
 #[test]
 fn a_slot_s_round_trip_sets_the_pace_of_a_small_buffer() {
     let (received, statistics) = run(&small_buffers(1, 256), &[&message(1, 5, 0), &[]]);
-    // Head in the switch, 50 ns, its bytes out, credit back, next head there.
+    // The period of a slot: the switch latency, the packet's bytes, the credit's latency, and the latency of the next
+    // head.
     let period = 50_000 + PACKET + 33_400 + 33_400;
     let times: Vec<_> = (0..5).map(|k| (0, k * period + PACKET + WAY)).collect();
     assert_eq!(when(&received), times);
-    // The link was free again after each packet. Only from then on did the next one wait for the credit.
+    // The link was free again after each packet. Only from this time on did the next packet wait for the credit.
     assert_eq!(
         totals(&received[4].path),
         [
@@ -211,7 +213,8 @@ fn a_packet_waits_in_the_switch_for_a_credit_of_the_receiver() {
     net.sends(1, &[send(2, 4096, 10)]);
     net.serves(2, ps(1_000_000));
     let (_, received, statistics) = net.run();
-    // Whole packet at the card, 1 us of service, credit back, then the output starts.
+    // The period: the whole packet arrives at the card, is served for 1 us, and its credit returns. Then the output
+    // starts the next packet.
     let period = PACKET + 33_400 + 1_000_000 + 33_400;
     let first = PACKET + WAY;
     assert_eq!(when(&received), [(0, first), (1, first + period), (0, first + 2 * period)]);
@@ -230,7 +233,8 @@ fn one_s_own_message_is_no_queue_but_the_credit_after_it_is() {
     let (_, received, _) = net.run();
     let period = PACKET + 33_400 + 1_000_000 + 33_400;
     assert_eq!(received[2].when, at(PACKET + WAY + 2 * period));
-    // The output was free again a packet after each start. Only from then on did the next one wait for the credit.
+    // The output was free again one packet time after each start. Only from this time on did the next packet wait for
+    // the credit.
     assert_eq!(
         totals(&received[2].path),
         [
@@ -243,7 +247,8 @@ fn one_s_own_message_is_no_queue_but_the_credit_after_it_is() {
 
 #[test]
 fn a_slot_is_free_at_the_instant_at_which_its_last_byte_has_left() {
-    // In at 33.4 ns, out at 33.4 + 50 + 81.92. The second arrives then, or a picosecond before.
+    // The first packet's head arrives at 33.4 ns, and its last byte leaves at 33.4 + 50 + 81.92 ns. The second head
+    // arrives at this time, or 1 ps before.
     for (begin, slots) in [(131_920, 1), (131_919, 2)] {
         let (_, statistics) = run(&SPIN, &[&[send(1, 4096, 0), send(1, 8, begin)], &[]]);
         assert_eq!(statistics.switches[0].ports[0].peak_buffer, slots);
@@ -273,7 +278,7 @@ fn incast_serves_all_senders_alike() {
     for (switch, card) in [(1, 1), (2, 256), (8, 2), (32, 256)] {
         let mut net = Net::star(SENDERS + 1, 1, &small_buffers(switch, card));
         for host in 0..SENDERS {
-            // All but the first start later, and not in the order of their links.
+            // The start times differ, and their order differs from the order of the links.
             let begin = u64::from((host * 3) % SENDERS) * 1_000;
             let sends: Vec<Send> = (0..PACKETS)
                 .map(|k| Send { message: 1, offset: k * 4096, ..send(SENDERS, 4096, begin) })
@@ -287,8 +292,8 @@ fn incast_serves_all_senders_alike() {
             let from = &mut taken[packet.source as usize];
             assert_eq!(packet.offset, *from * 4096, "packets of a sender stay in order");
             *from += 1;
-            // One packet each in turn. While the buffers fill, the first sender is ahead by the packets that it could
-            // send.
+            // Senders take turns, one packet each. The first sender may be ahead by the packets that it could send
+            // before the buffers were full.
             let (most, least) = (taken.iter().max().unwrap(), taken.iter().min().unwrap());
             assert!(most - least <= 2, "{taken:?} with buffers of {switch} and {card}");
         }
@@ -332,7 +337,7 @@ fn two_switches(shards: usize) -> Net {
     };
     Switch::install(&SPIN.switch, of_left, table([0, 1, 2, 2]));
     Switch::install(&SPIN.switch, of_right, table([2, 2, 0, 1]));
-    // The switches work without a handle.
+    // The switches work even if their handles are dropped.
     let (_, network) = Topology::Pair.build(&mut world, &nodes[..2], &SPIN).unwrap();
     Net::new(world, ports, network)
 }
@@ -345,7 +350,7 @@ fn switches_stream_to_switches() {
         net.sends(1, &[send(3, 4096, 0), send(0, 8, 1)]);
         let (_, received, _) = net.run();
         let last = received.iter().rfind(|r| r.by == 2).unwrap();
-        // Three links, two switches, and node 1's packet before its own second one.
+        // The path has three links and two switches. Node 1's packet goes before node 0's last packet.
         assert_eq!(last.when, at(17 * PACKET + WAY + 50_000 + 33_400));
         assert_eq!(last.path.total(Stage::SWITCH), ps(100_000));
         assert_eq!(last.path.total(Stage::SWITCH_QUEUED), ps(PACKET));

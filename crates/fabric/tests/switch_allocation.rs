@@ -12,7 +12,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: everything is passed on to the system's allocator as it is.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -30,16 +30,16 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const SENDERS: u32 = 6;
-/// Packets of each sender.
+/// Number of packets of each sender.
 const PACKETS: u64 = 25_000;
-/// Packets of all of them.
+/// Number of packets of all senders.
 const TOTAL: u64 = PACKETS * SENDERS as u64;
-/// By now everything has been used once.
+/// When this many packets have arrived, all memory has been used once.
 const WARM: u64 = TOTAL / 5;
-/// All senders still send.
+/// When this many packets have arrived, all senders still send.
 const NEAR_END: u64 = TOTAL - 1_000;
 
-/// Incast with full switch buffers and a slow receiver: every queue has its maximum length.
+/// Incast with full switch buffers and a slow receiver. Every queue has its maximum length.
 #[test]
 fn packets_through_a_switch_cost_no_allocation() {
     for shards in [1, 3] {
@@ -49,7 +49,7 @@ fn packets_through_a_switch_cost_no_allocation() {
             let listening = port.clone();
             sim.spawn(async move {
                 loop {
-                    // No packet arrives here. The loop takes the credits.
+                    // No packet arrives here. The loop collects the credits.
                     listening.receive().await;
                 }
             });
@@ -76,7 +76,7 @@ fn packets_through_a_switch_cost_no_allocation() {
                 port.free_slot();
                 match received {
                     WARM => before = ALLOCATIONS.load(Ordering::Relaxed),
-                    // After this the senders finish, and more payloads are free than ever.
+                    // Later the senders finish, and more payload memory is free than at any time before.
                     NEAR_END => after = ALLOCATIONS.load(Ordering::Relaxed),
                     _ => {}
                 }

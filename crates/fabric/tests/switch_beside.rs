@@ -1,4 +1,4 @@
-//! Beside a switch: the launcher's barriers, which it cannot delay, and the data in packets.
+//! The launcher's barriers, which traffic through a switch cannot delay, and the data in packets.
 
 use crate::switch_support::{Net, SPIN, at, ps, send};
 use nicety_fabric::{HeaderBytes, Launcher, Topology, pair};
@@ -37,7 +37,7 @@ fn barriers(arrive: &[u64], shards: usize, busy: bool) -> Vec<(u32, u32, Time)> 
 #[test]
 fn a_barrier_opens_two_ways_after_the_last_has_come() {
     let arrive = [5_000, 70_000_000, 0, 123];
-    // The last host arrives at 70 us, and all of them reach the next barrier at once.
+    // The last host arrives at 70 us. All hosts reach the next barrier at once.
     let expected: Vec<_> = (0..4)
         .flat_map(|host| {
             (0..3).map(move |round| (host, round, at(90_000_000 + u64::from(round) * 20_000_000)))

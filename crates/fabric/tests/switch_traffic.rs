@@ -1,4 +1,5 @@
-//! Random traffic through a switch: nothing is lost, duplicated, reordered or stuck, and shards make no difference.
+//! Random traffic through a switch: no packet is lost, duplicated, reordered or stuck. The number of shards makes no
+//! difference.
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec};
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug)]
 struct Traffic {
     spec: NetworkSpec,
-    /// By sender.
+    /// The packets of each sender, by sender.
     sends: Vec<Vec<Send>>,
     services: Vec<u64>,
 }
@@ -33,7 +34,7 @@ fn network() -> impl Strategy<Value = NetworkSpec> {
     )
 }
 
-/// A message of some packets of up to 64 bytes. Its bytes may arrive slowly.
+/// Generates a message of a few packets of up to 64 bytes. Its bytes may arrive slowly.
 fn message(hosts: u32) -> impl Strategy<Value = (u32, u64, u64, u64, u64)> {
     (0..hosts, 1..6u64, 0..65u64, 0..8_000u64, prop_oneof![Just(0), 0..2_000u64])
 }
@@ -93,7 +94,7 @@ fn check(traffic: &Traffic, received: &[Received], statistics: &NetworkStatistic
     let fastest = latency * 2 + traffic.spec.switch.latency;
     for r in received {
         assert_eq!(missing.remove(&(r.source, r.message, r.offset)), Some((r.by, r.bytes)));
-        // Between one sender and one receiver nothing is overtaken, and an output sends one packet at a time.
+        // Packets from one sender to one receiver stay in order, and an output sends one packet at a time.
         let before = last.insert((r.source, r.by), (r.message, r.offset));
         assert!(before < Some((r.message, r.offset)));
         let before = last.insert((u32::MAX, r.by), (r.when.ps(), 0)).map_or(0, |(when, _)| when);
@@ -130,7 +131,7 @@ proptest! {
         }
     }
 
-    /// Senders launch packets in advance, and receivers free slots in advance, with fewer events.
+    /// Senders launch packets in advance, and receivers free slots in advance. This takes fewer events.
     #[test]
     fn early_announcements_happen_on_time(traffic in traffic()) {
         let (summary, received, statistics) = observe(&traffic, 1);

@@ -21,7 +21,7 @@ fn shape(text: &str) -> TorusShape {
     torus(text).shape(hosts).unwrap()
 }
 
-/// The torus of a text with all its hosts.
+/// Returns the torus with this name and all its hosts.
 fn net(text: &str, spec: &NetworkSpec) -> Net {
     Net::joined(Topology::Torus(torus(text)), shape(text).hosts(), 1, spec)
 }
@@ -61,7 +61,7 @@ fn sizes_and_hosts_have_to_fit() {
     );
     assert_eq!(refused("torus:1", 6), "torus:1 has 1 node, not 6; write nodes = 1, or topology torus:3x2x1");
     assert_eq!(refused("torus", 0), "a torus has 1 node at least, not 0; write nodes = 1 or more");
-    // A router has 7 ports; the switches' 36 do not matter to a torus.
+    // A router has 7 ports. A torus does not use the switches, so their 36 ports do not matter.
     assert!("torus".parse::<Topology>().unwrap().check(4096, &SPIN.switch).is_ok());
 }
 
@@ -78,7 +78,7 @@ fn ranks_are_in_the_order_of_x_then_y_then_z() {
     }
     assert_eq!(shape.neighbour(3, 0, true), 0);
     assert_eq!(shape.neighbour(0, 1, false), 8);
-    // Both ways round z lead to the same neighbour.
+    // In ring z of size 2, both directions lead to the same neighbour.
     assert_eq!([true, false].map(|plus| shape.neighbour(5, 2, plus)), [17, 17]);
 }
 
@@ -100,12 +100,13 @@ fn packets_go_round_x_then_y_then_z_and_change_the_channel_at_the_dateline() {
         ]
     );
     assert_eq!(hops.len() as u32, shape.hops(from, shape.rank([0, 4, 1])));
-    // After the wrap-around link it is on channel 1.
+    // After the wrap-around link, the packet is on channel 1.
     let channels: Vec<u8> = shape.path(4, 1).map(|hop| hop.channel).collect();
     assert_eq!(channels, [0, 1]);
 }
 
-/// Number of pairs that use each link, by its start, dimension and direction.
+/// Returns the number of pairs that use each link. The key has the rank at the link's start, the dimension, and the
+/// direction.
 fn loads(shape: TorusShape) -> HashMap<(u32, usize, bool), u32> {
     let mut loads = HashMap::new();
     for rank in 0..shape.hosts() {
@@ -140,7 +141,8 @@ fn uniform_traffic_loads_all_links_of_a_dimension_alike() {
             let of: Vec<u32> =
                 loads.iter().filter(|(link, _)| link.1 == dimension).map(|(_, &load)| load).collect();
             let size = u64::from(shape.sizes()[dimension]);
-            // All pairs make as many hops in this dimension as all pairs of a ring, over 2 links per host.
+            // A pair makes as many hops in this dimension, on average, as a pair in one ring. Each host has 2 links in
+            // this dimension.
             let hops: u64 = (0..size).map(|distance| distance.min(size - distance)).sum();
             let expected = u64::from(shape.hosts()) * hops / size / 2;
             assert!(
@@ -153,7 +155,8 @@ fn uniform_traffic_loads_all_links_of_a_dimension_alike() {
 
 #[test]
 fn uniform_traffic_on_odd_tori_loads_links_alike_but_for_one_pair() {
-    // In a ring of six no rule does better: an odd number of sources splits in halves each way, with three links each.
+    // In a ring of six, no rule is better. An odd number of sources cannot be split in halves between the two ways of
+    // three links.
     for text in ["torus:6", "torus:6x3", "torus:3x2", "torus:6x5x3", "torus:3x5x10", "torus:3x2x6"] {
         let shape = shape(text);
         let loads = loads(shape);
@@ -168,7 +171,7 @@ fn uniform_traffic_on_odd_tori_loads_links_alike_but_for_one_pair() {
 
 #[test]
 fn ties_are_even_in_transposed_and_shifted_traffic() {
-    // Half of the sources with a destination half a ring away go each way, whatever the pattern.
+    // Of the sources with a destination half a ring away, half go each way, in every pattern.
     for text in ["torus:4x4", "torus:8x8", "torus:4x4x4"] {
         let shape = shape(text);
         let [size, _, depth] = shape.sizes();
@@ -189,15 +192,16 @@ fn ties_are_even_in_transposed_and_shifted_traffic() {
     }
 }
 
-/// The time of a packet of 8 bytes over `hops` links between routers. It takes 20 ps per byte, 50 ns per router, 33.4
-/// ns per link, and 1 ps between card and router at either end.
+/// The time in ps of a packet of 8 bytes over `hops` links between routers. It takes 20 ps per byte, 50 ns per router
+/// and 33.4 ns per link. The links between card and router at both ends take 1 ps each.
 const fn time_over(hops: u64) -> u64 {
     160 + 2 + 50_000 * (hops + 1) + 33_400 * hops
 }
 
 #[test]
 fn a_packet_takes_the_latency_of_its_hops_and_its_bytes_once() {
-    // To itself, to neighbours, round the end, half round, across all dimensions.
+    // The destinations: the source itself, neighbours, hosts over the wrap-around link, hosts half a ring away, and
+    // hosts at other places in all dimensions.
     for (to, hops) in
         [(0, 0), (1, 1), (3, 1), (2, 2), (4, 1), (12, 1), (16, 1), (48, 1), (21, 3), (63, 3), (42, 6)]
     {
@@ -227,13 +231,14 @@ fn a_router_has_its_own_latency_buffer_and_gap_where_the_card_says_so() {
     let mut net = net("torus:3", &NetworkSpec { router: Some(router), ..SPIN });
     net.sends(0, &[send(1, 1000, 0)]);
     let (_, received, _) = net.run();
-    // The bytes arrive at the router twice as fast as the link takes them.
+    // The card's bytes arrive at the router twice as fast as the link takes them.
     assert_eq!(received[0].when, at(1 + 70_000 + 33_400 + 70_000 + 1 + 20_000));
 }
 
 #[test]
 fn an_axis_has_its_own_medium() {
-    // Packets of 1000 bytes: 20 ps a byte and 33.4 ns on the card's link, 10 ps and 5 ns along y.
+    // Packets have 1000 bytes. The card's link takes 20 ps per byte and 33.4 ns, and a link along y takes 10 ps per
+    // byte and 5 ns.
     let medium = Medium { latency: Some(ps(5_000)), gap: Some(Gap::new(10, 1)), bit_errors: None };
     let router = RouterSpec {
         latency: ps(50_000),
@@ -250,7 +255,7 @@ fn an_axis_has_its_own_medium() {
         let (_, received, _) = net.run();
         assert_eq!(received[0].when, at(inside + link), "to {to}");
     }
-    // A slow axis limits a stream through it: ten packets, 40 ps a byte.
+    // A slow axis, with 40 ps per byte, limits the rate of a stream of ten packets through it.
     let slow = Medium { gap: Some(Gap::new(40, 1)), ..Medium::LINK };
     let router = RouterSpec { axes: [Medium::LINK, Medium::LINK, slow], ..router };
     for (to, gap) in [(1, 20), (9, 40)] {
@@ -276,7 +281,7 @@ fn ports_have_names_of_their_directions_and_only_links_that_there_are() {
     assert_eq!(statistics.switches[3].ports[0].sent_packets, 1);
 }
 
-/// Each host of a ring of six sends packets two hosts further, both ways round, with one slot in every buffer.
+/// Each host of a ring of six sends packets to the two hosts at a distance of two, with one slot in every buffer.
 fn ring(torus: Torus) -> (Result<(), RunError>, usize, bool) {
     let router = RouterSpec { latency: ps(50_000), buffer: 1, entry: 1, gap: None, axes: [Medium::LINK; 3] };
     let mut net = Net::joined(Topology::Torus(torus), 6, 1, &NetworkSpec { router: Some(router), ..SPIN });
@@ -311,7 +316,7 @@ fn a_ring_locks_up_without_the_dateline_and_never_with_it() {
 
 #[test]
 fn flows_get_what_the_links_on_their_way_have() {
-    // All hosts send `shift` hosts further round a ring of 8, so `shift` flows share each link.
+    // In a ring of 8, each host sends to the host `shift` places further. So `shift` flows share each link.
     const PACKETS: u64 = 200;
     for shift in 1..4u32 {
         let mut net = net("torus:8", &SPIN);
@@ -326,7 +331,7 @@ fn flows_get_what_the_links_on_their_way_have() {
     }
 }
 
-/// A torus of two hosts with these faults. Host 0 sends ten packets to host 1.
+/// Runs a torus of two hosts with these faults. Host 0 sends ten packets to host 1.
 fn faulty(faults: &Faults) -> Result<Vec<(Place, Place, u64, u64)>, String> {
     let mut net = net("torus:2", &SPIN);
     let ports = std::mem::take(&mut net.ports);
@@ -350,7 +355,7 @@ fn faults_strike_links_between_routers_by_their_ends_and_never_a_card_s_own() {
     let (a, b) = (Place::Host(0), Place::Host(1));
     let link = |from, to| LinkFaults { from, to, rates: Rates::default(), down: vec![], drop: vec![2] };
     let links = |links| faulty(&Faults { links, ..Faults::default() });
-    // An entry applies to both links between the two. Packets take one of them.
+    // An entry applies to both links between the two hosts. All packets take one of these links.
     assert_eq!(links(vec![link(a, b)]), Ok(vec![(a, b, 10, 1), (a, b, 0, 0)]));
     assert_eq!(
         links(vec![link(a, a)]).unwrap_err(),

@@ -1,5 +1,5 @@
-//! Random traffic on random tori. Nothing is lost, duplicated, reordered or stuck, however small the buffers, and
-//! shards make no difference.
+//! Random traffic on random tori. No packet is lost, duplicated, reordered or stuck, however small the buffers. The
+//! number of shards makes no difference.
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 struct Traffic {
     sizes: Vec<u32>,
     spec: NetworkSpec,
-    /// By sender: the receiver, number of packets, bytes of the last packet, and time.
+    /// By sender: the receiver, the number of packets, the size of the last packet in bytes, and the time.
     messages: Vec<Vec<(u32, u64, u64, u64)>>,
     services: Vec<u64>,
 }
@@ -104,7 +104,8 @@ impl Traffic {
             let before = last.insert((r.source, r.by), (r.message, r.offset));
             assert!(before < Some((r.message, r.offset)), "packets of a pair stay in order");
             let hops = u64::from(shape.hops(r.source, r.by));
-            // The recorded path may be of an earlier packet of the message. All of them take the same path.
+            // The recorded path may belong to an earlier packet of the message. All packets of the message take the
+            // same path.
             assert_eq!(r.path.total(Stage::SWITCH), router.latency * (hops + 1));
             let took = r.path.at().since(r.path.origin());
             assert_eq!(r.path.stages().map(|(_, d)| d).sum::<Duration>(), took);
@@ -135,7 +136,7 @@ proptest! {
 
 #[test]
 fn a_saturated_torus_does_not_lock_up() {
-    // All to all, many packets, one slot in every buffer, and receivers slower than links.
+    // All hosts send many packets to all hosts. Every buffer has one slot, and receivers are slower than links.
     let router =
         Some(RouterSpec { latency: ps(500), buffer: 1, entry: 1, gap: None, axes: [Medium::LINK; 3] });
     let link = LinkSpec {
@@ -152,7 +153,7 @@ fn a_saturated_torus_does_not_lock_up() {
         let hosts = sizes.iter().product::<u32>();
         let mut net = Net::joined(Topology::Torus(torus), hosts, 1, &spec);
         for host in 0..hosts {
-            // Bursts to the same receivers, so that queues extend from them to all hosts.
+            // All hosts send bursts to the same receivers, so that queues extend from these receivers to all hosts.
             let to = |turn: u32| (turn * 7 + turn % 3 * host) % hosts;
             let burst = |turn: u32| {
                 (0..4).map(move |k| {

@@ -4,6 +4,7 @@
 //! `make test` reads the seeds alone, so that it does the same each time. `make fuzz` changes them for some seconds.
 
 use bolero::check;
+use nicety_ebpf::lanes::{Switches, schedule};
 use nicety_ebpf::{Limits, Machine, Object, Packet};
 use nicety_fuzz::{Edit, edit, seeds};
 use nicety_goal::text::DuplicateLabels;
@@ -58,6 +59,11 @@ target!(xdp_object, OBJECTS, |bytes| {
         };
         // A trap is an end like any other.
         let _ = machine.run(program, &mut Packet::new(&[1; 64], 4).unwrap());
+        if let Ok(linked) = object.link(entry)
+            && let Ok(rows) = schedule(&linked, &Switches::all(4))
+        {
+            let _ = machine.run_rows(program, &rows, &mut Packet::new(&[1; 64], 4).unwrap());
+        }
     }
     whole
 });
@@ -98,6 +104,14 @@ target!(goal_binary, [], |bytes| {
     goal(bytes, read, |schedule| written(|bytes| binary::write(schedule, bytes)))
 });
 
+target!(tsplib, ["../apps/src/tsp/kroA100.tsp"], |bytes| {
+    let text = String::from_utf8_lossy(bytes);
+    let Ok(instance) = nicety_apps::tsp::parse(&text, "f.tsp") else { return false };
+    let table = instance.cities.table();
+    assert_eq!(table.rows().count(), instance.nodes.len());
+    true
+});
+
 target!(spec, ["../../specs/qnix.toml"], |bytes| {
     let text = String::from_utf8_lossy(bytes);
     match Spec::from_text("card.toml", &text, &[], SHIPPED) {
@@ -126,6 +140,14 @@ target!(units, [], |bytes| {
 });
 
 target!(traffic, [], |bytes| Traffic::parse(&String::from_utf8_lossy(bytes)).is_ok());
+
+target!(monitor, [], |bytes| match nicety_debug::monitor::Command::parse(bytes) {
+    Ok(_) => true,
+    Err(error) => {
+        assert!(!error.to_string().contains('\n'), "{error}");
+        false
+    }
+});
 
 target!(faults, [], |bytes| nicety::faults::parse(&String::from_utf8_lossy(bytes)).is_ok());
 

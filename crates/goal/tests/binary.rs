@@ -21,7 +21,8 @@ fn the_format_is_that_of_txt2bin() {
     expected.extend(4223_u64.to_le_bytes());
     expected.extend(2_u32.to_le_bytes());
     expected.extend([1, 2]);
-    // Offsets are from byte 8 on. Head and table are 6 + 32 bytes, the first block 8 + 4 + 2 * 39 + 2 * 4, the second 8 + 4 + 39.
+    // Offsets are counted from byte 8. The head and the table have 6 + 32 bytes. The first block has 8 + 4 + 2 * 39 + 2 * 4
+    // bytes, and the second block has 8 + 4 + 39 bytes.
     for offset in [38_u64, 136, 136, 187] {
         expected.extend(offset.to_le_bytes());
     }
@@ -119,10 +120,11 @@ fn contradictions_are_told() {
 #[test]
 fn a_million_million_operations_that_are_not_there_take_no_memory() {
     let head = |ranks: u32| [&4223_u64.to_le_bytes()[..], &ranks.to_le_bytes(), &[0, 0]].concat();
-    // The largest number of ranks, in a file that ends behind the first rank's place.
+    // The head gives the largest number of ranks. The file ends after the first rank's place.
     let file = [head(u32::MAX - 1), (6 + (u64::from(u32::MAX) - 1) * 16).to_le_bytes().repeat(2)].concat();
     assert!(refused(&file).ends_with("the file is cut off here"));
-    // A block of 10^12 bytes with as many operations as fit, or as many dependents.
+    // The table gives a block of up to 4 x 10^12 bytes, with many operations or none. The file ends after the first 8 bytes of
+    // the block.
     for (ops, length) in
         [(1_u32 << 30, (8 + 39_u64) << 30), (u32::MAX, 8 + 39 * u64::from(u32::MAX)), (0, 1 << 42)]
     {

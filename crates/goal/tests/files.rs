@@ -65,7 +65,7 @@ fn a_schedule_goes_from_text_to_binary_and_back_and_runs_the_same() {
     let (one, other) = (report(&goal), report(&bin));
     assert_eq!((one.events, one.operations, one.messages, one.max_host), (72, 48, 24, 0));
     assert_eq!(one.finish_ns, other.finish_ns);
-    // Three rounds of 2 o + L, and 99 bytes at 6 ns after the first in each.
+    // Each of the three rounds takes 2 o + L. In each round, 99 bytes after the first take 6 ns each.
     assert_eq!(one.max_finish_ns, Ns { ps: 3 * (5500 + 99 * 6) * 1000 });
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 3, "nothing is left beside them");
 }

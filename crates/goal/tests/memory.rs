@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    // Without this function every byte would be written. But the memory of hosts becomes zeros only at its first use.
+    // The default of this function writes every byte. The system sets memory to zeros only at its first use.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
         // SAFETY: the caller upholds the contract of `alloc_zeroed`.

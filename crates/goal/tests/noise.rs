@@ -32,7 +32,7 @@ fn offset(seed: u64, rank: u32, cpu: u8) -> u64 {
     Rng::named(seed, NodeId(rank), &format!("noise on core {cpu}")).below(LENGTH * 1000)
 }
 
-/// Returns the end of work, in picoseconds. It steps by a nanosecond, at which the trace is exact.
+/// Returns the end of work, in picoseconds. The function steps from edge to edge of the trace.
 fn worked(offset: u64, now: u64, work: u64) -> u64 {
     let (mut now, mut left) = (now + offset, work);
     while left > 0 {
@@ -48,7 +48,7 @@ fn worked(offset: u64, now: u64, work: u64) -> u64 {
 
 #[test]
 fn a_calculation_goes_on_behind_each_interval_of_noise() {
-    // Without noise at the beginning 5000 ns meet seven intervals of 500 ns, and 100 ns are left.
+    // The work begins at an end of noise. 5000 ns of work meet seven times 500 ns of noise, and 100 ns of work are left.
     assert_eq!(worked(300_000, 0, 5_000_000), 5_000_000 + 7 * 500_000);
     for seed in 0..20 {
         let goal = "num_ranks 2\nrank 0 {\ncalc 5000\ncalc 700 cpu 1\n}\nrank 1 {\ncalc 40\n}";
@@ -63,12 +63,13 @@ fn overheads_of_messages_are_longer_and_the_network_is_not() {
     let goal = "num_ranks 2\nrank 0 {\nsend 11b to 1\n}\nrank 1 {\nrecv 11b from 0\n}";
     let net = [1000, 100, 50, 2, 30, 1000];
     for seed in 0..20 {
-        // The sender's overhead is 100, and 300 for its bytes; the message leaves in between, and the receiver needs 400.
+        // In nanoseconds: the sender's overhead is 100, and its bytes take 300 more. The message leaves after the overhead. The
+        // receiver needs 400.
         let sent = |from: u64| worked(offset(seed, 0, 0), from, 100_000);
         let all = worked(offset(seed, 0, 0), sent(0), 300_000);
         let got = |arrived: u64| worked(offset(seed, 1, 0), arrived, 400_000);
         assert_eq!(finish(goal, net, &recorded(None, seed)), [all, got(sent(0) + 1_000_000)], "seed {seed}");
-        // With noise at one host, the other's time is unchanged.
+        // With noise on only one host, the work of the other host takes as long as without noise.
         assert_eq!(finish(goal, net, &recorded(Some(0), seed)), [all, sent(0) + 1_400_000]);
         assert_eq!(finish(goal, net, &recorded(Some(1), seed)), [400_000, got(1_100_000)]);
     }
@@ -93,7 +94,8 @@ fn noise_takes_its_share_and_its_seed_says_when() {
 
 #[test]
 fn many_intervals_do_not_keep_a_run_from_being_interrupted() {
-    // Each calculation meets two million intervals, and the operations are far fewer than those between two calls of `go_on`.
+    // Each calculation meets two million intervals of noise. The whole run has far fewer operations than there are between two
+    // calls of `go_on`.
     let goal = format!("num_ranks 1\nrank 0 {{\n{}}}", "calc 1000000\n".repeat(1000));
     let schedule = read(&goal);
     let (period, duration) = (Duration::from_ns(1), Duration::from_ps(500));

@@ -60,9 +60,9 @@ fn failure(goal: &str, overrides: &[&str]) -> Error {
 
 /// A cycle of a handler processor, in picoseconds.
 const CYCLE: u64 = 400;
-/// The time in which the header handler passes on a short message. It takes the same time until it has posted the get of a long
-/// one.
+/// The time in which the header handler passes on a short message.
 const PASSES: u64 = 10 * CYCLE;
+/// The time until the header handler has posted the get of a long message.
 const GETS: u64 = 22 * CYCLE;
 
 fn pair(sender: &str, receiver: &str) -> String {
@@ -71,7 +71,8 @@ fn pair(sender: &str, receiver: &str) -> String {
 
 #[test]
 fn a_short_message_takes_a_latency_and_its_header_handler() {
-    // Post 65, bus 250, link 0.160 + 33.4, match 30, deposit and event 0.125 + 250, notice 65: 693.685 ns.
+    // In nanoseconds: post 65, bus 250, link 0.160 + 33.4, match 30, deposit and event 0.125 + 250, notice 65. Their sum is
+    // 693.685.
     let done = finish(&pair("send 8b to 1", "recv 8b from 0"));
     assert_eq!(done[1], 693_685 + PASSES);
 }
@@ -81,12 +82,12 @@ fn a_long_message_is_got_by_its_header_handler() {
     let done = finish(&pair("send 65536b to 1", "recv 65536b from 0"));
     // The request: post, bus, link, match.
     let request = 65_000 + 250_000 + 33_400 + 30_000;
-    // The get: link, match, fetch; its bytes stream once over the link, the slowest stage.
+    // The get: link, match, fetch. Then the bytes stream over the link, the slowest stage.
     let get = 33_400 + 30_000 + 500_000 + 1_310_720 + 33_400;
     // The reply's last packet: match of a further packet, deposit, and the host reads the count.
     let end = 2000 + 63_898 + 250_000 + 65_000;
     assert_eq!(done[1], request + GETS + get + end);
-    // The sender's event crosses the bus after the last byte on the link, and is noticed.
+    // The sender's event crosses the bus after the last byte on the link. Then the host notices the event.
     let read = request + GETS + 33_400 + 30_000 + 500_000 + 1_310_720;
     assert!((read..read + 400_000).contains(&done[0]), "{} {read}", done[0]);
 }
@@ -100,16 +101,17 @@ fn a_late_receive_goes_the_same_way() {
         ));
         done[1] - 20_000_000
     };
-    // Post, bus; the card sends itself the bytes in the buffer: fetch, match, handler, deposit, notice.
+    // Post, bus. Then the card sends the bytes in the buffer to itself: fetch, match, handler, deposit, notice.
     let fetched = 65_000 + 250_000 + 500_000 + 125 + 30_000 + PASSES + 250_125 + 65_000;
     assert_eq!(late(8), fetched);
-    // The request is on the card: match, handler, get.
+    // The request is already on the card: match, handler, get.
     let get = 33_400 + 30_000 + 500_000 + 1_310_720 + 33_400;
     let got = 65_000 + 250_000 + 30_000 + GETS + get + 2000 + 63_898 + 250_000 + 65_000;
     assert_eq!(late(65536), got);
 }
 
-/// Returns the receiver's times. It posts a receive while it computes on another CPU; all cores of the host are busy.
+/// Returns the receiver's times in both modes. The receiver posts a receive while it computes on another CPU. The only core of
+/// the host is busy.
 fn computing(nic: &str, bytes: u64) -> [(Shares, u64); 2] {
     let goal = pair(
         &format!("send {bytes}b to 1"),
@@ -126,7 +128,8 @@ fn computing(nic: &str, bytes: u64) -> [(Shares, u64); 2] {
 fn computing_holds_up_the_hosts_rendezvous_and_not_the_cards() {
     for nic in ["spin-discrete", "spin-integrated"] {
         let [(host, host_end), (card, card_end)] = computing(nic, 1 << 20);
-        // The host gets the bytes after its calculation; the card has them by then. The one core posts the receive first.
+        // The host gets the bytes after its calculation. The card has them by then. The only core posts the receive before the
+        // calculation.
         assert_eq!((host.computing, card.computing), (405_065_000, 405_065_000));
         assert!(host_end > 405_000_000 + 20_971_000, "{nic}: {host_end}");
         assert!(card_end < 405_000_000 + 1_000_000, "{nic}: {card_end}");
@@ -144,7 +147,7 @@ fn both_modes_carry_every_pattern() {
                 let (host, card) = (host.unwrap(), card.unwrap_or_else(|error| panic!("{name}: {error:?}")));
                 assert_eq!(card.counts.operations, schedule.ops().len() as u64, "{name}");
                 assert_eq!(card.counts.messages, host.counts.messages, "{name}");
-                // The path to the end is complete.
+                // The stages of the path to the last end add up to the time of this end.
                 let last = card.finish_ps.iter().max().copied().unwrap();
                 let path: u64 = card.stages.iter().flatten().map(|(_, ps)| ps).sum();
                 assert_eq!(path, last, "{nic}, {name}");
@@ -164,13 +167,13 @@ fn threads_change_nothing_by_the_card() {
 
 #[test]
 fn messages_of_one_tag_are_received_in_their_order_early_or_late() {
-    // In a wrong match, a message is longer than its receive.
+    // If a match is wrong, a message is longer than its receive.
     let sizes = [8, 100_000, 3000, 0, 40_000, 8, 100_000, 500];
     for delay in [0, 300, 700, 50_000] {
         let sends = sizes.map(|size| format!("send {size}b to 1 tag 5\n")).concat();
         let mut receives = format!("c: calc {delay}\n");
         for (number, size) in sizes.iter().enumerate() {
-            // Only wildcard tags give all receives the room of the longest; here all have one source and tag.
+            // Only receives with wildcard tags all have room for the longest message. Here all have one source and one tag.
             receives += &format!("r{number}: recv {size}b from 0 tag 5\nr{number} requires c\n");
         }
         let goal = pair(&sends, &receives);
@@ -183,7 +186,7 @@ fn messages_of_one_tag_are_received_in_their_order_early_or_late() {
 fn wildcards_take_early_and_late_messages_of_any_source_and_tag() {
     for delay in [0, 40_000] {
         let mut goal = "num_ranks 4\nrank 0 {\nc: calc 0\n".replace("calc 0", &format!("calc {delay}"));
-        // Any source with a tag, any tag of a source, and any message.
+        // The receives take any source with one tag, any tag of one source, and any message.
         let wanted = ["from -1 tag 1", "from 2 tag -1", "from -1 tag -1", "from -1 tag -1"];
         for (number, what) in wanted.iter().enumerate() {
             goal += &format!("r{number}: recv 9000b {what}\nr{number} requires c\n");
@@ -203,7 +206,7 @@ fn a_rank_sends_to_itself() {
 
 #[test]
 fn buffers_are_used_again() {
-    // Each of the two buffers has room for four messages; twenty messages arrive before their receives, in sequence.
+    // Each of the two buffers has room for four messages. Twenty messages arrive one after another, each before its receive.
     let overrides = ["messages.buffers=2", "messages.buffer=8 KiB"];
     let mut sends = String::new();
     let mut receives = String::new();
@@ -236,7 +239,7 @@ fn impossible_offloads_are_reported() {
     let long = pair("send 4294967296b to 1", "recv 4294967296b from 0");
     let Error::Input(text) = failure(&long, &[]) else { panic!("wrong input") };
     assert!(text.starts_with("rank 0: operation 0 (line 3: send 4294967296b to 1"), "{text}");
-    // A long transfer: it begins, and is stopped.
+    // A long transfer begins, and is stopped.
     let longest = pair("send 4294967295b to 1", "recv 4294967295b from 0");
     let stopped = Failure::Run(Error::Interrupted);
     assert_eq!(run_on("spin-discrete", &read(&longest), &[], true, 1, &mut |_| false), Err(stopped));
@@ -277,7 +280,7 @@ fn limits_of_the_card_are_errors_that_name_them() {
 
     let small = failure(&posted, &["limits.event_queues=1"]).to_string();
     assert!(small.starts_with("rank 0: ") && small.contains("event_queues"), "{small}");
-    // With one context messages wait for it, and none is lost.
+    // With one context, messages wait for this context, and no message is lost.
     assert!(on_card(&posted, &["hpu.contexts=1"]).is_ok());
     assert!(on_card(&early, &["hpu.contexts=1"]).is_ok());
 }
@@ -305,7 +308,7 @@ proptest! {
         prop_assert_eq!(host.counts.operations, schedule.ops().len() as u64);
         prop_assert_eq!(card.counts.operations, host.counts.operations);
         prop_assert_eq!(card.counts.messages, host.counts.messages);
-        // The same run to the last bit.
+        // A second run has the same result to the last bit.
         let [_, again] = both(&schedule, nic, &[&cores]);
         prop_assert_eq!(&card.finish_ps, &again.unwrap().finish_ps);
     }

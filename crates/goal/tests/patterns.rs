@@ -79,15 +79,15 @@ fn they_move_the_bytes_that_they_should() {
     let bytes = |pattern, ranks, size| info(pattern, shape(ranks, size)).bytes;
     assert_eq!(bytes(Pattern::BinomialBroadcast, 13, 100), 12 * 100);
     assert_eq!(bytes(Pattern::BinomialReduce, 13, 100), 12 * 100);
-    // Each part goes around twice, minus one step.
+    // Each part goes around the ring twice, minus one step each time.
     assert_eq!(bytes(Pattern::RingAllreduce, 7, 1000), 2 * 6 * 1000);
     assert_eq!(bytes(Pattern::LinearAlltoall, 9, 10), 9 * 8 * 10);
     assert_eq!(bytes(Pattern::PairwiseAlltoall, 9, 10), 9 * 8 * 10);
-    // A grid of 3 x 4 has 8 + 9 edges, and one of 2 x 2 x 3 has 6 + 6 + 8.
+    // A grid of 3 x 4 ranks has 8 + 9 edges. A grid of 2 x 2 x 3 ranks has 6 + 6 + 8 edges.
     assert_eq!(bytes(Pattern::Halo2d, 12, 10), 2 * 17 * 10);
     assert_eq!(bytes(Pattern::Halo3d, 12, 10), 2 * 20 * 10);
     assert_eq!(bytes(Pattern::DataParallel, 4, 1001), 2 * 3 * 1001);
-    // Four exchanges of a layer with three quarters of each rank's tokens, and the gradients.
+    // A layer exchanges three quarters of each rank's tokens four times. The gradients are added to these bytes.
     assert_eq!(bytes(Pattern::MixtureOfExperts, 4, 1000), 4 * 4 * 750 + 2 * 3 * 1000);
 }
 
@@ -109,7 +109,8 @@ fn gradients_are_summed_while_the_next_layer_computes() {
     let parameters = network([1000, 100, 100, 1, 0, 1 << 30]);
     let done = run(&made(Pattern::DataParallel, step), &parameters, Rules::Own);
     let last = done.finish_ps.into_iter().max().unwrap() / 1000;
-    // Forward and backward take 120 ms. A layer's ring has 14 steps of 256 KiB, 3.7 ms; only the last layer's is not hidden.
+    // The forward and backward passes take 120 ms. The ring of a layer has 14 steps of 256 KiB, and takes 3.7 ms. Only the last
+    // layer's ring is not hidden.
     let step_ns = 1000 + 2 * 100 + (1 << 18) - 1;
     assert_eq!(last, 120_000_000 + 14 * step_ns);
 }

@@ -34,7 +34,7 @@ fn by_loggops(schedule: &Schedule, peers: &Peers) -> Result<Option<Finished>, Er
 
 #[test]
 fn processes_change_nothing_on_any_card() {
-    for (nic, _) in specs::shipped().unwrap() {
+    for nic in crate::cards::all() {
         let schedule = made(Pattern::LinearAlltoall, 5);
         let card = specs::load(&nic, &[]).unwrap();
         let config = ClusterConfig { topology: Topology::Star, ..ClusterConfig::new(5, card) };
@@ -95,11 +95,12 @@ fn failures_are_told_alike_in_all_processes() {
         });
         assert!(found.iter().all(|other| *other == one), "{plan}: {found:?}");
     }
-    // The caller runs these as a whole: unmatched operations, an end beyond the largest time.
+    // The processes leave two cases to the caller: unmatched operations, and an end beyond the largest time. The caller runs
+    // these schedules as a whole.
     let endless = read("num_ranks 2\nrank 0 {\n}\nrank 1 {\ncalc 18446744073709551615\n}");
     assert_eq!(each(5, |peers| by_loggops(&unmatched, peers)), [(); 5].map(|()| Ok(None)));
     assert_eq!(each(2, |peers| by_loggops(&endless, peers)), [(); 2].map(|()| Ok(None)));
-    // The same with fewer hosts than processes.
+    // The result is the same with fewer hosts than processes.
     assert_eq!(each(3, |peers| by_loggops(&endless, peers)), [(); 3].map(|()| Ok(None)));
 }
 

@@ -1,4 +1,5 @@
-//! The rules of LogGOPS, with results computed by hand. They are nicety's own rules, and LogGOPSim's where they differ.
+//! The rules of LogGOPS, with results computed by hand. The tests use nicety's own rules, and LogGOPSim's rules where the two
+//! differ. Times are in nanoseconds.
 
 use crate::schedules::{finish, network, read};
 use nicety_goal::loggops::{self, Failure, Parameters, Rules};
@@ -13,7 +14,8 @@ fn both(goal: &str) -> [Vec<u64>; 2] {
 
 #[test]
 fn a_message_takes_o_l_o_and_its_bytes_behind_the_first() {
-    // Sent at 0, the CPU is busy for 100 + 10 x 1; it arrives at 100 + 1000, and takes 100 + 10 x max(1, 2).
+    // The send begins at 0, and keeps the sender's CPU busy for 100 + 10 x 1. The message arrives at 100 + 1000. Its receive
+    // takes 100 + 10 x max(1, 2).
     let goal = "num_ranks 2\nrank 0 {\nsend 11b to 1\n}\nrank 1 {\nrecv 11b from 0\n}";
     assert_eq!(both(goal), [[110, 1220], [110, 1220]]);
 }
@@ -26,19 +28,19 @@ fn a_cpu_and_an_interface_hold_up_the_next_message() {
         )
     };
     let with_gap = [1000, 100, 300, 2, 1, 1000];
-    // The CPU is free at 100, the interface at 300; at the receiver they are 300 apart, too.
+    // The sender's CPU is free at 100, and its interface at 300. The messages are 300 apart at the receiver, too.
     assert_eq!(finish(&goal(""), with_gap, Rules::Own), [400, 1500]);
-    // Another interface begins when the CPU is free, and at the receiver after the first message is received.
+    // With a second interface, the second send begins when the CPU is free. The second receive begins when the first one ends.
     assert_eq!(finish(&goal("nic 1"), with_gap, Rules::Own), [200, 1300]);
-    // Another CPU has to wait for the interface.
+    // A second CPU has to wait for the interface.
     assert_eq!(finish(&goal("cpu 1"), with_gap, Rules::Own), [400, 1500]);
-    // With different CPUs and interfaces they are sent at once, and arrive at once.
+    // With different CPUs and interfaces, both messages are sent at the same time, and arrive at the same time.
     assert_eq!(finish(&goal("cpu 1 nic 1"), with_gap, Rules::Own), [100, 1200]);
 }
 
 #[test]
 fn simultaneous_operations_start_by_kind() {
-    // The send comes first, though it is written last.
+    // The send starts first, although the schedule has it after the calculation.
     let goal = "num_ranks 2\nrank 0 {\ncalc 5000\nsend 1b to 1\n}\nrank 1 {\nrecv 1b from 0\n}";
     assert_eq!(both(goal), [[5100, 1200], [5100, 1200]]);
 }
@@ -51,7 +53,7 @@ fn a_start_is_earlier_than_an_end() {
         )
     };
     assert_eq!(finish(&goal("requires"), NET, Rules::Own), [805]);
-    // b begins at 300, and ends long before a.
+    // `b` begins at 300, when `a` begins. It ends long before `a`.
     let with_end = goal("irequires").replace("b irequires", "c: calc 1000 cpu 1\nc requires b\nb irequires");
     assert_eq!(finish(&with_end, NET, Rules::Own), [1305]);
 }
@@ -60,10 +62,10 @@ fn a_start_is_earlier_than_an_end() {
 fn time_goes_from_one_cpu_to_another_where_loggopsim_forgets_it() {
     let goal = "num_ranks 1\nrank 0 {\na: calc 500\nb: calc 10 cpu 1\nb requires a\n}";
     assert_eq!(both(goal), [[510], [500]]);
-    // The later of two ends counts, though that operation began first.
+    // `c` begins at the later of two ends, although the operation with this end began first.
     let goal = "num_ranks 1\nrank 0 {\na: calc 500\nb: calc 10 cpu 1\nc: calc 1 cpu 2\nc requires a\nc requires b\n}";
     assert_eq!(both(goal), [[501], [500]]);
-    // Its receive finds a message that another CPU is still receiving: received from 1100 to 1220.
+    // The receive on CPU 1 finds a message that CPU 0 is still receiving, from 1100 to 1220.
     let goal = "num_ranks 2\nrank 0 {\nsend 11b to 1\n}\nrank 1 {\nw: calc 1110 cpu 1\nr: recv 11b from 0 cpu 1\nr requires w\n\
                 c: calc 1 cpu 1\nc requires r\n}";
     assert_eq!(both(goal), [[110, 1221], [110, 1220]]);
@@ -71,22 +73,22 @@ fn time_goes_from_one_cpu_to_another_where_loggopsim_forgets_it() {
 
 #[test]
 fn the_sender_of_a_long_message_hears_of_its_end_a_latency_after_it_is_taken() {
-    // Sent at 0; the receiver's CPU is free at 5000, takes the message, and finds the receive then. The receive lasts until 5000 + 100 +
-    // 1999 x 2.
+    // The message is sent at 0. The receiver's CPU is free at 5000. Then it takes the message, and finds the receive. The
+    // receive lasts until 5000 + 100 + 1999 x 2.
     let late = "num_ranks 2\nrank 0 {\ns: send 2000b to 1\nc: calc 7\nc requires s\n}\n\
                 rank 1 {\nc: calc 5000\nr: recv 2000b from 0\nr requires c\n}";
     assert_eq!(both(late), [[6007, 9098], [5007, 9098]]);
-    // The receive is posted first: it takes the message on arrival, at 1100. The sender's CPU is busy until 2099.
+    // The receive is posted first, so it takes the message on arrival, at 1100. The sender's CPU is busy until 2099.
     let early = "num_ranks 2\nrank 0 {\ns: send 2000b to 1\nc: calc 7\nc requires s\n}\nrank 1 {\nrecv 2000b from 0\n}";
     assert_eq!(both(early), [[2107, 5198], [2106, 5198]]);
-    // A message of S bytes is not long.
+    // A message of exactly S bytes is not long.
     let short = early.replace("2000b", "1000b");
     assert_eq!(both(&short), [[1106, 3198], [1106, 3198]]);
 }
 
 #[test]
 fn the_size_of_the_message_says_whether_it_is_long() {
-    // By LogGOPSim's rules the receive's does if the message came first, and then the sender never ends.
+    // By LogGOPSim's rules, the size of the receive decides if the message came first. Then the sender never ends.
     let goal = "num_ranks 2\nrank 0 {\ns: send 2000b to 1\nc: calc 7\nc requires s\n}\n\
                 rank 1 {\nw: calc 9000 cpu 1\nr: recv 10b from 0 cpu 1\nr requires w\n}";
     assert_eq!(both(goal), [[10_007, 9000], [2099, 9000]]);
@@ -95,7 +97,7 @@ fn the_size_of_the_message_says_whether_it_is_long() {
 #[test]
 fn a_message_without_bytes_costs_as_one_with_one() {
     let goal = "num_ranks 2\nrank 0 {\nsend 0b to 1\n}\nrank 1 {\nrecv 0b from 0\n}";
-    // LogGOPSim subtracts a byte.
+    // LogGOPSim subtracts the time of a byte, even if the message has no byte.
     assert_eq!(both(goal), [[100, 1200], [99, 1199]]);
 }
 
@@ -109,7 +111,7 @@ fn messages_and_receives_meet_in_order_unless_a_tag_says_otherwise() {
         )
     };
     let last = |receives: &str| finish(&goal(receives), net, Rules::Own)[2];
-    // Rank 0's messages arrive at 1100 and 1200, and are received by 1200 and 1300; rank 1's arrive at 51100.
+    // Rank 0's messages arrive at 1100 and 1200, and are received by 1200 and 1300. Rank 1's message arrives at 51100.
     let behind = |op: &str| format!("{op}\nx: calc 100000 cpu 1\nx requires r");
     assert_eq!(last(&behind("r: recv 1b from 0 tag 1\nrecv 1b from 0 tag 2\nrecv 1b from 1 tag 2")), 101_200);
     assert_eq!(
@@ -124,7 +126,7 @@ fn messages_and_receives_meet_in_order_unless_a_tag_says_otherwise() {
         last(&behind("r: recv 1b from 1 tag -1\nrecv 1b from -1 tag 1\nrecv 1b from 0 tag -1")),
         151_200
     );
-    // Posted after all messages arrived: the first matching one counts.
+    // These receives are posted after all messages have arrived. Each receive takes the first message that matches.
     let late = "w: calc 60000 cpu 1\nr: recv 1b from -1 tag 2 cpu 1\nr requires w\nq: recv 1b from 1 tag -1 cpu 1\n\
                 q requires r\np: recv 1b from -1 tag -1 cpu 1\np requires q\nx: calc 1 cpu 1\nx requires p";
     assert_eq!(last(late), 60_001);
@@ -148,7 +150,7 @@ fn parts_of_a_nanosecond_count() {
     };
     let goal = "num_ranks 2\nrank 0 {\nsend 1002b to 1\ncalc 3\n}\nrank 1 {\nrecv 1002b from 0\n}";
     let run = loggops::run(&read(goal), &parameters, Rules::Own, &mut |_| true).unwrap();
-    // 1001 bytes of 15.6 ps, rounded up on the whole amount: 15616.
+    // 1001 bytes take 15.6 ps each. The whole amount is rounded up, to 15616 ps.
     assert_eq!(run.finish_ps, [65_500 + 3_000, 65_500 + 1_000_001 + 65_500 + 15_616]);
     let refused = loggops::run(&read(goal), &parameters, Rules::LogGopSim, &mut |_| true).unwrap_err();
     assert_eq!(refused, Failure::NotWhole(loggops::NotWhole("latency (L)")));
@@ -156,7 +158,7 @@ fn parts_of_a_nanosecond_count() {
 
 #[test]
 fn without_a_latency_everything_still_comes_in_order() {
-    // A message around a ring of three; only the calculations take time.
+    // A message goes around a ring of three ranks. Only the calculations take time.
     let mut goal =
         "num_ranks 3\nrank 0 {\nc: calc 5\ns: send 8b to 1\ns requires c\nrecv 8b from 2\n}\n".to_owned();
     for (rank, next, calc) in [(1, 2, 7), (2, 0, 11)] {
@@ -204,7 +206,7 @@ fn operations_that_wait_for_each_other_are_named() {
          which waits for operation 2",
     ];
     assert!(cycles.contains(&text.as_str()), "{text}");
-    // LogGOPSim reports nothing.
+    // LogGOPSim does not report operations that wait for each other.
     assert_eq!(finish(goal, NET, Rules::LogGopSim), [0, 1]);
     let itself = "num_ranks 1\nrank 0 {\na: calc 1\na requires a\n}";
     assert_eq!(
@@ -228,7 +230,7 @@ fn a_run_ends_when_it_is_told_to() {
     );
     let schedule = read(&goal);
     for (rules, threads) in [(Rules::Own, 1), (Rules::Own, 2), (Rules::LogGopSim, 1)] {
-        // Also if another thread than the caller's has all the work.
+        // The run also ends if another thread than the caller's has all the work.
         let run = loggops::run_in_threads(&schedule, &network(NET), rules, threads, &mut |done| done < 10);
         assert_eq!(run, Err(Failure::Interrupted));
         let run = loggops::run_in_threads(&schedule, &network(NET), rules, threads, &mut |_| true).unwrap();

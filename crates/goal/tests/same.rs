@@ -37,7 +37,7 @@ proptest! {
         let network = network([2503, 1501, 1009, 7, 3, 5000]);
         let [own, other] = [Rules::Own, Rules::LogGopSim].map(|rules| outcome(&schedule, &network, rules));
         prop_assert_eq!(&own, &other);
-        // With one tag a receive may get another's message, and the other one may wait for ever.
+        // With one tag, a receive may take the message of another receive. That receive may then wait for ever.
         if let Ok((_, operations, messages)) = own {
             prop_assert_eq!((operations, messages), (schedule.ops().len() as u64, steps.len() as u64));
         } else {

@@ -1,17 +1,18 @@
-//! Arrival times of a transfer's packets, piece by piece. A piece is a TLP of PCI Express or a transaction of PCI.
+//! Arrival times of a transfer's packets, computed one piece at a time. A piece is a TLP of PCI Express or a
+//! transaction of PCI.
 
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Flight, Path, Stage, Time};
 use std::cell::RefCell;
 
-/// The packets of a transfer with known arrival times.
+/// The packets of a transfer, with the arrival times that are already known.
 #[derive(Debug)]
 pub(crate) struct Packets {
     bytes: u64,
     packet_bytes: u64,
     /// Arrival times of the first and the last known byte of each packet.
     known: Vec<(Time, Time)>,
-    /// Number of bytes from the start with a known arrival. `None` before the first piece.
+    /// Number of bytes, from the start of the transfer, that have a known arrival time. `None` before the first piece.
     up_to: Option<u64>,
 }
 
@@ -54,19 +55,19 @@ pub(crate) struct Arrivals {
 
 #[derive(Debug)]
 struct State {
-    /// Accounts for the time until the first piece with bytes leaves.
+    /// The path up to the departure of the first piece that has bytes.
     path: Path,
     packets: Packets,
 }
 
 impl Arrivals {
-    /// Returns a transfer with all pieces laid out.
+    /// Returns a transfer in which all pieces have arrival times.
     pub(crate) fn complete(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
         debug_assert_eq!(packets.up_to, Some(packets.bytes));
         Arrivals::under_way(sim, stage, path, packets)
     }
 
-    /// Returns a transfer without any piece laid out.
+    /// Returns a transfer in which no piece has an arrival time yet.
     pub(crate) fn under_way(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
         Arrivals {
             sim: sim.clone(),
@@ -88,9 +89,9 @@ impl Arrivals {
         self.changed.notify_all();
     }
 
-    /// Waits for the packet that begins at `offset`, a multiple of the packet size, behind the bus. Returns as soon as
-    /// the arrival of its last byte is known. So if tags or credits delay the later requests of a packet, the packet is
-    /// not forwarded before all of its bytes are in flight.
+    /// Waits for the packet that begins at `offset`, a multiple of the packet size, at the far end of the bus. Returns
+    /// as soon as the arrival time of the packet's last byte is known. Tags or credits may delay later requests of the
+    /// packet. The packet is then forwarded only after all of its bytes are in flight.
     pub(crate) async fn packet(&self, offset: u64) -> Flight {
         let asked = self.sim.now();
         self.changed.wait_until(|| self.state.borrow().packets.packet(offset).is_some()).await;

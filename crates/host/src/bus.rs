@@ -3,7 +3,7 @@
 use crate::arrivals::Arrivals;
 use crate::notice::Notice;
 use crate::pci::{PciSpec, Shared};
-use crate::pcie::{Link, PcieSpec};
+use crate::pcie::{Link, PcieSpec, RootCache};
 use nicety_kernel::Sim;
 use nicety_types::{
     Burst, Duration, Flight, Gap, Handover, MessageId, Path, Recorder, Resource, Stage, Stream,
@@ -13,17 +13,18 @@ use std::rc::Rc;
 
 /// The specification of a bus.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each card")]
 pub enum BusSpec {
-    /// A latency and a gap per byte in each direction.
+    /// A bus with a latency and a gap per byte in each direction.
     Plain(PlainSpec),
-    /// TLPs over lanes.
+    /// PCI Express: TLPs over lanes.
     Pcie(PcieSpec),
-    /// Transactions on wires that both directions share.
+    /// PCI: transactions on wires that both directions share.
     Pci(PciSpec),
 }
 
 impl BusSpec {
-    /// Returns the time for which a CPU is busy when it writes `bytes` into the card over an idle bus.
+    /// Returns the time for which a CPU is busy when it writes `bytes` bytes into the card over an idle bus.
     pub fn store_time(&self, bytes: u64) -> Duration {
         match self {
             BusSpec::Plain(plain) => plain.gap.cover(bytes),
@@ -33,7 +34,7 @@ impl BusSpec {
         }
     }
 
-    /// Returns the time for which a card occupies an idle bus when it writes `bytes` to host memory.
+    /// Returns the time for which a card occupies an idle bus when it writes `bytes` bytes to host memory.
     pub fn write_time(&self, bytes: u64) -> Duration {
         match self {
             BusSpec::Plain(plain) => plain.gap.cover(bytes),
@@ -54,8 +55,8 @@ pub struct PlainSpec {
 
 /// The bus between a host and its card.
 ///
-/// Transfers in one direction are served in the order of their requests. Posted writes and read requests of the card
-/// share the direction to the host, so a read never passes a write.
+/// Transfers in one direction are served in the order of their requests. The card's posted writes and read requests
+/// share the direction to the host, so a read never overtakes a write.
 #[derive(Debug)]
 pub struct Bus(Kind);
 
@@ -72,7 +73,7 @@ enum Kind {
     Pci(Rc<Shared>),
 }
 
-/// A message in flight over the bus to the card, packet behind packet.
+/// A message in flight over the bus to the card, with its packets back to back.
 #[derive(Clone, Debug)]
 pub struct Transfer(Arriving);
 
@@ -83,8 +84,8 @@ enum Arriving {
 }
 
 impl Transfer {
-    /// Waits for the packet that begins at `offset`, a multiple of the packet size, behind the bus. Returns when the
-    /// arrival of its last byte is certain.
+    /// Waits for the packet that begins at `offset`, a multiple of the packet size, at the far end of the bus. Returns
+    /// when the arrival time of the packet's last byte is known.
     pub async fn packet(&self, offset: u64) -> Flight {
         match &self.0 {
             Arriving::Plain(burst) => burst.packet(offset),
@@ -94,7 +95,7 @@ impl Transfer {
 }
 
 impl Bus {
-    /// An idle bus.
+    /// Returns an idle bus.
     ///
     /// # Panics
     /// If the spec has [problems](PcieSpec::problems) of PCI Express or [of PCI](PciSpec::problems).
@@ -113,6 +114,15 @@ impl Bus {
         })
     }
 
+    /// Declares the state of the last-level cache behind a root complex of PCI Express. The first call finds it empty.
+    /// Until then, every access hits. Returns `None` if the spec has no such cache.
+    pub fn root_cache<R>(&self, declare: impl FnOnce(&mut RootCache) -> R) -> Option<R> {
+        match &self.0 {
+            Kind::Pcie(link) => link.root_cache(declare),
+            Kind::Plain { .. } | Kind::Pci(_) => None,
+        }
+    }
+
     /// Records every use of both directions, if the recorder keeps such rows.
     pub fn record(&self, recorder: &Recorder) {
         match &self.0 {
@@ -125,7 +135,7 @@ impl Bus {
         }
     }
 
-    /// The host pushes a command and `bytes` of payload to the card, in packets of at most `packet_bytes`.
+    /// The host pushes a command and `bytes` bytes of payload to the card, in packets of at most `packet_bytes`.
     pub fn push(&self, message: MessageId, bytes: u64, packet_bytes: u64, path: Path) -> Transfer {
         Transfer(match &self.0 {
             Kind::Plain { to_card, .. } => {
@@ -139,8 +149,8 @@ impl Bus {
         })
     }
 
-    /// A CPU writes `bytes` into the card by programmed I/O, without a preceding command. Returns when the CPU has
-    /// handed over the last byte. Other users of a shared bus take turns with it.
+    /// A CPU writes `bytes` bytes into the card by programmed I/O, without a command before them. Returns when the CPU
+    /// has handed over the last byte. Other users of a shared bus take turns with this write.
     pub async fn store(&self, message: MessageId, bytes: u64, path: Path) -> Handover {
         match &self.0 {
             Kind::Plain { sim, to_card, .. } => {
@@ -154,8 +164,9 @@ impl Bus {
         }
     }
 
-    /// A CPU reads `bytes` of a register of the card. The request crosses behind the writes to the card, the answer
-    /// behind the writes of the card. Returns when the CPU has the bytes; the CPU waits meanwhile.
+    /// A CPU reads `bytes` bytes from a register of the card. The request crosses the bus after earlier writes to the
+    /// card, and the answer after earlier writes of the card. The CPU waits, and this returns when the CPU has the
+    /// bytes.
     pub async fn load(&self, message: MessageId, bytes: u64, path: Path) -> Path {
         match &self.0 {
             Kind::Plain { sim, to_card, to_host } => {
@@ -173,7 +184,7 @@ impl Bus {
         }
     }
 
-    /// The card writes `bytes` from a buffer of its own, where they are complete, to host memory at `address`.
+    /// The card writes `bytes` bytes to host memory at `address`. All bytes are already in a buffer of the card.
     pub fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         match &self.0 {
             Kind::Plain { to_host, .. } => {
@@ -197,8 +208,8 @@ impl Bus {
         handover
     }
 
-    /// The card posts an event or a counter behind earlier writes. Returns the path up to the instant at which the host
-    /// can see it. On a plain bus, the post takes the latency and no bandwidth.
+    /// The card posts an event or a counter after its earlier writes. Returns the path up to the instant at which the
+    /// host can see the event or counter. On a plain bus, the post takes the latency and no bandwidth.
     pub fn post(&self, notice: Notice, mut path: Path) -> Path {
         match &self.0 {
             Kind::Plain { to_host, .. } => {
@@ -210,8 +221,8 @@ impl Bus {
         }
     }
 
-    /// The card reads `bytes` of host memory at `address`. The request crosses behind earlier writes, then the data
-    /// return. Returns once the request has reached the host.
+    /// The card reads `bytes` bytes of host memory at `address`. The request crosses the bus after earlier writes. Then
+    /// the data come back. Returns once the request has reached the host.
     pub async fn read(
         &self,
         message: MessageId,
@@ -238,7 +249,7 @@ impl Bus {
         }
     }
 
-    /// Returns the busy time of each direction: to the card, to the host.
+    /// Returns the busy time of the direction to the card, and of the direction to the host.
     pub fn busy(&self) -> (Duration, Duration) {
         match &self.0 {
             Kind::Plain { to_card, to_host, .. } => (to_card.borrow().busy(), to_host.borrow().busy()),
@@ -254,7 +265,7 @@ mod tests {
     use nicety_kernel::{Config, World};
     use nicety_types::{Frequency, NodeId, Time};
 
-    /// Returns the time at which a CPU has read 8 bytes of the card, if it begins at time zero.
+    /// Returns the time at which a CPU has read 8 bytes from the card, if it begins at time zero.
     fn loaded(spec: BusSpec) -> Time {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -285,7 +296,8 @@ mod tests {
             event: 8,
             counter: 8,
         };
-        // Arbitration of 3 clocks; two transactions of an address phase, two waits, one data phase and a turnaround.
+        // Arbitration takes 3 clocks. Each of two transactions has an address phase, two wait clocks, one data phase
+        // and a turnaround.
         let clocks = 3 + 2 * (1 + 2 + 1 + 1);
         let end = loaded(BusSpec::Pci(pci)).ps();
         assert!(end.abs_diff(pci.clock.cycles(clocks).ps() + 10_000) < 10, "{end}");
@@ -296,7 +308,7 @@ mod tests {
         let plain = PlainSpec { latency: Duration::from_ns(50), gap: Gap::new(3, 1) };
         assert_eq!(BusSpec::Plain(plain).write_time(60).ps(), 60 * 3);
         let pcie = PcieSpec::new(crate::pcie::Generation::Gen4, 16, Duration::from_ns(200));
-        // Two TLPs; the second has one byte, padded to 4.
+        // The write takes two TLPs. The second TLP has one byte of payload, padded to 4.
         let gap = pcie.gap();
         let time = gap.cover(pcie.write_bytes(pcie.mps)) + gap.cover(pcie.write_bytes(4));
         assert_eq!(BusSpec::Pcie(pcie).write_time(pcie.mps + 1), time);

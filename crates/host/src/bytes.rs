@@ -5,27 +5,27 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 
-/// From this length on, the memory is pages from the operating system, and not from the allocator. The allocator reuses
-/// freed memory, and would write every byte of a large allocation again, even of rings that a run never touches.
+/// Allocations of at least this many bytes are pages from the operating system. The allocator reuses freed memory, and
+/// must then write zeros to all bytes of an allocation. This is slow for large rings that a run never touches.
 const MAPPED: usize = 64 << 10;
 
-/// Bytes of host memory that never move or shrink. An owner may read the bytes while no simulation runs. Every access
-/// copies, so no reference points into memory that another party writes.
+/// Bytes of host memory that never move or shrink. The owner may read the bytes while no simulation runs. Every access
+/// copies bytes, so no reference points into memory that another party writes.
 pub struct HostBytes {
     start: NonNull<u8>,
     len: usize,
-    /// The pages of a large allocation. Its bytes are accessed by `start` only.
+    /// The pages of a large allocation. All accesses to its bytes use `start`.
     pages: Option<MmapMut>,
 }
 
-// SAFETY: the memory is plain bytes owned by this value, and every access copies through raw pointers.
-// Accesses do not overlap in time: simulation and program take turns, handing over through channels.
+// SAFETY: the memory is plain bytes owned by this value, and every access copies through raw pointers. Accesses never
+// overlap in time: the simulation and the program take turns, and pass the turn through channels.
 unsafe impl Send for HostBytes {}
-// SAFETY: as above; a shared `HostBytes` offers nothing but copies in and out.
+// SAFETY: as above. A shared `HostBytes` only copies bytes in and out.
 unsafe impl Sync for HostBytes {}
 
 impl HostBytes {
-    /// Returns `len` zero bytes, or `None` if there is no memory for them.
+    /// Returns `len` zero bytes, or `None` if the machine has no memory for them.
     pub(crate) fn new(len: usize) -> Option<HostBytes> {
         if len == 0 {
             return Some(HostBytes { start: NonNull::dangling(), len, pages: None });
@@ -41,7 +41,7 @@ impl HostBytes {
     }
 
     fn layout(len: usize) -> Option<Layout> {
-        // This alignment suits any number. A page's alignment would waste most of a page for each small allocation.
+        // This alignment suits any number. Alignment to a page would waste most of a page for each small allocation.
         Layout::from_size_align(len, 16).ok()
     }
 
@@ -55,22 +55,23 @@ impl HostBytes {
         self.len == 0
     }
 
-    /// Address of the bytes, for export. Valid as long as this value lives.
+    /// The address of the bytes, for export. It is valid as long as this value lives.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Copies bytes out.
+    /// Copies the bytes from `offset` on to `to`.
     ///
     /// # Panics
     /// If the range is not within the bytes.
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         assert!(offset.checked_add(to.len()).is_some_and(|end| end <= self.len), "read outside host memory");
-        // SAFETY: the range was just checked; `to` is a Rust slice of its own, so the two do not overlap.
+        // SAFETY: the range was just checked. `to` is a separate Rust slice, so the source and the destination do not
+        // overlap.
         unsafe { self.start.as_ptr().add(offset).copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) }
     }
 
-    /// Copies bytes in.
+    /// Copies `from` to the bytes from `offset` on.
     ///
     /// # Panics
     /// If the range is not within the bytes.
@@ -79,7 +80,8 @@ impl HostBytes {
             offset.checked_add(from.len()).is_some_and(|end| end <= self.len),
             "write outside host memory"
         );
-        // SAFETY: the range was just checked; `from` is a Rust slice of its own, so the two do not overlap.
+        // SAFETY: the range was just checked. `from` is a separate Rust slice, so the source and the destination do not
+        // overlap.
         unsafe { self.start.as_ptr().add(offset).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
     }
 }
@@ -90,7 +92,7 @@ impl Drop for HostBytes {
             && self.pages.is_none()
             && let Some(layout) = Self::layout(self.len)
         {
-            // SAFETY: allocated in `new` with this same layout, and freed once.
+            // SAFETY: `new` allocated the memory with this same layout, and it is freed only here.
             unsafe { dealloc(self.start.as_ptr(), layout) }
         }
     }
@@ -119,7 +121,7 @@ mod tests {
         }
     }
 
-    /// The pages of `bytes` that are backed by memory of the machine.
+    /// Returns the number of pages of `bytes` that are backed by memory of the machine.
     #[cfg(target_os = "linux")]
     fn backed(bytes: &HostBytes) -> usize {
         use std::os::unix::fs::FileExt;

@@ -1,18 +1,18 @@
-//! The CPUs' cache: the lines of host memory in it, and the lines that a loop over memory fetches.
+//! The CPU cache: the lines of host memory in it, and the lines that a loop over memory fetches.
 //!
-//! One fully associative LRU cache serves all cores. A missing line is fetched when it is read or partly written. A
-//! line that is wholly written is not fetched, as with streaming stores. A written line is written back once, at any
-//! time, and is counted when it becomes dirty. A write by a card removes the cached copy.
+//! All cores share one fully associative LRU cache. A missing line is fetched when it is read or partly written. A line
+//! that is wholly written is not fetched, as with streaming stores. A dirty line is written back once. The write-back
+//! is counted when the line becomes dirty. A write by a card removes the cached copy of a line.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Lines moved between cache and memory.
+/// Numbers of lines moved between cache and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// Read from memory into the cache.
+    /// Number of lines read from memory into the cache.
     pub fetched: u64,
-    /// Written in the cache, and written back to memory later.
+    /// Number of lines written in the cache, and later written back to memory.
     pub written: u64,
 }
 
@@ -23,7 +23,7 @@ const NONE: u32 = u32::MAX;
 struct Place {
     line: u64,
     dirty: bool,
-    /// The places used immediately before and immediately after this one.
+    /// The place used just before this one, and the place used just after it.
     older: u32,
     newer: u32,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Returns an empty cache of `bytes` in lines of `line_bytes`.
+    /// Returns an empty cache of `bytes` bytes in lines of `line_bytes`.
     pub(crate) fn new(bytes: u64, line_bytes: u64) -> Cache {
         Cache {
             line_bytes,
@@ -54,7 +54,7 @@ impl Cache {
         }
     }
 
-    /// A CPU reads `bytes`.
+    /// A CPU reads `bytes`. Adds the moved lines to `lines`.
     pub(crate) fn read(&mut self, bytes: Range<u64>, lines: &mut Lines) {
         for line in self.lines_of(&bytes) {
             match self.use_line(line) {
@@ -67,7 +67,7 @@ impl Cache {
         }
     }
 
-    /// A CPU writes `bytes`.
+    /// A CPU writes `bytes`. Adds the moved lines to `lines`.
     pub(crate) fn write(&mut self, bytes: Range<u64>, lines: &mut Lines) {
         for line in self.lines_of(&bytes) {
             match self.use_line(line) {
@@ -86,7 +86,7 @@ impl Cache {
         }
     }
 
-    /// A card writes `bytes` to memory.
+    /// A card writes `bytes` to memory, so the cache drops its copies of these lines.
     pub(crate) fn forget(&mut self, bytes: Range<u64>) {
         if self.at.is_empty() {
             return;
@@ -106,7 +106,7 @@ impl Cache {
         }
     }
 
-    /// Marks a cached line as used last, and returns its place.
+    /// Makes a cached line the most recently used one, and returns its place.
     fn use_line(&mut self, line: u64) -> Option<u32> {
         let place = *self.at.get(&line)?;
         if place != self.newest {
@@ -141,7 +141,7 @@ impl Cache {
         self.link(place);
     }
 
-    /// Marks a place as used last.
+    /// Makes a place the most recently used one.
     fn link(&mut self, place: u32) {
         self.places[place as usize].older = self.newest;
         self.places[place as usize].newer = NONE;
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(seen, lines(4, 0));
         cache.read(0..256, &mut seen);
         assert_eq!(seen, lines(4, 0));
-        // A fifth line replaces the first, the least recently used one.
+        // The cache holds four lines. A fifth line replaces the least recently used line, which is the first.
         cache.read(256..257, &mut seen);
         cache.read(64..256, &mut seen);
         assert_eq!(seen, lines(5, 0));
@@ -197,7 +197,8 @@ mod tests {
         cache.write(64..192, &mut seen);
         assert_eq!(seen, lines(0, 2));
         cache.write(100..260, &mut seen);
-        // Two of the four lines are dirty already. The third is wholly written, the fourth partly.
+        // Two of the four written lines are already dirty. The third is wholly written, and the fourth is partly
+        // written.
         assert_eq!(seen, lines(1, 4));
         cache.write(0..0, &mut seen);
         assert_eq!(seen, lines(1, 4));
@@ -212,7 +213,7 @@ mod tests {
         cache.forget(5000..6000);
         cache.read(0..256, &mut seen);
         assert_eq!(seen, lines(1, 4));
-        // Its copy was removed, so it becomes dirty again.
+        // The card's write removed the copy of a line, so this line becomes dirty again.
         cache.write(0..256, &mut seen);
         assert_eq!(seen, lines(1, 5));
     }

@@ -1,4 +1,4 @@
-//! A host's CPU cores, and the costs to post, notice and compute on them.
+//! A host's CPU cores, and the time that they need to post an operation, notice an event and compute.
 
 use crate::cache::Lines;
 use crate::memory::{Memory, MemoryError};
@@ -10,30 +10,30 @@ use std::ops::Range;
 /// The specification of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSpec {
-    /// CPU cores.
+    /// Number of CPU cores.
     pub cores: usize,
     /// The clock of the cores.
     pub clock: Frequency,
-    /// CPU time to post an operation: o in the LogGP models.
+    /// CPU time to post an operation: the parameter o of the LogGP models.
     pub post: Duration,
     /// CPU time to notice an event: to poll for it and read it.
     pub notice: Duration,
-    /// Bytes of memory.
+    /// Size of the memory in bytes.
     pub memory: u64,
-    /// The latency of memory for a core that fetches a line.
+    /// The latency of memory when a core fetches a line.
     pub memory_latency: Duration,
     /// Time per byte that is moved between cache and memory.
     pub memory_gap: Gap,
-    /// Bytes of the cache that all cores share.
+    /// Size in bytes of the cache that all cores share.
     pub cache: u64,
-    /// Bytes of a cache line.
+    /// Size of a cache line in bytes.
     pub line: u64,
     /// Maximum number of lines that a core fetches at once.
     pub line_fills: u64,
 }
 
-/// Bytes that a core copies per cycle if all of them are in its cache. A core with 128-bit vectors loads and stores 16
-/// bytes per cycle.
+/// Number of bytes that a core copies per cycle if all of them are in the cache. A core with 128-bit vectors loads and
+/// stores 16 bytes per cycle.
 const COPIED_A_CYCLE: u64 = 16;
 
 /// A computation that reads and writes memory.
@@ -41,9 +41,9 @@ const COPIED_A_CYCLE: u64 = 16;
 pub struct Work {
     /// The time of the computation if all data are in the cache.
     pub compute: Duration,
-    /// Addresses read, in this order.
+    /// Address ranges that the computation reads, in this order.
     pub reads: Vec<Range<u64>>,
-    /// Addresses written, in this order.
+    /// Address ranges that the computation writes, in this order.
     pub writes: Vec<Range<u64>>,
 }
 
@@ -57,7 +57,7 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// Returns idle cores. Their use is recorded if the recorder keeps such rows.
+    /// Returns idle cores. The recorder gets their use, if it keeps such rows.
     pub fn new(sim: &Sim, spec: HostSpec, recorder: &Recorder) -> Cpus {
         Cpus {
             sim: sim.clone(),
@@ -68,7 +68,7 @@ impl Cpus {
         }
     }
 
-    /// Returns the same cores with background noise. During noise, a program stays on its core and waits.
+    /// Returns the same cores with background noise. A program that is interrupted by noise waits on its core.
     ///
     /// # Panics
     /// If the duration of drawn noise is not shorter than its period.
@@ -76,25 +76,25 @@ impl Cpus {
         Cpus { noise: Some(Noise::new(&self.sim, self.spec.cores, noise)), ..self }
     }
 
-    /// Posts the operation of this message or command.
+    /// Posts an operation. `message` is the operation's message or command.
     pub async fn post(&self, path: &mut Path, message: MessageId) {
         self.run(self.spec.post, Stage::POST, path, Some(message)).await;
     }
 
-    /// Notices an event, of this message if there is one.
+    /// Notices an event. `message` is the event's message, if it has one.
     pub async fn notice(&self, path: &mut Path, message: Option<MessageId>) {
         self.run(self.spec.notice, Stage::NOTICE, path, message).await;
     }
 
     /// Computes on memory. The first line arrives after the memory's latency. From then on computation, line fills and
-    /// memory bandwidth overlap, and the slowest of them determines the time. A core fetches a limited number of lines
-    /// at once.
+    /// memory bandwidth overlap, and the slowest of these three determines the time. A core fetches a limited number of
+    /// lines at once.
     ///
-    /// The time depends on the contents of the cache at the start. Accesses of cards and of other cores do not slow the
-    /// computation down, and the computation does not slow these accesses down.
+    /// The time depends on the contents of the cache at the start. Accesses by cards and other cores do not slow down
+    /// the computation, and the computation does not slow down these accesses.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] if no allocation holds a range. Nothing is done then.
+    /// [`MemoryError::OutOfRange`] if a range is not within an allocation. The computation then does nothing.
     pub async fn work(&self, memory: &Memory, work: &Work, path: &mut Path) -> Result<(), MemoryError> {
         let spec = &self.spec;
         for bytes in work.reads.iter().chain(&work.writes) {
@@ -105,11 +105,12 @@ impl Cpus {
         Ok(())
     }
 
-    /// Takes the CPU time of a copy. An end without an address is in the library's memory, which is in the cache. The core
-    /// copies 16 bytes per cycle, and cache misses in `memory` take time as in [`Cpus::work`]. The caller moves the bytes.
+    /// Takes the CPU time of a copy. `None` for `from` or `to` means the library's own memory, which is in the cache.
+    /// The core copies 16 bytes per cycle, and cache misses in `memory` take time as in [`Cpus::work`]. The caller
+    /// moves the bytes.
     ///
     /// # Errors
-    /// As [`Cpus::work`].
+    /// Like [`Cpus::work`].
     pub async fn copy(
         &self,
         memory: &Memory,
@@ -131,7 +132,7 @@ impl Cpus {
         Ok(())
     }
 
-    /// Returns the duration of a computation that moves these lines.
+    /// Returns the duration of a computation that moves these lines between cache and memory.
     fn duration(&self, compute: Duration, lines: Lines) -> Duration {
         let spec = &self.spec;
         let latency = |rounds: u64| Duration::from_ps(spec.memory_latency.ps().saturating_mul(rounds));
@@ -145,7 +146,7 @@ impl Cpus {
         self.spec.clock
     }
 
-    /// Whether new work gets a core at once and keeps it: a core is free and there is no noise.
+    /// Whether new work gets a core at once and keeps it. This is so if a core is free and there is no noise.
     pub fn are_ready(&self) -> bool {
         self.have_free(1)
     }
@@ -170,8 +171,8 @@ impl Cpus {
         self.run(duration, stage, path, None).await;
     }
 
-    /// Holds a core until the permit is dropped. This is for work with an end that the core does not decide, such as
-    /// programmed I/O. Background noise does not disturb it.
+    /// Holds a core until the permit is dropped. This is for work that another part ends, such as programmed I/O.
+    /// Background noise does not interrupt this work.
     pub async fn hold(&self, path: &mut Path) -> Permit {
         let core = self.cores.acquire().await;
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -229,8 +230,8 @@ mod tests {
         line_fills: 10,
     };
 
-    /// Returns the end times of consecutive computations on an allocation of 64 KiB. Each has picoseconds of
-    /// computation, the bytes read and the bytes written.
+    /// Returns the end times of consecutive computations on an allocation of 64 KiB. Each entry of `works` has the
+    /// computation time in picoseconds, the range of bytes read, and the range of bytes written.
     fn ends(spec: HostSpec, works: &'static [(u64, Range<u64>, Range<u64>)]) -> (Vec<u64>, crate::Traffic) {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -256,18 +257,18 @@ mod tests {
 
     #[test]
     fn the_slowest_of_computing_latency_and_bandwidth_counts() {
-        // A line: its latency, then 64 B at 6 ps each.
+        // One line takes the memory latency, then 64 B at 6 ps per byte.
         assert_eq!(ends(SPEC, &[(0, 0..64, 0..0)]).0, [51_000 + 384]);
-        // 25 lines are three rounds of at most ten; the first round takes the latency itself.
+        // 25 lines take three rounds of at most ten lines. The first round takes the memory latency.
         assert_eq!(ends(SPEC, &[(0, 0..1600, 0..0)]).0, [3 * 51_000]);
-        // Computation overlaps, and takes longest here.
+        // The computation overlaps with the fetches, and takes longer than the fetches.
         assert_eq!(ends(SPEC, &[(200_000, 0..1600, 0..0)]).0, [51_000 + 200_000]);
-        // Nothing waits for whole lines that are only written.
+        // Lines that are wholly written are not fetched.
         assert_eq!(ends(SPEC, &[(0, 0..0, 0..640)]).0, [640 * 6]);
-        // With enough fetches in flight, bandwidth is the limit.
+        // With enough fetches in flight, the memory bandwidth is the limit.
         let wide = HostSpec { line_fills: 1000, ..SPEC };
         assert_eq!(ends(wide, &[(0, 0..3200, 0..0)]).0, [51_000 + 3200 * 6]);
-        // Nothing moves: the compute time.
+        // No line moves, so only the computation takes time.
         assert_eq!(ends(SPEC, &[(7, 0..0, 0..0)]).0, [7]);
     }
 

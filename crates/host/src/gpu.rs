@@ -1,27 +1,27 @@
-//! The memory of a graphics processor, which a card accesses over the bus, peer to peer.
+//! The memory of a graphics processor. A card accesses it over the bus, peer to peer.
 //!
-//! Its addresses are at or above [`GPU_ADDRESSES`], so an address identifies the memory. The host's CPUs move no bytes
-//! of it for a program.
+//! Addresses of this memory are at or above [`GPU_ADDRESSES`], so an address identifies the memory. The host's CPUs
+//! never copy bytes from or to this memory for a program.
 
 use crate::Memory;
 use crate::addresses::GPU_ADDRESSES;
 use nicety_types::{Duration, Gap};
 use std::rc::Rc;
 
-/// The specification of a graphics processor, as far as cards need it.
+/// The specification of a graphics processor, as far as a card needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuSpec {
-    /// Bytes of its memory.
+    /// Size of its memory in bytes.
     pub memory: u64,
-    /// Bytes of a page that a card registers.
+    /// Size in bytes of a page that a card registers.
     pub page: u64,
-    /// Additional time of a read, compared with host memory.
+    /// Latency of a read in addition to that of host memory.
     pub read_latency: Duration,
-    /// Time per byte that the card reads from it over the bus.
+    /// Time per byte that a card reads from this memory over the bus.
     pub read_gap: Gap,
-    /// Additional time of a write, compared with host memory.
+    /// Latency of a write in addition to that of host memory.
     pub write_latency: Duration,
-    /// Time per byte that the card writes to it over the bus.
+    /// Time per byte that a card writes to this memory over the bus.
     pub write_gap: Gap,
 }
 

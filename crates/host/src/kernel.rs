@@ -1,9 +1,10 @@
 //! The operating system's services for communication: system calls, pages locked and translated for a card, interrupts,
 //! and thread wake-ups.
 //!
-//! Cards of different designs need different services. One design needs a driver at each message. A design with
-//! user-level interfaces needs the kernel only to register memory. The costs of a service belong to the host, and all
-//! designs share them. Every service is work of a CPU: it waits for a free CPU and holds this CPU. Nothing is preempted.
+//! Cards of different designs need different services. One design needs a driver for each message. A design with
+//! user-level interfaces needs the kernel only to register memory. The costs of a service belong to the host, and are
+//! the same for all designs. Every service is work of a CPU: it waits for a free CPU and holds this CPU until it is
+//! done. No service is preempted.
 
 use crate::cpu::Cpus;
 use nicety_kernel::{Server, Sim};
@@ -11,26 +12,27 @@ use nicety_types::{Duration, Path, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
+use std::iter::Sum;
 use std::rc::Rc;
 
-/// The CPU time of the operating system's services.
+/// CPU time of each service of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSpec {
-    /// An empty system call: enters and leaves the kernel.
+    /// An empty system call: entry into the kernel and return.
     pub call: Duration,
-    /// Locking and translating pages: the fixed part.
+    /// Lock pages and translate their addresses: the fixed part of the time.
     pub pin: Duration,
-    /// Locking and translating pages: the part per page.
+    /// Lock pages and translate their addresses: the time per page.
     pub pin_page: Duration,
-    /// Unlocking pages: the fixed part.
+    /// Unlock pages: the fixed part of the time.
     pub unpin: Duration,
-    /// Unlocking pages: the part per page.
+    /// Unlock pages: the time per page.
     pub unpin_page: Duration,
     /// The handler of an interrupt, from the interrupt to the handler's end.
     pub interrupt: Duration,
-    /// From the wake-up of a thread in a wait queue to the thread running.
+    /// From the wake-up of a thread in a wait queue until the thread runs.
     pub wake: Duration,
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub page: u64,
 }
 
@@ -44,25 +46,25 @@ impl KernelSpec {
     }
 }
 
-/// Entries into a host's operating system.
+/// Counters of a host's operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "KernelReport")]
 pub struct KernelCounters {
-    /// System calls.
+    /// Number of system calls.
     pub calls: u64,
-    /// Number of calls that locked and translated pages.
+    /// Number of times that the kernel locked and translated pages.
     pub pins: u64,
     /// Number of pages locked and translated.
     pub pages_pinned: u64,
-    /// Number of calls that unlocked pages.
+    /// Number of times that the kernel unlocked pages.
     pub unpins: u64,
-    /// Number of interrupts with a handler run.
+    /// Number of interrupts that ran a handler.
     pub interrupts: u64,
     /// Number of thread wake-ups.
     pub wakes: u64,
 }
 
-/// An interrupt vector. Its handlers run one after another, in the order of their interrupts. Clones are the same
+/// An interrupt vector. Its handlers run one after another, in the order of their interrupts. A clone is the same
 /// vector.
 #[derive(Clone, Debug)]
 pub struct Vector(Server);
@@ -75,28 +77,42 @@ pub struct Kernel {
     counters: Cell<KernelCounters>,
 }
 
+impl Sum for KernelCounters {
+    /// The counters of all kernels together, for example of a host with a driver for each of several cards.
+    fn sum<I: Iterator<Item = KernelCounters>>(counters: I) -> KernelCounters {
+        counters.fold(KernelCounters::default(), |sum, other| KernelCounters {
+            calls: sum.calls + other.calls,
+            pins: sum.pins + other.pins,
+            pages_pinned: sum.pages_pinned + other.pages_pinned,
+            unpins: sum.unpins + other.unpins,
+            interrupts: sum.interrupts + other.interrupts,
+            wakes: sum.wakes + other.wakes,
+        })
+    }
+}
+
 impl Kernel {
-    /// Returns the operating system on these CPUs.
+    /// Returns an operating system that runs on these CPUs.
     pub fn new(sim: &Sim, cpus: &Rc<Cpus>, spec: KernelSpec) -> Kernel {
         Kernel { sim: sim.clone(), cpus: cpus.clone(), spec, counters: Cell::default() }
     }
 
-    /// Its costs per service.
+    /// The CPU time of each service.
     pub const fn spec(&self) -> &KernelSpec {
         &self.spec
     }
 
-    /// The CPUs on which it runs.
+    /// The CPUs on which the operating system runs.
     pub const fn cpus(&self) -> &Rc<Cpus> {
         &self.cpus
     }
 
-    /// Number of its entries so far.
+    /// The counters so far.
     pub const fn counters(&self) -> KernelCounters {
         self.counters.get()
     }
 
-    /// Enters and leaves the kernel by a system call. The work of the call itself is extra.
+    /// Takes the time of an empty system call. The caller adds the work of the call itself.
     pub async fn call(&self, path: &mut Path) {
         self.count(|counters| counters.calls += 1);
         self.cpus.spend(self.spec.call, Stage::SYSTEM_CALL, path).await;
@@ -125,7 +141,7 @@ impl Kernel {
     }
 
     /// Runs the handler of an interrupt. The handler waits for earlier handlers of the same vector and for a CPU.
-    /// Returns at its end; `path` is the path of the interrupt's cause.
+    /// Returns at the end of the handler. `path` is the path of the event that caused the interrupt.
     pub async fn interrupt(&self, vector: &Vector, path: &mut Path) {
         self.count(|counters| counters.interrupts += 1);
         let running = vector.0.acquire().await;
@@ -147,7 +163,7 @@ impl Kernel {
     }
 }
 
-/// Returns a cost with a fixed part and a part per page.
+/// Returns the cost of `pages` pages, with a fixed part and a part per page.
 fn whole(fixed: Duration, each: Duration, pages: u64) -> Duration {
     Duration::from_ps(fixed.ps().saturating_add(each.ps().saturating_mul(pages)))
 }

@@ -1,17 +1,17 @@
-//! Hosts: the computer to which a card belongs.
+//! Hosts: the computers to which cards belong.
 //!
-//! - [`Memory`]: host memory in allocations that never move, so that a program can read them from outside. Every byte
-//!   read or written is counted.
+//! - [`Memory`]: host memory, in allocations that never move, so that a program can read them from outside. It counts
+//!   every byte read or written.
 //! - [`Gpu`]: the memory of a graphics processor, which cards access over the bus.
 //! - [`ProcessBytes`]: the memory of a real program, used as a host's memory.
-//! - [`Bus`]: the bus between host and card: two directions of latency and gap, a PCI Express link
-//!   ([`pcie`]), or a PCI bus ([`pci`]).
-//! - [`Cpus`]: cores, the costs to post a command, notice an event and compute, and the noise on the cores. A
-//!   computation on memory goes through a cache.
+//! - [`Bus`]: the bus between host and card. It is a plain bus with a latency and a gap per direction, a PCI Express
+//!   link ([`pcie`]), or a PCI bus ([`pci`]).
+//! - [`Cpus`]: the cores, the time to post a command, notice an event and compute, and the noise on the cores. A
+//!   computation on memory uses a cache.
 //! - [`threads`]: threads on many hardware threads, with run queues, cross-calls, context switches and caches.
 //! - [`Kernel`]: the host's operating system: system calls, pages locked and translated, interrupts, and wake-ups.
 //!
-//! The `nicety` crate builds the programs' view of a host, `nic` the cards' view.
+//! The crate `nicety` builds the view of a host that programs have. The crate `nic` builds the view that cards have.
 
 mod addresses;
 mod arrivals;

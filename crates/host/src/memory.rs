@@ -1,4 +1,4 @@
-//! Host memory: allocations at stable addresses, backed on first touch, with every access counted.
+//! Host memory: allocations at fixed addresses, backed by pages on first touch, with a count of every access.
 
 use crate::addresses::{PROCESS_ADDRESSES, PROCESS_BYTES, is_of_gpu};
 use crate::bytes::HostBytes;
@@ -12,10 +12,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const PAGE: u64 = 4096;
-/// Address of the first allocation: low enough to read, and high enough that a null pointer plus an offset misses it.
+/// Address of the first allocation. It is low enough to read, and high enough that a null pointer plus an offset misses
+/// it.
 const FIRST_ADDRESS: u64 = 0x10_0000;
 
-/// An allocation of host memory. Clones are cheap. The memory lives as long as its host or any clone.
+/// An allocation of host memory. A clone is cheap. The memory lives as long as its host or any clone.
 #[derive(Clone, Debug)]
 pub struct Allocation {
     address: u64,
@@ -45,28 +46,28 @@ impl Allocation {
     }
 }
 
-/// An error of allocating or accessing host memory.
+/// An error when host memory is allocated or accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryError {
-    /// No allocation holds all of these bytes.
+    /// No allocation has all of these bytes.
     OutOfRange {
         /// First address.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u64,
     },
-    /// These bytes are in the memory of the graphics processor, which CPUs do not reach.
+    /// These bytes are in the memory of the graphics processor, which CPUs cannot access.
     OfGpu {
         /// First address.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u64,
     },
     /// The host has no more memory.
     Full {
-        /// Bytes asked for.
+        /// Number of bytes requested.
         wanted: u64,
-        /// Bytes left.
+        /// Number of bytes left.
         left: u64,
     },
 }
@@ -92,12 +93,12 @@ impl fmt::Display for MemoryError {
 
 impl std::error::Error for MemoryError {}
 
-/// Bytes moved through a host's memory: to and from the card, and in lines of the CPUs' cache.
+/// Number of bytes moved from and to a host's memory, by the card and in lines of the CPU cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes read from memory: by the card, by a push to the card, or by a fill of the CPUs' cache.
+    /// Number of bytes read from memory: by the card, by a push to the card, or by a fill of the CPU cache.
     pub read: u64,
-    /// Bytes written to memory by the card or from the CPUs' cache.
+    /// Number of bytes written to memory: by the card, or from the CPU cache.
     pub written: u64,
 }
 
@@ -106,13 +107,13 @@ pub struct Traffic {
 pub struct Memory {
     capacity: u64,
     page: u64,
-    /// Whether it belongs to a graphics processor.
+    /// Whether the memory belongs to a graphics processor.
     is_gpu: bool,
     allocations: RefCell<Vec<Allocation>>,
     used: Cell<u64>,
     next: Cell<u64>,
     traffic: Cell<Traffic>,
-    /// The CPUs' cache. `None` until they compute on memory.
+    /// The CPU cache. `None` until the CPUs compute on memory.
     cache: RefCell<Option<Cache>>,
     due: OnceCell<PendingWrites>,
     /// The memory of an operating-system process, at its own addresses.
@@ -130,11 +131,11 @@ impl fmt::Debug for Process {
 
 /// The location of a range of bytes.
 enum Place<'m> {
-    /// Nowhere: the memory is phantom.
+    /// No location: the memory is phantom.
     Phantom,
-    /// In an allocation, from this offset.
+    /// An allocation, and the offset of the range in it.
     Own(&'m HostBytes, usize),
-    /// In a process, from this address in its address space.
+    /// A process, and the address of the range in its address space.
     Process(&'m dyn ProcessBytes, u64),
 }
 
@@ -156,10 +157,10 @@ impl Place<'_> {
     }
 }
 
-/// Number of allocations that [`Memory::keep_near`] keeps near.
+/// Maximum number of allocations for which [`Memory::keep_near`] keeps state near.
 const FEW: usize = 4;
 
-/// Makes the writes that are due, before an observer looks.
+/// A function that makes the writes that are due, before an observer reads their effects.
 struct PendingWrites(Box<dyn Fn(&Memory)>);
 
 impl fmt::Debug for PendingWrites {
@@ -190,19 +191,20 @@ impl Memory {
         }
     }
 
-    /// Adds the memory of a process; its address 0 is at [`PROCESS_ADDRESSES`]. Returns false if there was one already.
+    /// Adds the memory of a process. The process's address 0 is at [`PROCESS_ADDRESSES`]. Returns false if the memory
+    /// already has a process.
     pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
         self.process.set(Process(Box::new(bytes))).is_ok()
     }
 
-    /// Registers `write`, a function that makes all due writes of phantom bytes. It runs before an observer looks at the
-    /// effects of these writes: traffic and the contents of the CPUs' cache. So such a write needs no event at its time.
-    /// Returns false if a function was registered already.
+    /// Registers `write`, a function that makes all due writes of phantom bytes. It runs before an observer reads the
+    /// effects of these writes: the traffic and the contents of the CPU cache. So such a write needs no event at its
+    /// time. Returns false if a function is already registered.
     pub fn when_looked_at(&self, write: impl Fn(&Memory) + 'static) -> bool {
         self.due.set(PendingWrites(Box::new(write))).is_ok()
     }
 
-    /// [Keeps near](Sim::keep_near) the state that accesses touch, where there are few allocations.
+    /// [Keeps near](Sim::keep_near) the state that accesses need, if there are few allocations.
     pub fn keep_near(&self, sim: &Sim) {
         sim.keep_near(self);
         let mut allocations = self.allocations.borrow_mut();
@@ -216,8 +218,8 @@ impl Memory {
         }
     }
 
-    /// The CPUs access these addresses through a cache of `bytes` in lines of `line`. Returns and counts the lines that
-    /// moved between cache and memory.
+    /// The CPUs access these address ranges through a cache of `bytes` bytes in lines of `line` bytes. Counts and
+    /// returns the lines that moved between cache and memory.
     pub(crate) fn touch(&self, bytes: u64, line: u64, reads: &[Range<u64>], writes: &[Range<u64>]) -> Lines {
         self.looked_at();
         let mut cache = self.cache.borrow_mut();
@@ -235,7 +237,7 @@ impl Memory {
         lines
     }
 
-    /// Allocates `len` zero bytes on a page of their own.
+    /// Allocates `len` zero bytes that start on a new page.
     ///
     /// # Errors
     /// [`MemoryError::Full`] if the capacity is exceeded.
@@ -245,7 +247,7 @@ impl Memory {
         })
     }
 
-    /// Allocates a length without bytes, for large timing runs.
+    /// Allocates `len` phantom bytes, which have no contents, for large timing runs.
     ///
     /// # Errors
     /// [`MemoryError::Full`] if the capacity is exceeded.
@@ -265,7 +267,8 @@ impl Memory {
         }
         let bytes = make(len).ok_or(full)?;
         let address = self.next.get();
-        // An unused page separates allocations, so that an access past the end of one never lands in the next.
+        // An unused page separates allocations. So an access beyond the end of an allocation never reaches the next
+        // one.
         self.next.set(address + len.next_multiple_of(self.page) + self.page);
         self.used.set(self.used.get() + len);
         let allocation = Allocation { address, len, bytes };
@@ -273,8 +276,8 @@ impl Memory {
         Ok(allocation)
     }
 
-    /// Applies `action` to the place of the range, which is in one allocation or in the process. An empty range needs
-    /// no action, at any address.
+    /// Applies `action` to the location of the range, which is in one allocation or in the process. For an empty range,
+    /// `action` is not called, at any address.
     fn at<R>(&self, address: u64, len: u64, action: impl FnOnce(&Place<'_>) -> R) -> Result<R, MemoryError>
     where
         R: Default,
@@ -306,24 +309,24 @@ impl Memory {
         }))
     }
 
-    /// Checks that one allocation holds the range. An empty range is valid everywhere: an entry or descriptor of no
-    /// bytes needs no memory.
+    /// Checks that the range is within one allocation. An empty range is valid everywhere, because an entry or
+    /// descriptor of no bytes needs no memory.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] if none does.
+    /// [`MemoryError::OutOfRange`] if the range is not within one allocation.
     pub fn check(&self, address: u64, len: u64) -> Result<(), MemoryError> {
         self.at(address, len, |_| ())
     }
 
-    /// Whether one phantom allocation holds the range, which is not empty.
+    /// Whether the range, which is not empty, is within one phantom allocation.
     pub fn is_phantom(&self, address: u64, len: u64) -> bool {
         self.at(address, len, |place| matches!(place, Place::Phantom)).unwrap_or(false)
     }
 
-    /// Reads bytes for the card. The payload is phantom if the memory is.
+    /// Reads bytes for the card. The payload is phantom if the memory is phantom.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] if no allocation holds them all.
+    /// [`MemoryError::OutOfRange`] if no allocation has all of these bytes.
     pub fn read(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
         let payload = self.peek(address, len)?;
         let traffic = self.traffic.get();
@@ -331,10 +334,10 @@ impl Memory {
         Ok(payload)
     }
 
-    /// Reads bytes that a CPU has accessed. That access has already counted their traffic.
+    /// Reads bytes that a CPU has already accessed. The CPU's access has counted the traffic, so this call does not.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] if no allocation holds them all.
+    /// [`MemoryError::OutOfRange`] if no allocation has all of these bytes.
     pub fn peek(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
         self.at(address, len, |place| match place {
             Place::Phantom => Payload::phantom(len),
@@ -342,20 +345,20 @@ impl Memory {
         })
     }
 
-    /// Writes a payload for a CPU. As for [`Memory::peek`], the CPU's access has already counted the traffic.
+    /// Writes a payload for a CPU. The CPU's access has already counted the traffic, so this call does not.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] if no allocation holds it all.
+    /// [`MemoryError::OutOfRange`] if no allocation has all of these bytes.
     pub fn poke(&self, address: u64, payload: &Payload) -> Result<(), MemoryError> {
         self.at(address, payload.len(), |place| {
             payload.pieces().for_each(|(at, from)| place.write(at, from));
         })
     }
 
-    /// Writes bytes for the card. Phantom memory loses the bytes, and only the traffic counts.
+    /// Writes bytes for the card. Phantom memory does not keep the bytes: only the traffic counts.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] if no allocation holds them all.
+    /// [`MemoryError::OutOfRange`] if no allocation has all of these bytes.
     pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
         let len = from.len() as u64;
         self.at(address, len, |place| place.write(0, from))?;
@@ -364,10 +367,10 @@ impl Memory {
     }
 
     /// Writes the first `keep` bytes of a payload for the card. Phantom bytes leave real memory unchanged, and phantom
-    /// memory loses real bytes. In both cases only the traffic counts.
+    /// memory does not keep real bytes. In both cases only the traffic counts.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] if no allocation holds them all. No byte is written then.
+    /// [`MemoryError::OutOfRange`] if no allocation has all of these bytes. No byte is then written.
     pub fn deposit(&self, address: u64, keep: u64, payload: &Payload) -> Result<(), MemoryError> {
         let keep = keep.min(payload.len());
         self.at(address, keep, |place| {
@@ -426,7 +429,8 @@ mod tests {
         memory.write(own.address(), b"own").unwrap();
         assert_eq!(*process.borrow(), b"01234ab789");
         assert_eq!(memory.traffic(), Traffic { read: 4, written: 5 });
-        // Both ends of its addresses. A descriptor of all of its memory is checked and not read.
+        // The range of a process ends exactly at its last address. A range of all its memory is only checked here, not
+        // read.
         memory.check(PROCESS_ADDRESSES, PROCESS_BYTES).unwrap();
         assert!(memory.check(PROCESS_ADDRESSES + 1, PROCESS_BYTES).is_err());
         assert!(memory.check(PROCESS_ADDRESSES, u64::MAX).is_err());

@@ -1,9 +1,9 @@
 //! Notifications from a card to its host.
 
-/// A notification from a card to its host, apart from payload.
+/// A kind of notification from a card to its host. Payload is separate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// An event in a queue.
+    /// An event in an event queue.
     Event,
     /// A counter's new value.
     Counter,

@@ -1,5 +1,5 @@
-//! PCI Express: sizes, times, bandwidth, credits, tags and ordering, each against manual arithmetic with the constants
-//! of the Base Specification.
+//! PCI Express: sizes, times, bandwidth, credits, tags and ordering. Each result is compared with one computed by hand
+//! from the constants of the Base Specification.
 
 #[path = "pcie/bandwidth.rs"]
 mod bandwidth;

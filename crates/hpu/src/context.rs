@@ -92,6 +92,8 @@ pub struct Context {
     pub(crate) fetched: u32,
     /// The cycles, without the first, of the jump after which the last slice ended.
     pub(crate) jumped: u32,
+    /// The end of the code with lines that were looked up before the next step, or zero.
+    pub(crate) covered: u32,
     /// The instructions in flight, once a core that overlaps them runs.
     pub(crate) window: Option<Box<Window>>,
 }
@@ -116,8 +118,18 @@ impl Context {
             pending: Pending::Nothing,
             fetched: 0,
             jumped: 0,
+            covered: 0,
             window: None,
         }
+    }
+
+    /// Makes it a new context with this hart id, at cycle 0, for the [`call`](Context::call) that follows. The registers
+    /// are left to that call, which clears them.
+    #[inline]
+    pub const fn renew(&mut self, hart: u32) {
+        (self.cycle, self.time_base) = (0, 0);
+        (self.instret, self.accesses) = (0, 0);
+        (self.hart, self.stack_limit) = (hart, 0);
     }
 
     /// Calls the function at `entry` with a clean register file: `args` in a0 and up, gp as the image requires. The
@@ -149,7 +161,7 @@ impl Context {
         self.cycle_limit = cycle_limit;
         self.loaded = 0;
         self.pending = Pending::Nothing;
-        (self.fetched, self.jumped) = (0, 0);
+        (self.fetched, self.jumped, self.covered) = (0, 0, 0);
         if self.window.is_some() {
             self.window = None;
         }
@@ -205,6 +217,11 @@ impl Context {
         self.fcsr
     }
 
+    /// Sets the float control and status register.
+    pub const fn set_fcsr(&mut self, value: u32) {
+        self.fcsr = value & 0xff;
+    }
+
     /// Sets an integer register (0 to 31) or a float one (32 to 63), as wide as the core has them.
     pub(crate) const fn write(&mut self, register: u8, value: u64) {
         self.regs[register as usize] = if self.wide { value } else { value as u32 as u64 };
@@ -247,6 +264,14 @@ impl Context {
     #[inline]
     pub const fn pc(&self) -> u32 {
         self.pc
+    }
+
+    /// Continues at another instruction, and abandons what the one at the pc waits for.
+    pub const fn set_pc(&mut self, pc: u32) {
+        self.pc = pc;
+        self.loaded = 0;
+        self.pending = Pending::Nothing;
+        (self.fetched, self.jumped, self.covered) = (0, 0, 0);
     }
 
     /// The cycle at which the next instruction begins.

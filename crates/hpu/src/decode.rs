@@ -16,7 +16,8 @@ pub(crate) use float::{DYNAMIC, Operands};
 /// The operation an instruction performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+#[expect(missing_docs, reason = "the names are those of the RISC-V manual")]
+pub enum Kind {
     Nop,
     /// rd = imm: `lui`, and in RV32 `auipc`.
     Constant,
@@ -148,7 +149,7 @@ pub(crate) enum Kind {
     FcvtSLu,
     /// Moves bits between the two kinds of registers.
     Fmv,
-    /// `fflags`, `frm` or `fcsr`; imm is [`csr::pack`]ed.
+    /// `fflags`, `frm` or `fcsr`; imm is packed by `csr::pack`.
     FloatCsr,
     // From here on, an operation ends its block.
     Beq,
@@ -247,7 +248,8 @@ impl Kind {
         self as u8 >= Kind::Beq as u8
     }
 
-    pub(crate) const fn is_atomic(self) -> bool {
+    /// Whether it is LR, SC or an AMO.
+    pub const fn is_atomic(self) -> bool {
         self as u8 >= Kind::Lr as u8 && self as u8 <= Kind::AmoMaxu as u8
     }
 
@@ -257,7 +259,7 @@ impl Kind {
     }
 
     /// Whether it is of extension F, other than loads and stores.
-    pub(crate) const fn is_float(self) -> bool {
+    pub const fn is_float(self) -> bool {
         self as u8 >= Kind::Fadd as u8 && self as u8 <= Kind::FloatCsr as u8
     }
 

@@ -2,12 +2,15 @@
 
 use crate::block::Block;
 use crate::core::Core;
-use crate::decode;
+use crate::decode::{self, Kind};
+use crate::disassemble;
 use crate::elf;
 use crate::isa::Extension;
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::load::{LoadError, Segment, Symbol};
 use crate::memory::AddressSpace;
+use crate::op::Op;
+use crate::profile::Profile;
 use crate::text::printable;
 use crate::trap::{Illegal, Location, Trap, TrapKind};
 use std::collections::BTreeMap;
@@ -32,6 +35,34 @@ pub struct Image {
     symbols: BTreeMap<String, Symbol>,
     global_pointer: Option<u32>,
     lines: Lines,
+}
+
+/// The place of an instruction in the source, with the functions that are inlined there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// As [`Image::locate`] has it.
+    pub place: Option<Location>,
+    /// The inlined functions, the innermost first, and the function that has them. Empty without line tables.
+    pub frames: Vec<Location>,
+    /// The name of the function's symbol.
+    pub function: Option<String>,
+}
+
+/// An instruction, for observers of cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its operation.
+    pub kind: Kind,
+    /// The register of its result: integer ones from 0 on, float ones from 32 on.
+    pub rd: u8,
+    /// The registers of its operands.
+    pub rs1: u8,
+    /// The second one.
+    pub rs2: u8,
+    /// The immediate, or the target of a branch or jump; of an atomic operation its size in bytes.
+    pub imm: u32,
+    /// Its length in bytes.
+    pub len: u8,
 }
 
 /// Maximum distance of a preceding line, for an instruction without one.
@@ -121,19 +152,77 @@ impl Image {
         self.global_pointer
     }
 
+    /// Counts the instruction at `pc` in a profile, since it was performed between slices.
+    pub fn count_in(&self, profile: &mut Profile, pc: u32) {
+        if let Some(op) = self.block(pc).and_then(|block| block.ops.first()) {
+            profile.performed(pc, op.kind, self.core.costs.of(op.kind).into());
+        }
+    }
+
+    /// The addresses of functions, sorted.
+    pub(crate) fn function_addresses(&self) -> Vec<u32> {
+        let mut addresses: Vec<u32> =
+            self.symbols.values().filter(|s| s.function).map(|s| s.address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
+    /// Returns the instruction at `pc` as text, such as `lw a0, 4(a1)`, and its length in bytes. Jumps have the names
+    /// of functions. None where no instruction can begin.
+    pub fn disassemble(&self, pc: u32) -> Option<(String, u8)> {
+        let code = self.code.iter().find(|code| self.aligned(pc) && code.slot(pc).is_some())?;
+        let inst = decode::decode(&code.bytes[(pc - code.base) as usize..], pc, &self.core.isa).ok()?;
+        let label =
+            |target: u32| match self.function_at(target).and_then(|name| Some((name, self.symbol(name)?))) {
+                Some((name, start)) if start == target => format!("{target:#x} <{}>", printable(name)),
+                Some((name, start)) => format!("{target:#x} <{}+{:#x}>", printable(name), target - start),
+                None => format!("{target:#x}"),
+            };
+        (inst.len > 0).then(|| (disassemble::text(&inst, label), inst.len))
+    }
+
+    /// Returns the places of instructions in the source. The line tables are read once for all of them.
+    pub fn sources(&self, pcs: &[u32]) -> Vec<Source> {
+        self.lines.with_frames(|frames| {
+            let mut found = Vec::with_capacity(pcs.len());
+            for &pc in pcs {
+                let place = self.place(pc, &|pc| lines::chosen(&frames(pc)));
+                found.push(Source { place, frames: frames(pc), function: self.symbol_at(pc) });
+            }
+            found
+        })
+    }
+
+    /// Returns the function symbol at or before `pc`, for a report.
+    fn symbol_at(&self, pc: u32) -> Option<String> {
+        Some(printable(self.function_at(pc)?).into_owned())
+    }
+
+    /// Returns the variable at `address`, and the offset in it.
+    pub fn variable_at(&self, address: u32) -> Option<(&str, u32)> {
+        let inside = |symbol: &Symbol| !symbol.function && address.wrapping_sub(symbol.address) < symbol.size;
+        let (name, symbol) = self.symbols.iter().find(|(_, symbol)| inside(symbol))?;
+        Some((name, address - symbol.address))
+    }
+
     /// Returns the place of an instruction in the source. DWARF gives function, file and line of the innermost inlined
     /// function outside `nicety.h` and `frame.h`. Otherwise symbols give the function alone.
     pub fn locate(&self, pc: u32) -> Option<Location> {
-        let found = self.lines.locate(pc).or_else(|| {
-            let name = printable(self.function_at(pc)?).into_owned();
-            Some(Location { function: Some(name), ..Location::default() })
+        self.place(pc, &|pc| self.lines.locate(pc))
+    }
+
+    /// As [`locate`](Image::locate), with the line tables given by `lines`.
+    fn place(&self, pc: u32, lines: &dyn Fn(u32) -> Option<Location>) -> Option<Location> {
+        let found = lines(pc).or_else(|| {
+            let function = self.symbol_at(pc)?;
+            Some(Location { function: Some(function), ..Location::default() })
         })?;
         if found.line.is_some() || found.file.is_none() {
             return Some(found);
         }
         // Optimised code has instructions without a line. The preceding line in the function is the best estimate.
-        let before =
-            (2..=LINELESS_BYTES).step_by(2).filter_map(|back| self.lines.locate(pc.checked_sub(back)?));
+        let before = (2..=LINELESS_BYTES).step_by(2).filter_map(|back| lines(pc.checked_sub(back)?));
         let near = before.take_while(|at| at.function == found.function).find(|at| at.line.is_some());
         Some(near.unwrap_or(found))
     }
@@ -201,8 +290,27 @@ impl Image {
         self.is_code(pc) && self.word_at(pc) & 0xf800_607f == 0x0800_202f
     }
 
+    /// Returns the instruction at `pc`, decoded. None if there is no code.
+    #[inline]
+    pub fn instruction(&self, pc: u32) -> Option<Instruction> {
+        let op = self.block(pc)?.ops.first()?;
+        let Op { kind, rd, rs1, rs2, imm, len, .. } = *op;
+        Some(Instruction { kind, rd, rs1, rs2, imm, len })
+    }
+
+    /// Returns the places of an instruction in the source, from the innermost inlined function outwards. One without a line where
+    /// symbols alone are known.
+    pub fn frames(&self, pc: u32) -> Vec<Location> {
+        let found = self.lines.frames(pc);
+        if !found.is_empty() {
+            return found;
+        }
+        let function = self.function_at(pc).map(|name| printable(name).into_owned());
+        function.map(|name| Location { function: Some(name), ..Location::default() }).into_iter().collect()
+    }
+
     /// The instruction word at `pc`, or zero if there is no whole one.
-    pub(crate) fn word_at(&self, pc: u32) -> u32 {
+    pub fn word_at(&self, pc: u32) -> u32 {
         let code = self.code.iter().find(|c| c.slot(pc).is_some());
         let bytes = code.and_then(|c| c.bytes[(pc - c.base) as usize..].first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))

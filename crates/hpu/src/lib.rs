@@ -14,6 +14,7 @@
 //! - [`Reservations`] are the LR/SC reservations of all cores on a memory.
 //! - [`Trap`] is a handler's error with its C source line. Names in it come from the file; they are
 //!   [`printable`].
+//! - [`profile`] counts the cycles of runs by instruction, cause and call path.
 //! - [`bare`] runs a whole program without a card. [`asm`] makes code without a compiler.
 //!
 //! A core issues its instructions in order, like PsPIN's cores, for which costs are known cycle by cycle. Or it
@@ -47,6 +48,7 @@ mod core;
 mod costs;
 mod data_cache;
 mod decode;
+mod disassemble;
 mod elf;
 mod float;
 mod image;
@@ -57,11 +59,13 @@ mod memory;
 mod op;
 mod ordered;
 mod overlap;
+pub mod profile;
 mod region;
 mod reservations;
 mod run;
 mod stale;
 mod text;
+mod totals;
 mod trap;
 mod width;
 
@@ -71,13 +75,16 @@ pub use crate::context::{Context, DeviceAccess, Exit, RETURN_ADDRESS};
 pub use crate::core::{Core, Misaligned};
 pub use crate::costs::CycleCosts;
 pub use crate::data_cache::{Coherence, DataCaches, Found, Passed, Writes};
+pub use crate::decode::Kind;
 pub use crate::elf::{Names, has_code, is_wide};
-pub use crate::image::Image;
+pub use crate::image::{Image, Instruction, Source};
 pub use crate::isa::{Extension, Isa, IsaError};
 pub use crate::load::{LoadError, Segment};
-pub use crate::memory::{AddressSpace, Dma, MAX_REGIONS, OrderPoint, Turns};
+pub use crate::memory::{AddressSpace, Dma, MAX_REGIONS, OrderPoint, Origin, Turns};
+pub use crate::ordered::NextAccess;
 pub use crate::overlap::Overlap;
 pub use crate::region::Region;
 pub use crate::reservations::Reservations;
 pub use crate::text::{printable, printable_line};
-pub use crate::trap::{Access, Illegal, Location, Nearest, Trap, TrapKind};
+pub use crate::totals::{Executed, RunSample, Totals};
+pub use crate::trap::{Access, Illegal, Location, Nearest, Trap, TrapError, TrapKind};

@@ -1,14 +1,14 @@
 //! Maps a pc to function, file and line, through the DWARF of an ELF file.
 
 use crate::text::printable;
-use crate::trap::Location;
+use crate::trap::{BY_ZERO, INDEX, Location, UNDEFINED_BEHAVIOUR};
 use gimli::{EndianSlice, LittleEndian};
 use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// The headers with functions that are inlined into handlers. An error in one of them is reported at its caller.
-const HEADERS: [&str; 2] = ["nicety.h", "frame.h"];
+const HEADERS: [&str; 3] = ["nicety.h", "frame.h", "nfp.h"];
 
 /// The folders of such headers, for handlers written for PsPIN and FPsPIN.
 const INTERFACES: [&str; 2] = ["include/pspin/", "include/fpspin/"];
@@ -26,8 +26,8 @@ const MESSAGES: [(&str, &str); 4] = [
         "_builtin_unreachable(), execution reached an unreachable program point",
         "execution reached __builtin_unreachable()",
     ),
-    ("Array index out of bounds", "an index outside its array"),
-    ("Integer divide or remainder overflowed", "a division by zero"),
+    ("Array index out of bounds", INDEX),
+    ("Integer divide or remainder overflowed", BY_ZERO),
     (
         "Shift exponent is too large for the type",
         "a shift by a negative number of bits, or by as many as the type has or more",
@@ -42,7 +42,7 @@ fn reason_of(function: &str) -> Option<String> {
         return Some(message.to_owned());
     }
     let known = MESSAGES.iter().find(|(clang, _)| *clang == message).map_or(message, |(_, here)| here);
-    Some(format!("undefined behaviour: {known}"))
+    Some(format!("{UNDEFINED_BEHAVIOUR}{known}"))
 }
 
 /// Whether a place is in a header with functions that are inlined into handlers.
@@ -80,37 +80,69 @@ impl Lines {
     }
 }
 
+impl Lines {
+    /// Returns the places of an instruction, from the innermost inlined function outwards.
+    pub(crate) fn frames(&self, pc: u32) -> Vec<Location> {
+        self.with_frames(|frames| frames(pc))
+    }
+
+    /// Calls `act` with a function that returns the functions at an instruction, the innermost inlined one first.
+    pub(crate) fn with_frames<R>(&self, act: impl FnOnce(&dyn Fn(u32) -> Vec<Location>) -> R) -> R {
+        match context_of(&self.file) {
+            Some(context) => act(&|pc| frames_of(&context, pc)),
+            None => act(&|_| Vec::new()),
+        }
+    }
+}
+
 /// Damaged tables locate nothing.
 fn read(file: &[u8], pc: u32) -> Option<Location> {
+    chosen(&frames_of(&context_of(file)?, pc))
+}
+
+type Context<'f> = addr2line::Context<EndianSlice<'f, LittleEndian>>;
+
+fn context_of(file: &[u8]) -> Option<Context<'_>> {
     let file = object::File::parse(file).ok()?;
     let section = |id: gimli::SectionId| -> Result<EndianSlice<'_, LittleEndian>, gimli::Error> {
         let data = file.section_by_name(id.name()).and_then(|s| s.data().ok());
         Ok(EndianSlice::new(data.unwrap_or(&[]), LittleEndian))
     };
-    let dwarf = gimli::Dwarf::load(section).ok()?;
-    let context = addr2line::Context::from_dwarf(dwarf).ok()?;
-    let mut frames = context.find_frames(u64::from(pc)).skip_all_loads().ok()?;
-    let (mut inside, mut reason): (Option<Location>, _) = (None, None);
-    // From the innermost function outwards. A function that is not inlined, such as `printf`, is reported
-    // itself.
+    addr2line::Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()
+}
+
+/// Returns the functions at `pc`, from the innermost inlined one outwards.
+fn frames_of(context: &Context<'_>, pc: u32) -> Vec<Location> {
+    let Ok(mut frames) = context.find_frames(u64::from(pc)).skip_all_loads() else { return Vec::new() };
+    let mut found = Vec::new();
     while let Ok(Some(frame)) = frames.next() {
         let function = frame.function.and_then(|name| Some(printable(&name.raw_name().ok()?).into_owned()));
-        if let Some(why) = function.as_deref().and_then(reason_of) {
-            reason = Some(why);
-            continue;
-        }
         let (file, line) = match frame.location {
             Some(location) => (location.file.map(str::to_owned), location.line),
             None => (None, None),
         };
-        let place = Location { function, file, line, ..Location::default() };
-        if in_interface(&place) {
-            inside = Some(place);
+        found.push(Location { function, file, line, ..Location::default() });
+    }
+    found
+}
+
+/// Returns the place that is reported, of those of all functions at an instruction.
+pub(crate) fn chosen(frames: &[Location]) -> Option<Location> {
+    let (mut inside, mut reason): (Option<Location>, _) = (None, None);
+    // From the innermost function outwards. A function that is not inlined, such as `printf`, is reported
+    // itself.
+    for place in frames {
+        if let Some(why) = place.function.as_deref().and_then(reason_of) {
+            reason = Some(why);
+            continue;
+        }
+        if in_interface(place) {
+            inside = Some(place.clone());
             continue;
         }
         let called = inside.and_then(|place| place.function);
         let known = place.function.is_some() || place.file.is_some();
-        return known.then_some(Location { called, reason, ..place });
+        return known.then_some(Location { called, reason, ..place.clone() });
     }
     inside.map(|place| Location { reason, ..place })
 }

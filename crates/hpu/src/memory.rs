@@ -1,6 +1,7 @@
 //! The memory that a core may access. An [`AddressSpace`] is a short list of [`Region`]s, built for one slice.
 
 use crate::cache::Cache;
+use crate::profile::{Cause, Parts, Profile};
 use crate::region::{Bytes, Region};
 use crate::trap::{Access, Nearest, TrapKind};
 use arrayvec::ArrayVec;
@@ -39,14 +40,26 @@ pub struct AddressSpace<'a> {
     code: Option<(&'a mut Cache, u32)>,
     turns: Option<Turner<'a>>,
     dma: Option<&'a (dyn Dma + 'a)>,
+    /// Counts the cycles of the slice, and the call path in it.
+    pub(crate) profile: Option<&'a mut Profile>,
+    pub(crate) path: u32,
     /// The target of an atomic operation where stores are ignored.
     ignored: [u8; 8],
+}
+
+/// The instruction of an access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Its address.
+    pub pc: u32,
+    /// The index of its call path, with a [`Profile`].
+    pub path: u32,
 }
 
 /// DMA at the banks of memories that it shares with cores. DMA has priority.
 pub trait Dma {
     /// Returns the cycles for which an access that begins at `cycle` waits for its bank.
-    fn wait(&self, cycle: u64, address: u32) -> u32;
+    fn wait(&self, cycle: u64, address: u32, origin: Origin) -> u32;
 }
 
 /// An instruction for which the order among the cores matters.
@@ -80,6 +93,11 @@ pub trait Turns {
     /// the cycles that it takes beyond those of its instruction if the turn is granted. Otherwise the slice ends before
     /// it.
     fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64>;
+
+    /// Returns the causes of the cycles of the last granted turn, which are their sum. Only a [`Profile`] asks.
+    fn causes(&self) -> Parts {
+        Parts::new()
+    }
 }
 
 /// The grantor of turns, and the cycles for which the slice may continue after one.
@@ -104,8 +122,18 @@ impl fmt::Debug for Turner<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct AccessCost {
     pub extra: u32,
+    /// The part of them that waits for DMA, and the cause of the rest.
+    pub dma: u32,
+    pub cause: Cause,
     /// The cycles for which the slice may continue after it, if its turn was granted.
     pub slice: Option<u64>,
+}
+
+impl AccessCost {
+    /// Returns the causes of the cycles, with those of a misaligned access.
+    pub(crate) const fn causes(&self, misaligned: u32) -> [(Cause, u32); 3] {
+        [(self.cause, self.extra - self.dma), (Cause::DmaBank, self.dma), (Cause::Misaligned, misaligned)]
+    }
 }
 
 /// The reason why a load or store cannot be done at once.
@@ -149,6 +177,8 @@ impl<'a> AddressSpace<'a> {
             code: None,
             turns: None,
             dma: None,
+            profile: None,
+            path: 0,
             ignored: [0; 8],
         }
     }
@@ -188,6 +218,18 @@ impl<'a> AddressSpace<'a> {
         self.dma = Some(dma);
     }
 
+    /// Counts the cycles of the instructions that this space serves.
+    #[inline]
+    pub fn count_in(&mut self, profile: &'a mut Profile) {
+        self.path = profile.path();
+        self.profile = Some(profile);
+    }
+
+    /// The profile, between slices.
+    pub fn profile(&mut self) -> Option<&mut Profile> {
+        self.profile.as_deref_mut()
+    }
+
     /// Stops the requests for turns.
     pub(crate) fn take_no_turns(&mut self) {
         self.turns = None;
@@ -197,7 +239,8 @@ impl<'a> AddressSpace<'a> {
     #[inline]
     fn dma_wait(&self, index: usize, reference: Reference) -> u32 {
         let dma = self.dma.filter(|_| self.regions[index].beside_dma);
-        dma.map_or(0, |dma| dma.wait(reference.cycle, reference.address))
+        let origin = Origin { pc: reference.pc, path: self.path };
+        dma.map_or(0, |dma| dma.wait(reference.cycle, reference.address, origin))
     }
 
     /// Requests the turn of an access to an ordered region. Returns its cost.
@@ -207,7 +250,13 @@ impl<'a> AddressSpace<'a> {
         let Some(Turner { turns, slice }) = turner else { return Err(Stop::Order) };
         let point = OrderPoint::Memory { address, size, write: access == Access::Write };
         let extra = turns.turn(cycle, pc, point).ok_or(Stop::Order)?;
-        Ok(AccessCost { extra: u32::try_from(extra).unwrap_or(u32::MAX), slice: Some(*slice) })
+        let extra = u32::try_from(extra).unwrap_or(u32::MAX);
+        Ok(AccessCost { extra, dma: 0, cause: Cause::Execute, slice: Some(*slice) })
+    }
+
+    /// The causes of the last granted turn.
+    pub(crate) fn causes_of_turn(&self) -> Parts {
+        self.turns.as_ref().map(|turner| turner.turns.causes()).unwrap_or_default()
     }
 
     /// Whether code is fetched through a cache.
@@ -356,7 +405,8 @@ impl<'a> AddressSpace<'a> {
             true => self.turn(index, reference)?,
             false => {
                 let waits = self.dma_wait(index, reference);
-                AccessCost { extra: self.regions[index].load_extra + waits, slice: None }
+                let region = &self.regions[index];
+                AccessCost { extra: region.load_extra + waits, dma: waits, cause: region.cause, slice: None }
             }
         };
         let region = &self.regions[index];
@@ -389,7 +439,8 @@ impl<'a> AddressSpace<'a> {
             true => self.turn(index, reference)?,
             false => {
                 let waits = self.dma_wait(index, reference);
-                AccessCost { extra: self.regions[index].store_extra + waits, slice: None }
+                let region = &self.regions[index];
+                AccessCost { extra: region.store_extra + waits, dma: waits, cause: region.cause, slice: None }
             }
         };
         let region = &mut self.regions[index];
@@ -477,6 +528,11 @@ impl<'a> AddressSpace<'a> {
         // A misaligned access of eight bytes is to three words.
         let between = || size == 8 && found(address.wrapping_add(4));
         !self.ordered_words.is_empty() && (found(address) || found(last) || between())
+    }
+
+    /// Whether an access must wait for its turn. One that traps need not.
+    pub(crate) fn is_ordered(&self, reference: Reference) -> bool {
+        matches!(self.resolve(reference), Ok((_, _, true)))
     }
 
     /// Returns the region of an access, its offset, and whether it must wait for its turn.

@@ -3,11 +3,25 @@
 use crate::context::{Context, Pending, loaded_value};
 use crate::decode::{Class, Kind};
 use crate::image::Image;
-use crate::memory::{AddressSpace, Reference, Stop};
+use crate::memory::{AccessCost, AddressSpace, Reference, Stop};
 use crate::op::Op;
+use crate::profile::{Cause, Parts};
 use crate::reservations::Reservations;
 use crate::run::{misaligned_extra, shape};
 use crate::trap::{Access, Trap, TrapKind};
+
+/// An access of an instruction that has not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextAccess {
+    /// The first address.
+    pub address: u32,
+    /// 1, 2, 4 or 8 bytes.
+    pub size: u32,
+    /// Whether it loads.
+    pub reads: bool,
+    /// Whether it stores. A conditional store that fails does not.
+    pub writes: bool,
+}
 
 /// Maximum number of operations of a polling loop.
 const MAX_POLLING: usize = 32;
@@ -54,6 +68,43 @@ impl Context {
         polls.flat_map(|op| words(self.address(op), shape(op.kind).0)).collect()
     }
 
+    /// Returns the access to memory of the instruction at the pc, if it has one.
+    pub fn next_access(&self, image: &Image) -> Option<NextAccess> {
+        let op = image.block(self.pc).and_then(|block| block.ops.first())?;
+        if op.kind.is_atomic() {
+            let (reads, writes) = (op.kind != Kind::Sc, op.kind != Kind::Lr);
+            return Some(NextAccess {
+                address: self.regs[usize::from(op.rs1) & 63] as u32,
+                size: op.imm,
+                reads,
+                writes,
+            });
+        }
+        matches!(op.kind.class(), Class::Load | Class::Store).then(|| {
+            let (size, _, writes) = shape(op.kind);
+            NextAccess { address: self.address(op), size, reads: !writes, writes }
+        })
+    }
+
+    /// Whether the instruction at the pc would end a slice with [`Exit::Order`](crate::Exit::Order), if no turns are
+    /// requested. Such instructions are atomics, fences, and accesses to ordered memory.
+    pub fn is_ordered_next(&self, image: &Image, space: &AddressSpace<'_>) -> bool {
+        let Some(op) = image.block(self.pc).and_then(|block| block.ops.first()) else { return false };
+        let base = self.regs[usize::from(op.rs1) & 63];
+        match op.kind {
+            Kind::Fence | Kind::FenceI => true,
+            kind if kind.is_atomic() => u32::try_from(base).is_ok(),
+            kind if matches!(kind.class(), Class::Load | Class::Store) => {
+                let (size, _, write) = shape(kind);
+                let access = if write { Access::Write } else { Access::Read };
+                let beyond = base.wrapping_add(i64::from(op.imm as i32) as u64) > u64::from(u32::MAX);
+                let reference = self.reference(image, op, access, self.address(op), size);
+                !(self.wide && beyond) && space.is_ordered(reference)
+            }
+            _ => false,
+        }
+    }
+
     /// Executes the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order), and charges its
     /// cycles. The caller charges the wait before it with [`stall`](Context::stall).
     ///
@@ -72,17 +123,26 @@ impl Context {
         let block = image.block(self.pc).expect("the pc was in a block a moment ago");
         let op = &block.ops[0];
         let extra = match op.kind {
-            Kind::Fence => Ok(0),
+            Kind::Fence => Ok((0, None)),
             Kind::FenceI => {
-                image.changed(space).map_or(Ok(0), |address| Err(TrapKind::CodeChanged { address }))
+                image.changed(space).map_or(Ok((0, None)), |address| Err(TrapKind::CodeChanged { address }))
             }
-            kind if kind.is_atomic() => self.atomic(image, space, reservations, op),
+            kind if kind.is_atomic() => {
+                self.atomic(image, space, reservations, op).map(|extra| (extra, None))
+            }
             _ => self.ordered_access(image, space, reservations, op),
         };
         match extra {
-            Ok(extra) => {
+            Ok((extra, access)) => {
                 self.pending = Pending::Nothing;
                 self.cycle += u64::from(image.core().costs.of(op.kind)) + u64::from(extra);
+                if let Some(profile) = space.profile() {
+                    image.count_in(profile, self.pc);
+                    let causes = access.map(|(cost, misaligned)| cost.causes(misaligned));
+                    let causes: Parts =
+                        causes.into_iter().flatten().map(|(cause, cycles)| (cause, cycles.into())).collect();
+                    profile.reach_in_parts(self.pc, &causes, Cause::Atomic, self.cycle);
+                }
                 self.pc = self.pc.wrapping_add(u32::from(op.len));
                 self.instret += 1;
                 self.accesses += u64::from(op.kind.accesses());
@@ -96,14 +156,14 @@ impl Context {
         }
     }
 
-    /// Performs a load or store. Returns its extra cycles.
+    /// Performs a load or store. Returns its extra cycles, and among them its cost and those of its misalignment.
     fn ordered_access(
         &mut self,
         image: &Image,
         space: &mut AddressSpace<'_>,
         reservations: &mut Reservations,
         op: &Op,
-    ) -> Result<u32, TrapKind> {
+    ) -> Result<(u32, Option<(AccessCost, u32)>), TrapKind> {
         let address = self.address(op);
         let (size, signed, write) = shape(op.kind);
         let access = if write { Access::Write } else { Access::Read };
@@ -112,19 +172,20 @@ impl Context {
             cycle: self.cycle,
             ..self.reference(image, op, access, address, size)
         };
-        let extra = if write {
+        let took = if write {
             let value = self.regs[op.rs2 as usize];
             let (took, shared) = space.store(reference, value, false).map_err(trap_kind)?;
             if shared {
                 reservations.stored(self.hart, address, size);
             }
-            took.extra
+            took
         } else {
             let (value, took) = space.load(reference).map_err(trap_kind)?;
             self.write(op.rd, loaded_value(value, 8 * size, signed));
-            took.extra
+            took
         };
-        Ok(extra + misaligned_extra(image, address, size))
+        let misaligned = misaligned_extra(image, address, size);
+        Ok((took.extra + misaligned, Some((took, misaligned))))
     }
 
     /// Performs LR, SC or an AMO. Returns its extra cycles.

@@ -238,6 +238,11 @@ impl Window {
         self.number += 1;
     }
 
+    /// Returns the cycle in which the last instruction leaves, and the first in which another one can enter.
+    pub(crate) const fn ends(&self) -> (u64, u64) {
+        (self.last, self.front)
+    }
+
     /// Enters the branch or jump `op` at `pc`.
     pub(crate) fn branch(&mut self, step: &Step, op: &Op, pc: u32, taken: bool) {
         let end = self.step(step, Touched::default());

@@ -1,5 +1,6 @@
 //! A region of the memory that a core may access: bytes or a device, its access costs and permissions.
 
+use crate::profile::Cause;
 use crate::trap::{Access, Nearest, TrapKind};
 
 /// Both variants have the same layout, so that a load need not distinguish them.
@@ -30,6 +31,8 @@ pub struct Region<'a> {
     pub(crate) store_extra: u32,
     pub(crate) amo_extra: u32,
     pub(crate) sc_extra: u32,
+    /// The cause of these cycles in profiles.
+    pub(crate) cause: Cause,
     pub(crate) guard: u32,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
@@ -54,6 +57,7 @@ impl<'a> Region<'a> {
             store_extra: 0,
             amo_extra: 0,
             sc_extra: 0,
+            cause: Cause::Execute,
             guard: 0,
             readable: true,
             writable,
@@ -87,8 +91,8 @@ impl<'a> Region<'a> {
         Region::new(name, base, Bytes::Shared(bytes))
     }
 
-    /// Returns the stack of one context. An access in the `guard` bytes below it is a stack overflow. Once the stack
-    /// pointer has left the stack, so is any access outside the regions.
+    /// Returns the stack of one context. An access in the `guard` bytes below it is a stack overflow. While the stack
+    /// pointer is outside the stack, an access outside all regions is a stack overflow, too.
     #[inline]
     pub fn stack(name: &'static str, base: u32, bytes: &'a mut [u8], guard: u32) -> Region<'a> {
         Region { stack: true, guard, ..Region::memory(name, base, bytes) }
@@ -119,6 +123,13 @@ impl<'a> Region<'a> {
     #[inline]
     pub const fn atomic_latency(mut self, extra: u32) -> Region<'a> {
         (self.amo_extra, self.sc_extra) = (extra, extra);
+        self
+    }
+
+    /// Sets the cause of the additional cycles in profiles, instead of [`Cause::Execute`].
+    #[inline]
+    pub const fn caused_by(mut self, cause: Cause) -> Region<'a> {
+        self.cause = cause;
         self
     }
 

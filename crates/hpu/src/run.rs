@@ -13,6 +13,7 @@ use crate::image::Image;
 use crate::memory::{AccessCost, AddressSpace, Reference};
 use crate::op::Op;
 use crate::overlap::{Overlap, Touched, Window};
+use crate::profile::{Cause, Parts, Profile};
 use crate::reservations::Reservations;
 use crate::trap::Access;
 use crate::width::Width;
@@ -48,31 +49,81 @@ impl Context {
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
+        self.covered = 0;
         // The same code is instantiated several times, so that no variant costs the others time here. They are by
-        // width, with or without a cache, and with or without overlap.
-        match image.core().isa.is_wide() {
-            false => self.run_as::<u32>(image, space, reservations, until),
-            true => self.run_as::<u64>(image, space, reservations, until),
+        // width, with or without a cache, with or without overlap, with or without a profile, and for slices or single
+        // steps.
+        match (image.core().isa.is_wide(), space.profile.take()) {
+            (false, None) => self.run_as::<u32, false, false>(image, space, reservations, until, None),
+            (true, None) => self.run_as::<u64, false, false>(image, space, reservations, until, None),
+            (wide, Some(profile)) => {
+                let exit = match wide {
+                    false => {
+                        self.run_as::<u32, false, true>(image, space, reservations, until, Some(profile))
+                    }
+                    true => self.run_as::<u64, false, true>(image, space, reservations, until, Some(profile)),
+                };
+                profile.ends(self.cycle);
+                space.profile = Some(profile);
+                exit
+            }
         }
     }
 
-    #[inline(always)]
-    fn run_as<W: Width>(
+    /// Executes at most one instruction of a slice that ends at cycle `until`. [`Exit::Limit`] ends the slice if
+    /// [`cycle`](Context::cycle) is then `until` or later. No turn is requested inside the step.
+    ///
+    /// A slice in steps gives the same state and the same cycles as [`run`](Context::run) without turns, including
+    /// those of instruction caches and of overlap. An instruction that may begin only after the slice is left to the
+    /// next one.
+    pub fn step(
         &mut self,
         image: &Image,
         space: &mut AddressSpace<'_>,
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
+        space.take_no_turns();
+        match image.core().isa.is_wide() {
+            false => self.run_as::<u32, true, false>(image, space, reservations, until, None),
+            true => self.run_as::<u64, true, false>(image, space, reservations, until, None),
+        }
+    }
+
+    #[inline(always)]
+    fn run_as<W: Width, const STEP: bool, const PROFILED: bool>(
+        &mut self,
+        image: &Image,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+        until: u64,
+        profile: Option<&mut Profile>,
+    ) -> Exit {
         match (&image.core().overlap, space.has_code_cache()) {
-            (None, false) => self.run_on::<W, false, false>(image, space, reservations, until),
-            (None, true) => self.run_on::<W, true, false>(image, space, reservations, until),
+            (None, false) => {
+                self.run_on::<W, STEP, false, false, PROFILED>(image, space, reservations, until, profile)
+            }
+            (None, true) => {
+                self.run_on::<W, STEP, true, false, PROFILED>(image, space, reservations, until, profile)
+            }
             (Some(overlap), cached) => {
                 space.take_no_turns();
                 self.open_window(overlap, &image.core().costs);
                 match cached {
-                    false => self.run_on::<W, false, true>(image, space, reservations, until),
-                    true => self.run_on::<W, true, true>(image, space, reservations, until),
+                    false => self.run_on::<W, STEP, false, true, PROFILED>(
+                        image,
+                        space,
+                        reservations,
+                        until,
+                        profile,
+                    ),
+                    true => self.run_on::<W, STEP, true, true, PROFILED>(
+                        image,
+                        space,
+                        reservations,
+                        until,
+                        profile,
+                    ),
                 }
             }
         }
@@ -100,13 +151,22 @@ impl Context {
         clippy::too_many_lines,
         reason = "the loop keeps its state in registers; a split slows down every instruction"
     )]
-    fn run_on<W: Width, const CACHED: bool, const OVERLAPS: bool>(
+    fn run_on<W: Width, const STEP: bool, const CACHED: bool, const OVERLAPS: bool, const PROFILED: bool>(
         &mut self,
         image: &Image,
         space: &mut AddressSpace<'_>,
         reservations: &mut Reservations,
         until: u64,
+        mut profile: Option<&mut Profile>,
     ) -> Exit {
+        // Without a profile, no code is left of these.
+        macro_rules! profiled {
+            ($profile:ident => $act:expr) => {
+                if PROFILED && let Some($profile) = profile.as_deref_mut() {
+                    $act
+                }
+            };
+        }
         self.pending = Pending::Nothing;
         // A store to a reserved word must be detected. No word is reserved during a slice.
         let cache_stores = reservations.is_empty();
@@ -119,6 +179,8 @@ impl Context {
         let mut from = None;
         // The cycles, without the first, of the jump to this code. Code is fetched in them.
         let mut jumped = if CACHED { std::mem::take(&mut self.jumped) } else { 0 };
+        // The end of the lines that a step of this slice has already looked up.
+        let covered = if STEP { std::mem::take(&mut self.covered) } else { 0 };
 
         'blocks: loop {
             if OVERLAPS {
@@ -132,7 +194,15 @@ impl Context {
                 self.rest::<OVERLAPS>(pc, cycle, count);
                 return self.nowhere(image, reservations, from);
             };
-            if CACHED && cycle < bound {
+            if STEP && count != Count::ZERO {
+                (self.pc, self.cycle) = (pc, cycle);
+                self.counted(count);
+                if CACHED {
+                    self.jumped = jumped;
+                }
+                return self.limit(image, reservations);
+            }
+            if CACHED && cycle < bound && !(STEP && pc < covered) {
                 let from = if self.fetched == 0 { pc } else { self.fetched };
                 let now = cycle + self.time_base;
                 if let Some((line, behind)) = space.missing_line(from, block.end, now) {
@@ -145,7 +215,9 @@ impl Context {
             }
             if !OVERLAPS && self.loaded != 0 {
                 if block.first_reads >> self.loaded & 1 != 0 {
-                    cycle += u64::from(image.core().costs.load_use);
+                    let load_use = image.core().costs.load_use;
+                    profiled!(profile => profile.waits(pc, Cause::LoadUse, load_use.into()));
+                    cycle += u64::from(load_use);
                 }
                 self.loaded = 0;
             }
@@ -154,6 +226,9 @@ impl Context {
                     true => block.ops.len(),
                     false => block.within(bound.saturating_sub(cycle)),
                 };
+                if STEP {
+                    end = end.min(1);
+                }
                 let mut rest = &block.ops[..end];
                 while let [op, tail @ ..] = rest {
                     rest = tail;
@@ -176,6 +251,7 @@ impl Context {
                             let address: W = $address;
                             if address.is_beyond() {
                                 let place = Place { block, cycle, count };
+                                profiled!(profile => profile.ran_up_to(block, op));
                                 return self.beyond(image, reservations, address.kept(), place, op);
                             }
                             address.low()
@@ -189,7 +265,9 @@ impl Context {
                             } else if extra != 0 {
                                 cycle += u64::from(extra);
                                 let next = op.index as usize + 1;
-                                end = block.within(bound.saturating_sub(cycle)).max(next);
+                                if !STEP {
+                                    end = block.within(bound.saturating_sub(cycle)).max(next);
+                                }
                                 rest = &block.ops[next..end];
                             }
                         };
@@ -197,8 +275,15 @@ impl Context {
                     // Accounts for the cost of a load or store. After its turn the slice may continue.
                     macro_rules! took {
                         ($took:expr, $misaligned:expr) => {
-                            let AccessCost { extra, slice } = $took;
-                            let extra = extra + $misaligned;
+                            let cost: AccessCost = $took;
+                            let misaligned = $misaligned;
+                            profiled!(profile => {
+                                let turn = if cost.slice.is_some() { space.causes_of_turn() } else { Parts::new() };
+                                let pc = block.pc.wrapping_add(u32::from(op.offset));
+                                profile.accessed(pc, turn, cost.causes(misaligned));
+                            });
+                            let AccessCost { extra, slice, .. } = cost;
+                            let extra = extra + misaligned;
                             if let (false, Some(slice)) = (OVERLAPS, slice) {
                                 cycle += u64::from(extra);
                                 let behind = u64::from(op.before) + u64::from(image.core().costs.of(op.kind));
@@ -231,6 +316,7 @@ impl Context {
                                             *value.to_le_bytes().first_chunk().expect("at most eight bytes")
                                         }
                                         Err(stop) => {
+                                            profiled!(profile => profile.ran_up_to(block, op));
                                             let place = Place { block, cycle, count };
                                             return self.stopped(image, reservations, stop, place, op);
                                         }
@@ -263,6 +349,7 @@ impl Context {
                                         took!(took, misaligned_extra(image, address, $size));
                                     }
                                     Err(stop) => {
+                                        profiled!(profile => profile.ran_up_to(block, op));
                                         let place = Place { block, cycle, count };
                                         return self.stopped(image, reservations, stop, place, op);
                                     }
@@ -281,7 +368,7 @@ impl Context {
                             count = count + block.count;
                             pc = $target;
                             // Lines may have been evicted, by another core or by one another.
-                            if pc == block.pc && !CACHED {
+                            if pc == block.pc && !CACHED && !STEP {
                                 continue 'again;
                             }
                             from = Some(block.last_pc);
@@ -293,16 +380,32 @@ impl Context {
                             if OVERLAPS {
                                 let step = &block.steps[usize::from(op.index)];
                                 self.window().branch(step, op, block.last_pc, $taken);
+                                profiled!(profile => {
+                                    let (leaves, enters) = self.window().ends();
+                                    profile.left(block.last_pc, op.kind, leaves);
+                                    profile.resumes(block.last_pc, enters);
+                                });
                             }
+                        };
+                    }
+                    macro_rules! jumps {
+                        ($target:expr) => {
+                            profiled!(profile => {
+                                profile.ran(block, false);
+                                profile.jumps(op, $target, block.end);
+                                space.path = profile.path();
+                            });
                         };
                     }
                     macro_rules! branch {
                         ($taken:expr) => {
                             if $taken {
                                 branches!(true);
+                                profiled!(profile => profile.ran(block, true));
                                 go!(op.imm, block.taken)
                             } else {
                                 branches!(false);
+                                profiled!(profile => profile.ran(block, false));
                                 go!(block.end, block.through)
                             }
                         };
@@ -381,6 +484,7 @@ impl Context {
                             set!(W::plain(block.end));
                             self.regs[0] = 0;
                             branches!(true);
+                            jumps!(op.imm);
                             go!(op.imm, block.through)
                         }
                         Kind::Jalr => {
@@ -388,6 +492,7 @@ impl Context {
                             set!(W::plain(block.end));
                             self.regs[0] = 0;
                             branches!(true);
+                            jumps!(target);
                             go!(target, block.through)
                         }
                         Kind::Through => {
@@ -396,6 +501,7 @@ impl Context {
                                 self.loaded = block.last_load;
                                 jumped = 0;
                             }
+                            profiled!(profile => profile.ran(block, false));
                             count = count + block.count;
                             pc = block.end;
                             from = Some(pc);
@@ -403,16 +509,22 @@ impl Context {
                         }
                         _ => {
                             if !self.extended::<W>(op, a, b) {
+                                profiled!(profile => profile.ran_up_to(block, op));
                                 let place = Place { block, cycle, count };
                                 return self.ended(image, reservations, place, op);
                             }
                         }
                     }
                     if OVERLAPS {
-                        self.window().step(&block.steps[usize::from(op.index)], touched);
+                        let leaves = self.window().step(&block.steps[usize::from(op.index)], touched);
+                        profiled!(profile => {
+                            let pc = block.pc.wrapping_add(u32::from(op.offset));
+                            profile.left(pc, op.kind, leaves.max(self.window().ends().0));
+                        });
                     }
                 }
                 let op = &block.ops[end];
+                profiled!(profile => profile.ran_up_to(block, op));
                 self.stay(Place { block, cycle, count }, op);
                 if CACHED && end == 0 {
                     self.jumped = jumped;
@@ -421,6 +533,9 @@ impl Context {
                     self.cycle = self.window().enter();
                 } else if op.kind == Kind::Through {
                     self.loaded = block.last_load;
+                }
+                if STEP && CACHED && end == 1 && self.cycle < bound {
+                    self.covered = if pc < covered { covered } else { block.end };
                 }
                 return self.limit(image, reservations);
             }

@@ -250,7 +250,44 @@ pub struct Trap {
     pub location: Option<Location>,
 }
 
+/// The begin of the compiler's reason for undefined behaviour, and two of its reasons.
+pub(crate) const UNDEFINED_BEHAVIOUR: &str = "undefined behaviour: ";
+pub(crate) const INDEX: &str = "an index outside its array";
+pub(crate) const BY_ZERO: &str = "a division by zero";
+
+/// The error of a program that a trap shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TrapError {
+    /// An access outside the memory that the program may access.
+    OutOfBounds,
+    /// A division by zero.
+    DivisionByZero,
+    /// Any other.
+    Other,
+}
+
 impl Trap {
+    /// The error of the program that the trap shows.
+    pub fn error(&self) -> TrapError {
+        if let Some(reason) = self.reason() {
+            return match reason.strip_prefix(UNDEFINED_BEHAVIOUR) {
+                Some(INDEX) => TrapError::OutOfBounds,
+                Some(BY_ZERO) => TrapError::DivisionByZero,
+                _ => TrapError::Other,
+            };
+        }
+        match self.kind {
+            TrapKind::OutOfRegion { access: Access::Execute, .. }
+            | TrapKind::BeyondAddresses { access: Access::Execute, .. } => TrapError::Other,
+            TrapKind::OutOfRegion { .. }
+            | TrapKind::BeyondAddresses { .. }
+            | TrapKind::Forbidden { .. }
+            | TrapKind::StackOverflow { .. }
+            | TrapKind::StackExhausted { .. } => TrapError::OutOfBounds,
+            _ => TrapError::Other,
+        }
+    }
+
     /// The compiler's reason, if the compiler inserted the trap.
     fn reason(&self) -> Option<&str> {
         // `unimp`: zeros, or a write of a counter if the isa has no C; and gcc's `ebreak`.
@@ -551,6 +588,35 @@ mod tests {
                 "illegal instruction 0xffffffff (no instruction of this core)",
             ),
         ]);
+    }
+
+    #[test]
+    fn the_error_of_a_trap_does_not_depend_on_names() {
+        let error = |kind, reason: Option<&str>| {
+            let location = Location {
+                function: Some("frame_stack_outside its memory".to_owned()),
+                reason: reason.map(str::to_owned),
+                ..Location::default()
+            };
+            Trap { kind, pc: 0, location: Some(location) }.error()
+        };
+        let out = |access| TrapKind::OutOfRegion { access, address: 1 << 20, size: 4, nearest: None };
+        assert_eq!(error(out(Access::Read), None), TrapError::OutOfBounds);
+        assert_eq!(error(out(Access::Execute), None), TrapError::Other);
+        assert_eq!(
+            error(TrapKind::Misaligned { access: Access::Read, address: 1, size: 4 }, None),
+            TrapError::Other
+        );
+        assert_eq!(error(TrapKind::Breakpoint, None), TrapError::Other);
+        let undefined = |reason| error(TrapKind::Breakpoint, Some(&format!("undefined behaviour: {reason}")));
+        assert_eq!(undefined("an index outside its array"), TrapError::OutOfBounds);
+        assert_eq!(undefined("a division by zero"), TrapError::DivisionByZero);
+        assert_eq!(undefined("a null pointer"), TrapError::Other);
+        // A reason belongs to a compiler's trap alone.
+        assert_eq!(
+            error(out(Access::Write), Some("undefined behaviour: a division by zero")),
+            TrapError::OutOfBounds
+        );
     }
 
     #[test]

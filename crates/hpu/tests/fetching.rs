@@ -11,6 +11,18 @@ const FILL: u64 = 9;
 
 /// Runs to the end, and fills in each missing line after `FILL` cycles. Returns cycles and fills.
 fn run(image: &Image, context: &mut Context, cache: &mut Cache, program: u32, slice: u64) -> (u64, u64) {
+    run_by(false, image, context, cache, program, slice)
+}
+
+/// The same, with `steps` in single steps.
+fn run_by(
+    steps: bool,
+    image: &Image,
+    context: &mut Context,
+    cache: &mut Cache,
+    program: u32,
+    slice: u64,
+) -> (u64, u64) {
     let (begun, before) = (context.cycle(), cache.counters().fills);
     context.call(image, CODE, STACK_TOP, &[], u64::MAX);
     let mut reservations = Reservations::new();
@@ -20,7 +32,15 @@ fn run(image: &Image, context: &mut Context, cache: &mut Cache, program: u32, sl
         let exit = {
             let mut space = AddressSpace::new().with(Region::stack("stack", STACK, &mut stack, GUARD));
             space.fetch_through(cache, program);
-            context.run(image, &mut space, &mut reservations, until)
+            match steps {
+                false => context.run(image, &mut space, &mut reservations, until),
+                true => loop {
+                    let exit = context.step(image, &mut space, &mut reservations, until);
+                    if exit != Exit::Limit || context.cycle() >= until {
+                        break exit;
+                    }
+                },
+            }
         };
         match exit {
             Exit::Fetch { address, asked } => {
@@ -122,6 +142,10 @@ proptest! {
         let expected = run(&image, &mut context, &mut whole, 0, u64::MAX / 2);
         let (mut context, mut sliced) = (Context::new(0), cache(64 * bytes, 4));
         let found = run(&image, &mut context, &mut sliced, 0, slice);
+        // Steps look up each line once, as the slice does.
+        let (mut context, mut stepped) = (Context::new(0), cache(64 * bytes, 4));
+        prop_assert_eq!(run_by(true, &image, &mut context, &mut stepped, 0, slice), found);
+        prop_assert_eq!(stepped.counters(), sliced.counters());
         // A block that a slice returns to may have lost lines that it had fetched.
         if !slow {
             prop_assert_eq!(found.0 - FILL * found.1, expected.0 - FILL * expected.1);

@@ -10,6 +10,7 @@ mod floats;
 mod instructions;
 mod oracle;
 mod overlap;
+mod profile;
 mod programs;
 mod properties;
 mod sharing;

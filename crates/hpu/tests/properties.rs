@@ -2,9 +2,10 @@
 
 use crate::common::*;
 use nicety_hpu::asm::*;
+use nicety_hpu::profile::{Cause, Profile};
 use nicety_hpu::{
     AddressSpace, Context, Core, CycleCosts, Exit, Image, Isa, Misaligned, Overlap, Region, Reservations,
-    Trap,
+    Totals, Trap,
 };
 use proptest::prelude::*;
 
@@ -34,14 +35,59 @@ struct End {
     stack: Vec<u8>,
 }
 
+/// Executes a slice.
+type Slice = fn(&mut Context, &Image, &mut AddressSpace<'_>, &mut Reservations, u64) -> Exit;
+
+/// Executes a slice in single steps. Each step completes at most one instruction, and one that needs its turn is known
+/// before.
+fn in_steps(
+    context: &mut Context,
+    image: &Image,
+    space: &mut AddressSpace<'_>,
+    reservations: &mut Reservations,
+    until: u64,
+) -> Exit {
+    loop {
+        let (before, ordered) = (context.instret(), context.is_ordered_next(image, space));
+        let exit = context.step(image, space, reservations, until);
+        assert!(context.instret() - before <= 1, "{} instructions in a step", context.instret() - before);
+        match exit {
+            Exit::Limit if context.cycle() < until => assert_eq!(context.instret() - before, 1),
+            exit => {
+                let found = matches!(exit, Exit::Order(_));
+                assert!(
+                    found == ordered || matches!(exit, Exit::Limit | Exit::Trap(_)),
+                    "{exit:?}, {ordered}"
+                );
+                return exit;
+            }
+        }
+        assert!(!ordered, "an instruction did not wait for its turn");
+    }
+}
+
 /// Runs code with every kind of region around it. `slices` returns the length of each slice.
-fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
-    let image = Image::from_bytes(CODE, code, core);
+fn run(code: &[u8], core: &Core, slices: impl FnMut() -> u64) -> End {
+    run_in(Context::run, &Image::from_bytes(CODE, code, core), code, slices, None)
+}
+
+fn run_by(slice: Slice, code: &[u8], core: &Core, slices: impl FnMut() -> u64) -> End {
+    run_in(slice, &Image::from_bytes(CODE, code, core), code, slices, None)
+}
+
+/// Runs code in slices that `slice` executes, with a profile of the run if given.
+fn run_in(
+    slice: Slice,
+    image: &Image,
+    code: &[u8],
+    mut slices: impl FnMut() -> u64,
+    mut profile: Option<&mut Profile>,
+) -> End {
     let (mut memory, mut far, mut queue) = (vec![0x5a; MEMORY_SIZE], vec![1; 256], vec![2; 256]);
     let mut stack = vec![0; STACK_SIZE];
     let mut context = Context::new(3);
     let args = [MEMORY, MEMORY + 2048, 0x100, 0x200, 0x300, 4, 5, 6];
-    context.call(&image, CODE, STACK_TOP - 64, &args, LIMIT);
+    context.call(image, CODE, STACK_TOP - 64, &args, LIMIT);
     let mut reservations = Reservations::new();
     let (returned, trap) = loop {
         let mut space = AddressSpace::new()
@@ -51,16 +97,27 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
             .with(Region::memory("queue", 0x200, &mut queue).ordered().latency(1, 2))
             .with(Region::device("device", 0x300, 256))
             .with(Region::read_only("code", CODE, code));
+        if let Some(profile) = profile.as_deref_mut() {
+            space.count_in(profile);
+        }
         let until = context.cycle().saturating_add(slices());
-        match context.run(&image, &mut space, &mut reservations, until) {
+        let exit = slice(&mut context, image, &mut space, &mut reservations, until);
+        let pc = context.pc();
+        match exit {
             Exit::Return(value) => break (Some(value), None),
             Exit::Trap(trap) => break (None, Some(*trap)),
             Exit::Limit => assert!(context.cycle() >= until),
             Exit::Fetch { .. } => unreachable!("there is no cache"),
-            Exit::Ecall => context.finish_ecall(context.args()[0].wrapping_mul(3), 11),
-            Exit::Device(access) => context.finish_device(access.address.wrapping_mul(77), 6),
+            Exit::Ecall => {
+                context.finish_ecall(context.args()[0].wrapping_mul(3), 11);
+                counted(space.profile(), image, pc, context.cycle());
+            }
+            Exit::Device(access) => {
+                context.finish_device(access.address.wrapping_mul(77), 6);
+                counted(space.profile(), image, pc, context.cycle());
+            }
             Exit::Order(_) => {
-                if let Err(trap) = context.perform(&image, &mut space, &mut reservations) {
+                if let Err(trap) = context.perform(image, &mut space, &mut reservations) {
                     break (None, Some(*trap));
                 }
             }
@@ -68,6 +125,14 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
     };
     // The reason it stopped is not part of the handler's state.
     End { returned, trap, context, memory, stack }
+}
+
+/// Counts an instruction between slices, and its wait up to `cycle`.
+fn counted(profile: Option<&mut Profile>, image: &Image, pc: u32, cycle: u64) {
+    if let Some(profile) = profile {
+        image.count_in(profile, pc);
+        profile.reach(pc, Cause::Transfer, cycle);
+    }
 }
 
 fn cores() -> impl Strategy<Value = Core> {
@@ -213,6 +278,39 @@ proptest! {
         let sliced = run(&code, &core, || next.next().unwrap() + u64::from(lengths.iter().all(|&l| l == 0)));
         prop_assert_eq!(&whole, &sliced);
         let stepped = run(&code, &core, || 1);
-        prop_assert_eq!(whole, stepped);
+        prop_assert_eq!(&whole, &stepped);
+        let one_by_one = run_by(in_steps, &code, &core, || 50);
+        prop_assert_eq!(whole, one_by_one);
+    }
+
+    /// A profile changes nothing, and has each instruction and each cycle once.
+    #[test]
+    fn a_profile_has_each_cycle_once(
+        words in prop::collection::vec(instruction(), 1..120),
+        core in cores(),
+        lengths in prop::collection::vec(1..60u64, 1..20),
+    ) {
+        let code = bytes(&words);
+        let image = Image::from_bytes(CODE, &code, &core);
+        let mut next = lengths.iter().cycle();
+        let mut slices = || *next.next().unwrap();
+        let plain = run(&code, &core, &mut slices);
+        let mut totals = Totals::of(&image);
+        let mut profile = Profile::default();
+        profile.begin(core.overlap.is_some(), totals.paths(), CODE, 0);
+        let profiled = run_in(Context::run, &image, &code, &mut slices, Some(&mut profile));
+        prop_assert_eq!(&plain, &profiled);
+        totals.add(&profile);
+        let (mut cycles, mut executions) = (0, 0);
+        totals.for_each(&image, |executed| {
+            cycles += executed.cycles;
+            executions += executed.executions;
+        });
+        prop_assert_eq!(executions, profiled.context.instret());
+        // On a core that overlaps, instructions of a run that traps may still be in flight.
+        if core.overlap.is_none() || profiled.returned.is_some() {
+            prop_assert_eq!(cycles, profiled.context.cycle());
+        }
+        prop_assert_eq!(cycles, totals.cycles());
     }
 }

@@ -1,9 +1,9 @@
-//! Events per second of packets that take a dozen steps each over shared servers, on the kernel's queue and on the
-//! standard library's heap. Prints `name  value  unit` lines.
+//! Events per second, on the kernel's queue and on the standard library's heap. Each packet takes a dozen steps over
+//! shared servers. Prints `name  value  unit` lines.
 //!
-//! The nodes are in a ring of wires. Each has a card-like chain of servers, a pool of handler processors and credits.
-//! Sixteen nodes fit a cache, 1024 do not. There is a task per packet, with delays from 1 ns to a few us. The figures
-//! are medians of interleaved runs, in CPU time.
+//! Wires connect the nodes to a ring. Each node has a card-like chain of servers, a pool of handler processors and
+//! credits. The state of 16 nodes fits a CPU cache, and the state of 1024 nodes does not. There is one task per packet,
+//! with delays from 1 ns to a few us. The figures are medians of interleaved runs, in CPU time.
 
 use cpu_time::ThreadTime;
 use nicety_kernel::{Config, Credits, Pool, QueueKind, Server, Sim, Summary, World};
@@ -11,9 +11,9 @@ use nicety_types::{Duration, Time};
 use std::rc::Rc;
 
 const ROUNDS: usize = 9;
-/// Number of packets that a run handles, counted per hop.
+/// Number of packet visits to nodes in a run. A packet counts once per hop.
 const HANDLED: u64 = 1 << 17;
-/// Number of nodes in a ring, number of packets in flight, and the names of the figures.
+/// Number of nodes in the ring, number of packets in flight, and the suffix of the figures' names.
 const SIZES: [(usize, u64, &str); 4] =
     [(16, 1024, ""), (16, 256, "_256_packets"), (16, 4096, "_4096_packets"), (1024, 65_536, "_1024_nodes")];
 const LATENCY: Duration = Duration::from_ns(30);
@@ -27,11 +27,11 @@ struct Card {
     buffers: Credits,
 }
 
-/// A packet's number and remaining hops.
+/// A packet's number, and the number of its remaining hops.
 type Packet = (u64, u32);
 
 impl Card {
-    /// Returns a time between 1 ns and 2 us, mostly short, from a packet's number and step.
+    /// Returns a time between 1 ns and 2 us, mostly short. The packet and its step determine the time.
     fn time(&self, packet: Packet, step: u64) -> Duration {
         let mixed = (packet.0 ^ u64::from(packet.1) << 40 ^ step << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let magnitude = 1 + (mixed >> 60) % 11;

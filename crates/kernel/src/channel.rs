@@ -59,9 +59,9 @@ impl<T> fmt::Display for TrySendError<T> {
 impl<T> Error for TrySendError<T> {}
 
 struct Shared<T> {
-    /// The free places.
+    /// Number of free places, as units.
     room: Rc<Semaphore>,
-    /// Values that are not reserved for a receiver.
+    /// Number of values that are not reserved for a receiver, as units.
     filled: Rc<Semaphore>,
     values: RefCell<VecDeque<T>>,
     capacity: usize,
@@ -76,7 +76,7 @@ impl<T> Shared<T> {
         self.filled.release(1);
     }
 
-    /// Takes the value that `filled` has granted.
+    /// Takes a value for a unit that `filled` has granted.
     fn take(&self) -> T {
         let value = self.values.borrow_mut().pop_front().expect("a value for each unit");
         self.room.release(1);
@@ -104,7 +104,7 @@ impl<T> Channel<T> {
         }))
     }
 
-    /// Waits for room and puts a value in. If dropped before it is ready, it has put nothing in.
+    /// Waits for room and puts a value in. A future that is dropped before it is ready has put nothing in.
     ///
     /// # Errors
     /// [`SendError`] with the value if the channel is closed before the send or while it waits.
@@ -127,8 +127,8 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Waits for a value and takes it. Returns `None` if the channel is closed and empty. If dropped before it is
-    /// ready, it has taken nothing.
+    /// Waits for a value and takes it. Returns `None` if the channel is closed and empty. A future that is dropped
+    /// before it is ready has taken nothing.
     pub fn recv(&self) -> Receiving<T> {
         Receiving { channel: self.clone(), take: Take::new(&self.0.filled, 1) }
     }

@@ -1,7 +1,8 @@
 //! Several futures in one task: [`join`], [`join_all`], [`race`], [`timeout`].
 //!
 //! The kernel wakes tasks, not futures, so these combinators poll all pending futures whenever their task is polled.
-//! The kernel calls no waker, so a library that waits for such a call before it polls a future does not work here.
+//! The kernel never calls a waker. So a library future that is polled only after a call of its waker does not work
+//! here.
 
 use crate::sim::{Delay, Sim};
 use nicety_types::Duration;
@@ -134,8 +135,8 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
-/// Runs `future` for at most `limit`, counted from this call, and then drops it. A future that is ready when its task
-/// is polled at the last instant still counts.
+/// Runs `future` for at most `limit`, counted from this call, and then drops it. If the future is ready in the poll at
+/// the end of the limit, its result counts.
 ///
 /// # Errors
 /// [`Elapsed`] after the time limit.

@@ -1,13 +1,19 @@
 //! Descriptions of the waits of programs, collected only when no event is left.
 //!
-//! When the kernel finds a deadlock, it polls the waiting programs once more. They still wait, but every pending
-//! [`describe`] that the poll passes through adds its text. During a run a description costs only the test of a flag.
+//! When the kernel finds a deadlock, it polls the waiting programs once more. The programs still wait, but every
+//! pending [`describe`] that the poll passes through adds its text. During a run a description costs only the test of a
+//! flag.
 
 use pin_project_lite::pin_project;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+
+/// Number of threads that collect descriptions. While it is zero, the test of the flag needs no access to the thread's
+/// memory.
+static COLLECTING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static DESCRIBING: Cell<bool> = const { Cell::new(false) };
@@ -15,13 +21,13 @@ thread_local! {
 }
 
 struct Report {
-    /// The text so far: parts of one chain are joined by an arrow, different chains by 'and'.
+    /// The text so far. An arrow joins the texts of one chain of nested descriptions, and 'and' joins different chains.
     text: String,
     /// Nesting depth of descriptions in the current poll.
     depth: usize,
-    /// Depth of the last text. A text that is not deeper begins another chain.
+    /// Nesting depth of the last text. A text that is not nested deeper begins another chain.
     last_depth: Option<usize>,
-    /// Descriptions of primitives, used if there is no other.
+    /// Texts of waiting primitives, used if `text` is empty.
     leaves: Vec<String>,
 }
 
@@ -43,8 +49,10 @@ impl Report {
 }
 
 /// Whether the descriptions of programs are being collected.
+#[inline]
 pub(crate) fn is_describing() -> bool {
-    DESCRIBING.get()
+    // A thread sees its own change of the number.
+    COLLECTING.load(Ordering::Relaxed) > 0 && DESCRIBING.get()
 }
 
 /// Adds the description of a primitive that waits.
@@ -61,9 +69,11 @@ pub(crate) fn collect(poll: impl FnOnce()) -> String {
     impl Drop for Reset {
         fn drop(&mut self) {
             DESCRIBING.set(false);
+            COLLECTING.fetch_sub(1, Ordering::Relaxed);
         }
     }
     REPORT.set(Report::new());
+    COLLECTING.fetch_add(1, Ordering::Relaxed);
     DESCRIBING.set(true);
     let reset = Reset;
     poll();

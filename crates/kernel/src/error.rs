@@ -8,11 +8,11 @@ use std::fmt;
 pub struct Waiting {
     /// The node on which it runs.
     pub node: NodeId,
-    /// Its name.
+    /// The program's name.
     pub program: String,
     /// The description of its wait, by [`describe`](crate::describe).
     pub why: String,
-    /// The time of its last step.
+    /// The time of the program's last step.
     pub since: Time,
 }
 
@@ -43,7 +43,7 @@ pub enum RunError {
     },
     /// The run reached [`Config::max_time`](crate::Config::max_time), or the end of time, with events left.
     TimeLimit {
-        /// The limit.
+        /// The time limit.
         at: Time,
     },
     /// Another [part](crate::World::part) of the world was dropped before the end of its run.

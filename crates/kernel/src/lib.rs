@@ -20,29 +20,29 @@
 //! ```
 //!
 //! # The layers, from the top
-//! - [`World`]: all nodes of a run, spread over shards. Models build it, lay [wires](World::wire) between nodes and run
-//!   it. A run ends with a [`Summary`] or a [`RunError`], such as a deadlock with the waiting programs and the
-//!   descriptions of their waits.
-//! - [`Sim`]: one node's handle: its clock, [`Delay`]s, tasks, named random streams ([`Rng`]).
-//! - Primitives, for the tasks of one node: [`Server`] and [`Pool`], [`Credits`], [`Channel`], [`Signal`]. [`join`],
-//!   [`race`] and [`timeout`] combine futures. [`describe`] describes the wait of a program. All are fair (first come,
-//!   first served) and cancellation-safe: a dropped future releases everything it held.
-//! - Private, below: shards (tasks, wakes), the event queue, the memory of tasks.
+//! - [`World`]: all nodes of a run, spread over shards. A model creates the world, lays [wires](World::wire) between
+//!   nodes and starts the run. A run ends with a [`Summary`] or a [`RunError`]. The error of a deadlock lists the
+//!   waiting programs and the descriptions of their waits.
+//! - [`Sim`]: the handle of one node: its clock, [`Delay`]s, tasks, named random streams ([`Rng`]).
+//! - Primitives, for the tasks of one node: [`Server`] and [`Pool`], [`Credits`], [`Channel`], [`Signal`]. All are fair
+//!   (first come, first served) and cancellation-safe: a dropped future releases everything it held.
+//! - Combinators: [`join`], [`race`] and [`timeout`] combine futures. [`describe`] describes the wait of a program.
+//! - Private lower layers: shards (tasks, wakes), the event queue, the memory of tasks.
 //!
 //! # Invariants
-//! - **Order.** Events are ordered by time, node, class (arrivals from wires before the node's own), source and the
-//!   source's own count. There is no count across nodes, so the same model gives the same run to the last bit, in any
-//!   number of shards.
-//! - **Nodes share nothing.** Tasks of different nodes interact through wires only, at least a wire's latency later.
-//!   The use of another node's primitive panics.
+//! - **Order.** Events are ordered by time, node, class (arrivals from wires before the node's own), source and
+//!   sequence number at the source. No counter is shared by all nodes. So the same model gives the same run to the last
+//!   bit, in any number of shards.
+//! - **Nodes share nothing.** Tasks of different nodes interact through wires only, after at least the wire's latency.
+//!   A task that uses the primitive of another node panics.
 //! - **No allocation in steady state.** Tasks, events, messages on wires and places in line reuse the memory of their
 //!   predecessors.
 //! - **Wakers do nothing.** The kernel knows which task is polled, and primitives remember it. A foreign future works
 //!   if it only forwards polls. A foreign future that waits for a call of its waker waits for ever.
 //!
-//! The kernel is no real-time executor: it never waits for the outside world. If shards run in threads, each thread has
-//! built its own world ([`World::part`]). The threads share only messages between windows ([`Threads`]) and the
-//! [`Interrupt`] in [`Config`].
+//! The kernel is not a real-time executor: it never waits for the outside world. If shards run in threads, each thread
+//! builds its own world ([`World::part`]). The threads share only the [`Interrupt`] in [`Config`], and the messages
+//! that they exchange between windows ([`Threads`]).
 
 mod channel;
 mod combine;

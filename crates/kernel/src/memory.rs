@@ -1,4 +1,4 @@
-//! The memory of tasks' futures, recycled by size, so that a task per packet costs no allocation.
+//! The memory of tasks' futures, recycled by size. So a task for each packet needs no allocation.
 
 use crate::prefetch::prefetch_bytes;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -12,7 +12,7 @@ const STEP: usize = 64;
 /// Blocks of larger futures, or of futures with a stricter alignment, go back to the allocator.
 const LARGEST: usize = 16 * 1024;
 
-/// Maximum bytes of a future that are prefetched.
+/// Maximum size of the prefetched part of a future, in bytes.
 const PREFETCHED: usize = 512;
 
 /// Returns the block layout for a future of this layout.
@@ -40,7 +40,7 @@ impl TaskFuture {
 
     /// Prefetches the future, or its beginning if it is large.
     pub(crate) fn prefetch(&self) {
-        // SAFETY: the future is alive, so its pointer may be read through; nothing of the future itself is.
+        // SAFETY: the future is alive, so its vtable may be read. `size_of_val` reads no byte of the future.
         let size = unsafe { size_of_val(self.future.as_ref()) };
         prefetch_bytes(self.future.cast().as_ptr(), size.min(PREFETCHED));
     }
@@ -62,8 +62,8 @@ impl Drop for TaskFuture {
     }
 }
 
-/// Reusable blocks, by size. It holds at most the highest number of blocks that were in use at once. The lists are
-/// separate from the blocks, so that no block is read: the memory of a block may not be cached.
+/// Reusable blocks, by size. The number of blocks of a size is at most the highest number that were in use at once. The
+/// lists of free blocks are outside the blocks. So `Memory` never reads a block, which may not be in a cache.
 pub(crate) struct Memory {
     free: [Vec<NonNull<u8>>; LARGEST / STEP + 1],
     /// Number of blocks made of each size.
@@ -75,8 +75,8 @@ impl Memory {
         Memory { free: [const { Vec::new() }; LARGEST / STEP + 1], made: [0; LARGEST / STEP + 1] }
     }
 
-    /// Returns a reusable block of this size, or `None`, after which the caller makes a block. The list then reserves room
-    /// for all blocks made, so that a free never allocates.
+    /// Returns a reusable block of this size. If there is none, returns `None` and the caller makes a block. The list
+    /// then reserves room for all blocks of this size, so that a later free never allocates.
     fn pop(&mut self, step: usize) -> Option<NonNull<u8>> {
         let (free, made) = (&mut self.free[step], &mut self.made[step]);
         let block = free.pop();
@@ -130,8 +130,8 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Makes a future inside the block. Inlined, so that the future is built in place. If `make` panics, the block is
-    /// leaked.
+    /// Makes a future inside the block. This method is inlined so that the compiler builds the future in place. If
+    /// `make` panics, the block is leaked.
     ///
     /// # Panics
     /// If the block is for futures of another layout.
@@ -145,8 +145,8 @@ impl Block {
     }
 }
 
-/// Drops a future and keeps its block. It is separate from [`Memory::recycle`] because the future's own values may use
-/// the memory while they are dropped.
+/// Drops a future and returns its block. This is separate from [`Memory::recycle`] because the drop of the future's
+/// values may use [`Memory`].
 pub(crate) fn drop_future(future: TaskFuture) -> Block {
     let future = std::mem::ManuallyDrop::new(future);
     let block = Block { pointer: future.future.cast(), layout: future.block() };

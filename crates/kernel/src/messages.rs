@@ -4,8 +4,8 @@ use crate::prefetch::prefetch;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The messages on all wires that end in a shard, by slot. The most recently freed slots are reused first, while they
-/// are cached.
+/// The messages on all wires that end in a shard, by slot. A new message gets the most recently freed slot, which is
+/// still in a CPU cache.
 pub(crate) struct Messages<M>(RefCell<Slots<M>>);
 
 struct Slots<M> {
@@ -27,7 +27,7 @@ impl<M> Messages<M> {
             }
             None => {
                 slots.push(Some(message));
-                // Room for all of them to be free, so that freeing never allocates.
+                // Reserves room for the case that all slots are free, so that freeing a slot never allocates.
                 free.reserve(slots.capacity());
                 u32::try_from(slots.len() - 1).expect("fewer than 2^32 messages on wires")
             }

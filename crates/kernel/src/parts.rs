@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{fmt, hint, thread};
 
-/// A part's connection to the other parts. All parts meet at the end of every window, and again at the end of the run. A
-/// part that drops its connection leaves, and no further meeting takes place.
+/// A part's connection to the other parts. All parts meet at the end of every window, and again at the end of the run.
+/// A part leaves by dropping its connection. No later meeting takes place.
 pub trait Parts<T> {
     /// The number of this part, and the number of parts.
     fn place(&self) -> (usize, usize);
 
-    /// Exchanges messages with all other parts, and waits for these parts. Sends each list of `outgoing` to the part
-    /// with its index, and empties it; also sends `word` to all parts. Adds the messages for this part to `incoming`, in
-    /// any order. Returns the word of each part, in order of their numbers, or `None` if a part has left.
+    /// Exchanges messages with all other parts, and waits until all parts have arrived. Sends `outgoing[i]` to part `i`
+    /// and empties the list. Sends `word` to all parts. Adds the messages for this part to `incoming`, in any order.
+    /// Returns the word of each part, in the order of the part numbers, or `None` if a part has left.
     fn meet(&mut self, word: u64, outgoing: &mut [Vec<T>], incoming: &mut Vec<T>) -> Option<&[u64]>;
 }
 
@@ -25,7 +25,7 @@ const YIELDS: u32 = 8;
 /// The memory that threads share.
 struct Shared<M> {
     parts: usize,
-    /// Successive rounds use these in turn. Two are enough, since a part is at most one round ahead of another.
+    /// Successive meetings use these two in turn. Two are enough, since a part is at most one meeting ahead of another.
     rounds: [Round<M>; 2],
     /// Total number of arrivals of parts at meetings.
     come: AtomicU64,
@@ -38,7 +38,7 @@ struct Shared<M> {
 
 struct Round<M> {
     words: Vec<AtomicU64>,
-    /// Messages from each part to each: `from * parts + to`.
+    /// The messages from each part to each part. The index is `from * parts + to`.
     mail: Vec<Mutex<Vec<M>>>,
 }
 
@@ -48,12 +48,12 @@ pub struct Threads<M> {
     number: usize,
     /// Number of meetings at which this part has arrived.
     meetings: u64,
-    /// The words of the last meeting.
+    /// The words of all parts at the last meeting.
     words: Vec<u64>,
 }
 
 impl<M: Send> Threads<M> {
-    /// Returns `parts` connected parts, one per thread.
+    /// Returns `parts` connected parts, one for each thread.
     pub fn connected(parts: usize) -> Vec<Threads<M>> {
         let round = || Round {
             words: (0..parts).map(|_| AtomicU64::new(0)).collect(),
@@ -75,7 +75,7 @@ impl<M: Send> Threads<M> {
 }
 
 impl<M> Shared<M> {
-    /// Waits until `target` arrivals have been counted, and returns true. Returns false if a part leaves before.
+    /// Waits until `target` arrivals have been counted, and returns true. Returns false if a part leaves first.
     fn wait(&self, target: u64) -> bool {
         let over = || self.come.load(Ordering::SeqCst) >= target || self.left.load(Ordering::SeqCst);
         for look in 0..LOOKS + YIELDS {
@@ -96,7 +96,7 @@ impl<M> Shared<M> {
     }
 
     fn ring(&self) {
-        // A part that falls asleep has been counted before its last check.
+        // A part increments `asleep` before its last check and its sleep. So no sleeping part misses the bell.
         if self.asleep.load(Ordering::SeqCst) > 0 {
             let _guard = held(&self.lock);
             self.bell.notify_all();

@@ -1,14 +1,15 @@
-//! Prefetches. The queue knows the next few events in advance, so the cache misses of their memory can overlap.
+//! Prefetches. The queue knows the next few events in advance, so the cache misses of these events can overlap.
 
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Fetches a value into the processor's caches without waiting for it. It affects only speed.
+/// Fetches a value into the CPU caches without waiting for it. A prefetch affects only speed.
 pub fn prefetch<T: ?Sized>(value: &T) {
     prefetch_bytes(std::ptr::from_ref(value).cast::<u8>(), size_of_val(value));
 }
 
-/// A value that future events will need: its address and its size. If it no longer exists, the prefetch does no harm.
+/// A value that future events will need: its address and its size. A prefetch of a value that no longer exists does no
+/// harm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needed {
     start: usize,
@@ -33,12 +34,12 @@ impl Needed {
     }
 }
 
-/// Maximum bytes fetched of a needed value.
+/// Maximum prefetched size of a needed value, in bytes.
 const MOST: usize = 512;
-/// Maximum number of values that a node keeps near.
+/// Maximum number of values that are prefetched for a node.
 const KEPT: usize = 12;
 
-/// The values that most events of a node need.
+/// The values that most events of a node need. They are prefetched before these events.
 #[derive(Default)]
 pub(crate) struct Near([Needed; KEPT]);
 
@@ -57,7 +58,7 @@ impl Near {
 
 /// Like [`prefetch`], for a number of bytes.
 pub(crate) fn prefetch_bytes(start: *const u8, bytes: usize) {
-    // From the start of its first line. Otherwise the last line would be missed.
+    // Begins at the start of the first cache line. Otherwise the loop could miss the last cache line.
     let before = start.addr() % LINE;
     for offset in (0..before + bytes).step_by(LINE) {
         fetch(start.wrapping_sub(before).wrapping_add(offset));

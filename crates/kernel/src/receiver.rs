@@ -25,7 +25,7 @@ pub(crate) struct Receiver<M> {
 
 /// The receiver of arriving messages.
 pub(crate) enum Taker<M> {
-    /// A task: messages are kept for it.
+    /// A task. Messages are kept until the task takes them.
     Task(Box<Inbox<M>>),
     /// A handler, with the number that it uses for the wire.
     Handler(Rc<dyn Handler<M>>, u32),
@@ -35,42 +35,42 @@ pub(crate) enum Taker<M> {
 
 /// Arrivals that a task has not taken yet.
 pub(crate) struct Inbox<M> {
-    /// The slot of each arrived message, and the number of units that arrived between the previous message and it.
+    /// The slot of each arrived message. The second number counts the units that arrived after the preceding message.
     pub(crate) arrived: VecDeque<(u32, u64)>,
-    /// Units that arrived before a message that was taken without them.
+    /// Number of units that arrived before a message that was taken without them.
     units: u64,
     pub(crate) waiting: TaskRef,
     /// Prefetches the memory to which an arriving message points.
     pub(crate) prepare: Option<fn(&M)>,
 }
 
-/// Handles the arrivals on some wires of a node, at the instant of each arrival. A handler may send, start tasks and
-/// wake tasks, and takes no virtual time.
+/// Handles the arrivals on some wires of a node, at the instant of each arrival. A handler may send messages, start
+/// tasks and wake tasks. It takes no virtual time.
 pub trait Handler<M> {
     /// Handles a message on the wire with `number`.
     fn message(&self, number: u32, message: M);
 
     /// A message or unit is about to arrive on the wire with `number`. The handler may [`prefetch`](crate::prefetch())
-    /// the memory that the arrival needs. That is first the memory of the wire. Once the message can be read, it is the
-    /// memory of the message. The hint may be wrong, and no result may depend on it.
+    /// the memory that the arrival needs. The first call prefetches the memory of the wire. Later calls can read the
+    /// message, and prefetch memory to which the message points. The hint may be wrong, and no result may depend on it.
     fn prepare(&self, _number: u32, _step: Preparation<'_, M>) {}
 
     /// Units that were [waited for](crate::Units::wait) have arrived on the wire with `number`, and are not taken yet.
     fn units(&self, number: u32);
 }
 
-/// The known part of an imminent arrival.
+/// The part of an imminent arrival that is already known.
 #[derive(Debug)]
 pub enum Preparation<'a, M> {
-    /// The wire. A unit has no further steps.
+    /// Only the wire. For a unit there is no later call.
     Wire,
     /// The message.
     Message(&'a M),
-    /// The message again, now with its prefetched memory.
+    /// The message again. The memory that the handler prefetched in the preceding call has arrived.
     Again(&'a M),
 }
 
-/// A function handles messages if no units are sent.
+/// A function can handle messages. It ignores units.
 impl<M, F: Fn(M)> Handler<M> for F {
     fn message(&self, _: u32, message: M) {
         self(message);
@@ -103,7 +103,7 @@ impl<M: 'static> Receiver<M> {
         receiver
     }
 
-    /// Accepts a message or a unit that arrives later.
+    /// Accepts a message or a unit that will arrive at `time`.
     pub(crate) fn accept(&self, time: Time, count: u64, message: Option<M>) {
         match message {
             Some(message) => self.push(time, count, self.messages.put(message)),
@@ -123,17 +123,17 @@ impl<M: 'static> Receiver<M> {
         }
     }
 
-    /// Whether a unit has arrived by now.
+    /// Whether a unit has arrived by the current event.
     fn has_come(&self, (time, count): Unit) -> bool {
         self.sim.shard().has_come(Key::arrival(time, self.sim.node(), self.link, count))
     }
 
-    /// Takes the units that have arrived by now.
+    /// Takes the units that have arrived by the current event, and returns their number.
     pub(crate) fn take_units(&self) -> u64 {
         self.units.borrow_mut().take(|unit| self.has_come(unit))
     }
 
-    /// Makes the arrival of the next unit an event.
+    /// Queues the arrival of the next unit as an event, unless a unit has already arrived.
     pub(crate) fn wait_for_units(&self) {
         let next = self.units.borrow_mut().want(|unit| self.has_come(unit));
         if let Some((time, count)) = next {
@@ -156,7 +156,7 @@ impl<M: 'static> Receiver<M> {
         Some(self.messages.take(slot))
     }
 
-    /// Takes the earliest arrival.
+    /// Takes the earliest arrival, if any.
     pub(crate) fn take_next(&self) -> Option<Arrived<M>> {
         let mut inbox = self.inbox();
         let inbox = &mut *inbox;
@@ -168,7 +168,7 @@ impl<M: 'static> Receiver<M> {
         }
     }
 
-    /// Schedules a poll of a task at the next arrival.
+    /// Makes the next arrival poll `task`. `before` is the same receiver's previous task.
     pub(crate) fn wait(&self, task: TaskRef, before: TaskRef) {
         let mut inbox = self.inbox();
         assert!(
@@ -179,7 +179,7 @@ impl<M: 'static> Receiver<M> {
         inbox.waiting = task;
     }
 
-    /// Prefetches for a message that a task receives.
+    /// Prefetches for an arrival that a task receives.
     fn prepare_task(&self, inbox: &Inbox<M>, slot: u32, steps: usize) {
         if steps == 4 {
             prefetch(inbox);
@@ -259,7 +259,7 @@ impl<M: 'static> Arrivals for Receiver<M> {
     }
 
     fn close(&self) {
-        // Dropped while nothing is borrowed: the handler may own a user of the wire.
+        // Nothing is borrowed during this drop, because the handler may own an object that uses the wire.
         if matches!(*self.taker.borrow(), Taker::Handler(..)) {
             drop(self.taker.replace(Taker::None));
         }

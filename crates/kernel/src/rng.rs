@@ -4,14 +4,13 @@ use nicety_types::NodeId;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
-/// A stream of random numbers: xoshiro256++, seeded through SplitMix64 from the run's seed, the node and the stream's
-/// name (by FNV-1a). All three are fixed algorithms, so a seed means the same everywhere and permanently.
+/// A stream of random numbers by xoshiro256++. SplitMix64 seeds it from the run's seed, the node and the stream's name
+/// (hashed by FNV-1a). All three algorithms are fixed, so a seed means the same on every machine and in every version.
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// Returns the stream of a seed, a node and a name. [`Sim::rng`](crate::Sim::rng) returns a stream of the run's own
-    /// seed.
+    /// Returns the stream of a seed, a node and a name. [`Sim::rng`](crate::Sim::rng) uses the seed of the run.
     pub fn named(seed: u64, node: NodeId, name: &str) -> Rng {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -43,7 +42,7 @@ impl Rng {
         }
     }
 
-    /// Returns a number from 0 to 1, exclusive, a multiple of 2^-53.
+    /// Returns a uniform number from 0 to 1, exclusive, a multiple of 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
@@ -53,13 +52,14 @@ impl Rng {
         self.unit() < probability
     }
 
-    /// Returns an exponentially distributed number of this mean, rounded down. It uses only comparisons, so that it is
-    /// the same on every machine (von Neumann, 'Various techniques used in connection with random digits', 1951).
+    /// Returns an exponentially distributed number with this mean, rounded down. The algorithm uses only comparisons,
+    /// so that the result is the same on every machine. Source: von Neumann, 'Various techniques used in connection
+    /// with random digits', 1951.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0u64;
         loop {
-            // A falling run of uniform numbers has odd length with probability 1 - 1/e. If it has, its first number is
-            // distributed like the fraction.
+            // A falling run of uniform numbers has odd length with probability 1 - 1/e. The first number of such a run
+            // is distributed like the fraction.
             let first = self.next_u64();
             let (mut last, mut odd) = (first, true);
             loop {
@@ -133,7 +133,7 @@ mod tests {
         numbers.sort_unstable();
         let mean = numbers.iter().sum::<u64>() / 100_000;
         assert!((990_000..1_010_000).contains(&mean), "{mean}");
-        // The median is ln 2 of the mean, the 95th percentile ln 20.
+        // The median is ln 2 times the mean. The 95th percentile is ln 20 times the mean.
         assert!((683_000..703_000).contains(&numbers[50_000]), "{}", numbers[50_000]);
         assert!((2_950_000..3_042_000).contains(&numbers[95_000]), "{}", numbers[95_000]);
     }

@@ -28,7 +28,8 @@ pub(crate) struct Semaphore {
 struct Waiter {
     task: TaskRef,
     amount: u64,
-    /// Use time of the unit, if known beforehand. The waiter is then polled only at the end of its service.
+    /// Time for which the waiter uses the unit, if known beforehand. The waiter is then polled only at the end of its
+    /// use.
     service: Option<Duration>,
     state: State,
     timer: Timer,
@@ -41,7 +42,7 @@ enum State {
     Closed,
 }
 
-/// The requested amount will never be available.
+/// The error of a request that can never be granted, because the semaphore is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
@@ -117,7 +118,8 @@ impl Semaphore {
         self.line.borrow_mut().push(waiter)
     }
 
-    /// Returns the state of a waiter that is polled and may have to continue to wait.
+    /// Returns the state of a waiter at a poll. If the waiter continues to wait, the polling task is the one that is
+    /// woken.
     fn look(&self, number: u32) -> (State, Timer) {
         let task = self.sim.current();
         let mut line = self.line.borrow_mut();
@@ -141,7 +143,7 @@ impl Semaphore {
         timer.cancel(&self.sim);
         match state {
             State::Granted(_) => self.release(amount),
-            // Later waiters may find enough.
+            // The units may be enough for the waiters that are now first in line.
             State::InLine => self.grant(),
             State::Closed => (),
         }
@@ -163,7 +165,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// Takes units, first come, first served. Once this future is ready, the caller must release the units.
+/// Takes units, first come, first served. After this future is ready, the caller must release the units.
 #[derive(Debug)]
 pub(crate) struct Take {
     pub(crate) semaphore: Rc<Semaphore>,
@@ -207,8 +209,8 @@ impl Drop for Take {
     }
 }
 
-/// Takes one unit, uses it for a known time and releases it. Returns the instant at which the use began. If dropped, it
-/// leaves the line, or releases its unit at once.
+/// Takes one unit, uses it for a known time and releases it. Returns the instant at which the use began. A dropped
+/// future leaves the line, or releases its unit at once.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Serve {

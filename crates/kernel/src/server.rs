@@ -1,5 +1,5 @@
-//! [`Server`] and [`Pool`]: one or several servers that serve one task at a time, first come, first served.
-//! [`Credits`]: a count that is taken in any amounts.
+//! [`Server`] and [`Pool`]: one server, or several equal servers. Each serves one task at a time, first come, first
+//! served. [`Credits`]: a counter from which a task takes any amount.
 
 use crate::semaphore::{Semaphore, Serve, Take};
 use crate::sim::Sim;
@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Held units. If dropped, they are released to their source and its waiters.
+/// Held units. A dropped permit releases them to the next waiters.
 #[must_use = "a permit that is dropped gives its units back at once"]
 pub struct Permit {
     semaphore: Rc<Semaphore>,
@@ -47,7 +47,7 @@ impl fmt::Debug for Permit {
 /// The permit of a [`Server`].
 pub type Guard = Permit;
 
-/// Waits for units; see [`Credits::acquire`]. If dropped, it gives up its turn.
+/// Waits for units; see [`Credits::acquire`]. A dropped future leaves the line.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Acquire(Take);
@@ -65,7 +65,7 @@ impl Future for Acquire {
     }
 }
 
-/// A number of equal servers with one line. Clones are the same pool.
+/// Several equal servers with one common line. Clones are the same pool.
 #[derive(Clone)]
 pub struct Pool {
     semaphore: Rc<Semaphore>,
@@ -92,8 +92,8 @@ impl Pool {
         self.semaphore.try_take(1).then(|| Permit { semaphore: self.semaphore.clone(), amount: 1 })
     }
 
-    /// Waits for a server and is served for `duration`. Returns, at the end, the instant at which the service began.
-    /// The time before that was a wait.
+    /// Waits for a server and is served for `duration`. Is ready at the end of the service, and returns the instant at
+    /// which the service began.
     pub fn serve(&self, duration: Duration) -> Serve {
         Serve::new(&self.semaphore, duration)
     }
@@ -120,18 +120,18 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A single server with a line: a bus, a matching unit, a port. Clones are the same server.
+/// A single server with a line, such as a bus, a matching unit or a port. Clones are the same server.
 #[derive(Clone, Debug)]
 pub struct Server(Pool);
 
 impl Server {
-    /// A free server.
+    /// Returns a free server.
     pub fn new(sim: &Sim) -> Server {
         Server(Pool::new(sim, 1))
     }
 
-    /// Waits for the server and is served for `duration`. Returns, at the end, the instant at which the service began.
-    /// The time before that was a wait.
+    /// Waits for the server and is served for `duration`. Is ready at the end of the service, and returns the instant
+    /// at which the service began.
     pub fn serve(&self, duration: Duration) -> Serve {
         self.0.serve(duration)
     }
@@ -146,7 +146,7 @@ impl Server {
         self.0.try_acquire()
     }
 
-    /// Whether it is idle.
+    /// Whether the server is free.
     pub fn is_free(&self) -> bool {
         self.0.available() > 0
     }
@@ -157,14 +157,14 @@ impl Server {
     }
 }
 
-/// A counter of equal items that are taken in any amount, such as bytes of a buffer or slots at a link's far end.
+/// A counter of equal items that tasks take in any amount, such as bytes of a buffer or credits for a receiver's slots.
 /// Requests are served first come, first served: a small request does not overtake a large request. A clone is another
 /// handle to the same counter.
 #[derive(Clone)]
 pub struct Credits(Rc<Semaphore>);
 
 impl Credits {
-    /// Returns a count that begins at `available`.
+    /// Returns a counter with `available` credits.
     pub fn new(sim: &Sim, available: u64) -> Credits {
         Credits(Semaphore::new(sim, available))
     }

@@ -35,35 +35,36 @@ pub(crate) struct Stuck {
     pub(crate) since: Time,
 }
 
-/// The receiver of messages. `slot` is the receiver's own number of a message.
+/// The receiver of messages. `slot` is the receiver's number for a message.
 pub(crate) trait Arrivals {
     fn arrive(&self, slot: u32);
 
-    /// A [unit](crate::WireTx::send_unit) that a task waits for may be due. Returns whether one was due.
+    /// Handles the queued arrival of a [unit](crate::WireTx::send_unit). Returns whether a unit has arrived for which
+    /// the receiver waited.
     fn unit(&self) -> bool;
 
     /// The message in `slot` will arrive soon. This is called several times, with `steps` from 4 down to 1.
     fn prepare(&self, slot: u32, steps: usize);
 
-    /// Drops references to other parts of the world.
+    /// Drops references to other objects of the world.
     fn close(&self);
 }
 
-/// Used instead of a message's slot: the arrival is a unit.
+/// The value of `slot` for an arrival that is a unit.
 pub(crate) const UNIT: u32 = u32::MAX;
 
-/// The memory of an event is fetched in `PARTS` steps, with `AHEAD` events between two steps. Each step follows a
-/// pointer that the previous step fetched.
+/// The memory of an event is prefetched in `PARTS` steps. `AHEAD` events happen between two steps. Each step follows a
+/// pointer that the preceding step fetched.
 const AHEAD: usize = 4;
 const PARTS: usize = 6;
-/// With more receivers than this, a world is large: memory is far away, and is fetched for events of the next buckets
-/// of the queue.
+/// A world with more receivers than this is large: its memory does not fit the CPU caches. The memory of events is then
+/// prefetched for the next buckets of the queue.
 const MANY: usize = 2048;
 
-/// With fewer tasks than this, their memory is near.
+/// With fewer tasks than this, the memory of all tasks stays in the CPU caches.
 const FEW: usize = 256;
 
-/// The user requested an interrupt.
+/// The error of a run that an interrupt ended.
 pub(crate) struct Interrupted;
 
 /// Number of events between two checks of the interrupt, unless an event [requests](Shard::look_soon) an earlier check.
@@ -73,9 +74,10 @@ pub(crate) struct Shard {
     now: Cell<Time>,
     /// The node of the current or last event.
     node: Cell<NodeId>,
-    /// The key of the current or last event. Wakes have no key; for them it is the last key of their node and instant.
+    /// The key of the current or last event. A wake has the last possible key of its node and instant.
     key: Cell<Key>,
-    /// Arrival time of the last known unit. The run lasts at least until then, even if the arrival is no event.
+    /// The latest known arrival time of a unit. The run lasts at least until this time, even if the arrival is no
+    /// event.
     last_unit: Cell<Time>,
     running: Cell<bool>,
     closed: Cell<bool>,
@@ -88,12 +90,12 @@ pub(crate) struct Shard {
     memory: RefCell<Memory>,
     programs: RefCell<Vec<Program>>,
     receivers: RefCell<Vec<Rc<dyn Arrivals>>>,
-    /// By node.
+    /// The prefetched values of each node, by node.
     near: RefCell<Vec<Near>>,
     interrupt: Option<Interrupt>,
-    /// The number of events at which the interrupt is checked next.
+    /// The total number of events after which the interrupt is checked next.
     look_at: Cell<u64>,
-    /// The time limit of the current run: messages from other shards may arrive from then on.
+    /// The end of the current window. Messages from other shards may arrive at this time or later.
     limit: Cell<Time>,
     pub(crate) seed: u64,
 }
@@ -159,12 +161,12 @@ impl Shard {
         self.wakes.borrow().len() + self.queue.borrow_mut().len()
     }
 
-    /// Whether the arrival with this key has happened before the current event.
+    /// Whether the arrival with this key comes before the current event.
     pub(crate) fn has_come(&self, key: Key) -> bool {
         key <= self.key.get()
     }
 
-    /// Notes that a unit, or something else that is no event, is expected at `time`.
+    /// Extends the run to at least `time`, for the arrival of a unit or another occurrence that is no event.
     pub(crate) fn expect_unit(&self, time: Time) {
         self.last_unit.set(self.last_unit.get().max(time));
     }
@@ -174,7 +176,7 @@ impl Shard {
         self.last_unit.get()
     }
 
-    /// Sets the clock of a stopped shard, at the end of all shards.
+    /// Sets the clock of a stopped shard to the time at which all shards ended.
     pub(crate) fn set_now(&self, now: Time) {
         debug_assert!(!self.running.get() && now >= self.now());
         self.now.set(now);
@@ -209,8 +211,8 @@ impl Shard {
         self.queue.borrow_mut().push(key, task.to_bits())
     }
 
-    /// Advances virtual time to `time`, which is later than now, if nothing happens before `time`. The effect is the same
-    /// as if an event had polled the current task at `time`. Returns whether the clock was advanced.
+    /// Advances virtual time to `time`, which is later than now, if no event comes before `time`. The effect is the
+    /// same as if an event had polled the current task at `time`. Returns whether the clock was advanced.
     #[inline]
     pub(crate) fn pass(&self, time: Time, node: NodeId) -> bool {
         let task = self.current(node);
@@ -232,7 +234,7 @@ impl Shard {
     }
 
     pub(crate) fn cancel(&self, event: EventRef) {
-        // Usually it is the event that happens.
+        // Usually the cancelled event is the current event, which is no longer in the queue.
         if !self.key.get().is_of(event) {
             self.queue.borrow_mut().cancel(event);
         }
@@ -254,7 +256,7 @@ impl Shard {
         }
     }
 
-    /// Polls a task at the current instant, after everything that is already due. A task that has ended is not polled.
+    /// Polls a task at the current instant, after all tasks that are already woken. Does nothing if the task has ended.
     pub(crate) fn wake(&self, task: TaskRef) {
         let mut tasks = self.tasks.borrow_mut();
         let Some(slot) = tasks.get_mut(task) else { return };
@@ -320,7 +322,7 @@ impl Shard {
         self.programs.borrow_mut().push(Program { node, name, task });
     }
 
-    /// Adds a receiver and returns its number.
+    /// Adds a receiver of messages and returns its number.
     pub(crate) fn add_receiver(&self, receiver: Rc<dyn Arrivals>) -> u32 {
         let mut receivers = self.receivers.borrow_mut();
         receivers.push(receiver);
@@ -354,12 +356,18 @@ impl Shard {
         }
     }
 
-    /// Prefetches the memory of events after the next few.
+    /// Prefetches the memory of future events, beyond the next `AHEAD` events.
+    #[inline]
     fn prepare(&self) {
-        let mut queue = self.queue.borrow_mut();
-        if !queue.has_ahead(AHEAD) && self.receivers.borrow().len() <= MANY {
-            return;
+        if self.queue.borrow().has_ahead(AHEAD) || self.receivers.borrow().len() > MANY {
+            self.prepare_events();
         }
+    }
+
+    /// [`Shard::prepare`] with events to look at.
+    #[inline(never)]
+    fn prepare_events(&self) {
+        let mut queue = self.queue.borrow_mut();
         let (receivers, tasks, near) = (self.receivers.borrow(), self.tasks.borrow(), self.near.borrow());
         if receivers.len() < FEW && tasks.len() < FEW {
             return;
@@ -385,7 +393,8 @@ impl Shard {
         }
     }
 
-    /// Prefetches for a task that an arrival will wake, in the last three steps before the arrival.
+    /// Prefetches the memory of a task that an arrival will wake. `steps` is the number of steps until the arrival,
+    /// from 3 to 1.
     pub(crate) fn prepare_task(&self, task: TaskRef, steps: usize) {
         let (tasks, near) = (self.tasks.borrow(), self.near.borrow());
         let prepare = |part| tasks.prepare(task, part, Some(&near));
@@ -413,7 +422,7 @@ impl Shard {
             let Some(task) = self.wakes.borrow_mut().pop_front() else { return Ok(()) };
             match self.tasks.borrow_mut().get_mut(task) {
                 Some(slot) => slot.woken = false,
-                None => continue, // it has ended meanwhile
+                None => continue, // the task has ended since it was woken
             }
             self.key.set(Key::own(self.now(), self.node.get(), u64::MAX));
             self.poll(task);
@@ -428,7 +437,7 @@ impl Shard {
             if data as u32 != UNIT {
                 receiver.arrive(data as u32);
             } else if !receiver.unit() {
-                return Ok(()); // taken by a task that did not wait for it: no event
+                return Ok(()); // the unit has been taken, or no task waits for it: no event
             }
         } else {
             self.poll(TaskRef::from_bits(data));
@@ -473,12 +482,12 @@ impl Shard {
         }
         tasks.free(task);
         drop(tasks);
-        // A drop of the future's values may wake and spawn, so nothing is borrowed here.
+        // The drop of the future's values may wake and spawn tasks, so nothing is borrowed here.
         let block = drop_future(future);
         self.memory.borrow_mut().recycle(block);
     }
 
-    /// Drops the programs that have ended, and collects the descriptions of the other programs.
+    /// Forgets the programs that have ended, and collects the descriptions of the other programs.
     pub(crate) fn stuck_programs(&self) -> Vec<Stuck> {
         self.programs.borrow_mut().retain(|program| self.tasks.borrow_mut().get_mut(program.task).is_some());
         let _running = Running::new(self);
@@ -495,13 +504,13 @@ impl Shard {
         waiting.into_iter().map(ask).collect()
     }
 
-    /// Drops all tasks and message handlers. They hold the shard, and the shard holds them, so the cycle must be broken
-    /// here.
+    /// Drops all tasks and message handlers. Without this, they and the shard would keep each other alive in a
+    /// reference cycle.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let slots = self.tasks.borrow().len();
         for index in 0..slots {
-            // A drop of the future's values may wake and spawn, so nothing is borrowed then.
+            // The drop of the future's values may wake and spawn tasks, so nothing is borrowed then.
             let future = self.tasks.borrow_mut().close(index);
             drop(future);
         }

@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Wakes the tasks that wait for a change of other state. A signal has no memory: a task that begins to wait after a
-/// notification waits for the next notification. So check the state before waiting, or use
+/// Wakes the tasks that wait for a change of some other state. A signal does not store notifications: a task that
+/// begins to wait after a notification waits for the next one. So check the state before waiting, or use
 /// [`wait_until`](Signal::wait_until). A clone is another handle to the same signal.
 #[derive(Clone)]
 pub struct Signal(Rc<Shared>);
@@ -31,7 +31,8 @@ struct Waiter {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notified {
     No,
-    /// This waiter alone is notified. If it does not use the notification, it passes it on to the next waiter.
+    /// Only this waiter is notified. A waiter that is dropped before its poll passes the notification on to the next
+    /// waiter.
     Alone,
     WithAll,
 }
@@ -43,7 +44,7 @@ impl Signal {
     }
 
     /// Wakes the task that has waited longest, if any, and lets it run before all other woken tasks. The calling task
-    /// continues directly after it.
+    /// continues directly after the woken task.
     pub fn go_first(&self) -> GoFirst {
         GoFirst { signal: self.clone(), gone: false }
     }
@@ -74,15 +75,15 @@ impl Signal {
         Some(waiter.task)
     }
 
-    /// Waits for a notification after the first poll. A waiter that was notified alone, and is dropped without another
-    /// poll, passes the notification on to the next waiter.
+    /// Waits for a notification that comes after the first poll. A waiter that was notified alone, and is dropped
+    /// before its next poll, passes the notification on to the next waiter.
     pub fn wait(&self) -> Wait {
         Wait { signal: self.clone(), place: NO_PLACE }
     }
 
-    /// Waits until `condition` holds, which is checked at once and after each notification. If several tasks wait for
-    /// different conditions, use [`notify_all`](Signal::notify_all): a single notification is used up even if the
-    /// condition of its task does not hold.
+    /// Waits until `condition` holds. Checks the condition at once and after each notification. If several tasks wait
+    /// for different conditions, use [`notify_all`](Signal::notify_all). A notification of one task is used up even if
+    /// that task's condition does not hold.
     pub fn wait_until<C: FnMut() -> bool + Unpin>(&self, condition: C) -> WaitUntil<C> {
         WaitUntil { wait: self.wait(), condition }
     }
@@ -190,7 +191,8 @@ impl<C: FnMut() -> bool + Unpin> Future for WaitUntil<C> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // While descriptions are collected, a condition that now holds would let a program run on.
+        // The condition is not checked while descriptions are collected. A program with a condition that now holds
+        // would run on.
         if !describe::is_describing() && (self.condition)() {
             if self.wait.place != NO_PLACE {
                 self.wait.leave();

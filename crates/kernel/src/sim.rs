@@ -12,10 +12,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// A node's handle on virtual time: its clock, its tasks, its random streams. Clones are cheap.
+/// A node's handle to virtual time: its clock, its tasks, its random streams. A clone is cheap.
 ///
-/// Its primitives belong to the node and only the node's tasks may use them. Use by a task of another node panics,
-/// because nodes share nothing but wires.
+/// The primitives that are made with this handle belong to the node, and only the node's tasks may use them. Use by a
+/// task of another node panics, because nodes share nothing but wires.
 #[derive(Clone)]
 pub struct Sim {
     shard: Rc<Shard>,
@@ -39,13 +39,13 @@ impl Sim {
         self.node
     }
 
-    /// Returns the time of the next event among the nodes of this thread: now if a task is about to run, `None` if
-    /// nothing is left. Arrivals from nodes of other threads may be earlier.
+    /// Returns the time of the next event among the nodes of this thread. This is now if a task is about to run, and
+    /// `None` if no event is left. Arrivals from nodes of other threads may be earlier.
     pub fn next_event(&self) -> Option<Time> {
         self.shard.next_time()
     }
 
-    /// Number of future events, and of tasks about to run, among the nodes of this thread.
+    /// Number of future events among the nodes of this thread, plus the number of their tasks that are about to run.
     pub fn pending_events(&self) -> usize {
         self.shard.pending()
     }
@@ -62,48 +62,48 @@ impl Sim {
         Delay { sim: self.clone(), deadline: time, timer: Timer::NONE }
     }
 
-    /// Like [`Sim::until`], for a task that waits for nothing else meanwhile, not even in a race. If nothing of its
-    /// shard happens before, time advances at once, without the event queue. Events, their times and their order are
-    /// the same.
+    /// Like [`Sim::until`], for a task that waits for nothing else at the same time, not even in a race. If no other
+    /// event of its shard comes before `time`, the clock advances at once, without the event queue. Events, their times
+    /// and their order stay the same.
     #[inline]
     pub fn pass_until(&self, time: Time) -> Pass {
         Pass { delay: self.until(time) }
     }
 
-    /// Advances virtual time to `time` at once, if [`Sim::pass_until`] would. Returns whether the clock is now at `time`
-    /// or later.
+    /// Advances the clock to `time` at once, if no other event of the shard comes before `time`. Returns whether the
+    /// clock is now at `time` or later.
     #[inline]
     pub fn try_pass_until(&self, time: Time) -> bool {
         time <= self.now() || self.shard.pass(time, self.node)
     }
 
-    /// Declares an occurrence at `time` that is no event: no task waits for it, and a task accounts for it later. The run
-    /// does not end before `time`.
+    /// Declares an occurrence at `time` that is no event: no task waits for it, and a task accounts for it later. The
+    /// run does not end before `time`.
     pub fn expect(&self, time: Time) {
         self.shard.expect_unit(time);
     }
 
-    /// Lets everything else that is due at this instant on this node run first.
+    /// Lets all other events and tasks of this node that are due at this instant run first.
     pub fn yield_now(&self) -> YieldNow {
         YieldNow { sim: self.clone(), yielded: false }
     }
 
-    /// Starts a task of this node: a service, which may wait for ever, or a helper such as the path of one packet. Its
-    /// first poll is at the current instant, after all events that are due already. Later tasks of about the same size
-    /// reuse its memory.
+    /// Starts a task of this node: a service, which may wait for ever, or a helper such as the path of one packet. The
+    /// first poll of the task is at the current instant, after all events that are already due. Later tasks of about
+    /// the same size reuse the task's memory.
     pub fn spawn<F: Future<Output = ()> + 'static>(&self, future: F) {
         self.shard.spawn(self.node, || future);
     }
 
     /// Like [`Sim::spawn`], for a task that is started often: the future returned by `make` is built in its final
-    /// place.
+    /// place, and not moved.
     #[inline]
     pub fn spawn_with<F: Future<Output = ()> + 'static>(&self, make: impl FnOnce() -> F) {
         self.shard.spawn(self.node, make);
     }
 
-    /// Like [`Sim::spawn_with`], but the first poll is at `time`. This takes one event less than a task that begins with a
-    /// [delay](Sim::until). If `time` is not later than now, the task is polled as by [`Sim::spawn_with`]. The task's own
+    /// Like [`Sim::spawn_with`], but the first poll is at `time`. A task that begins with a [delay](Sim::until) costs
+    /// one event more. If `time` is not later than now, the task is polled as by [`Sim::spawn_with`]. The task's own
     /// memory and the values in `needs` are [prefetched](crate::prefetch()) before the first poll.
     #[inline]
     pub fn spawn_at<F: Future<Output = ()> + 'static>(
@@ -121,8 +121,8 @@ impl Sim {
         self.shard.spawn_program(self.node, name.into(), future);
     }
 
-    /// [Prefetches](crate::prefetch()) a value before events of this node. This helps in a world so large that little
-    /// of a node stays in the processor's caches between its events. The value must not move, or nothing is gained.
+    /// [Prefetches](crate::prefetch()) a value before each event of this node. This helps if the world is too large for
+    /// the CPU caches. The value must stay at its address, or the prefetch gains nothing.
     pub fn keep_near<T: ?Sized>(&self, value: &T) {
         self.shard.keep_near(self.node, Needed::of(value));
     }
@@ -133,8 +133,8 @@ impl Sim {
         Rng::named(self.shard.seed, self.node, name)
     }
 
-    /// Checks the run's [interrupt](crate::Config::interrupt) after this event, instead of some events later. Call this in
-    /// a task that has taken long in real time, or that knows of an interrupt.
+    /// Checks the run's [interrupt](crate::Config::interrupt) directly after this event, instead of some events later.
+    /// Call this in a task that has taken long in real time, or that knows that the interrupt is set.
     pub fn check_interrupt(&self) {
         self.shard.look_soon();
     }
@@ -180,7 +180,7 @@ impl Timer {
         self.task == TaskRef::NONE
     }
 
-    /// Sets the task that this timer polls.
+    /// Makes this timer poll `task`.
     pub(crate) fn follow(&mut self, sim: &Sim, task: TaskRef) {
         if self.task != task {
             self.task = task;
@@ -197,7 +197,7 @@ impl Timer {
     }
 }
 
-/// Waits until an instant; see [`Sim::delay`] and [`Sim::until`]. If dropped, it cancels its event.
+/// Waits until an instant; see [`Sim::delay`] and [`Sim::until`]. A dropped delay cancels its event.
 #[derive(Debug)]
 #[must_use = "time passes only where a delay is awaited"]
 pub struct Delay {
@@ -238,7 +238,7 @@ impl Drop for Delay {
     }
 }
 
-/// Waits until an instant; see [`Sim::pass_until`]. If dropped, it cancels its event.
+/// Waits until an instant; see [`Sim::pass_until`]. A dropped future cancels its event.
 #[derive(Debug)]
 #[must_use = "time passes only where it is awaited"]
 pub struct Pass {

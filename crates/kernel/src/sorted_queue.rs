@@ -3,14 +3,14 @@
 use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
-/// A queue sorted by value, for values that arrive nearly in order. Up to `N` values are stored in the queue itself,
-/// beside the rest of its owner's state. If there are more, all values are in separate memory.
+/// A queue sorted by value, for values that arrive nearly in order. Up to `N` values are stored inside the queue
+/// object. If there are more, all values are in separate memory.
 #[derive(Debug)]
 pub struct SortedQueue<T, const N: usize> {
     near: [T; N],
     /// Number of values in `near`.
     len: u8,
-    /// All values, from the time when `near` overflows until the queue is empty.
+    /// All values, from the insertion that overflows `near` until the queue is empty.
     far: VecDeque<T>,
 }
 
@@ -52,7 +52,8 @@ impl<T: Copy + Default + Ord, const N: usize> SortedQueue<T, N> {
         }
     }
 
-    /// Removes the smallest value as long as `goes` holds for it. Returns the number of values removed.
+    /// Removes the smallest value repeatedly, as long as `goes` returns true for it. Returns the number of removed
+    /// values.
     pub fn take_while(&mut self, goes: impl Fn(T) -> bool) -> usize {
         let (len, before) = (usize::from(self.len), self.far.len());
         let taken = self.near[..len].iter().take_while(|first| goes(**first)).count();
@@ -71,7 +72,7 @@ impl<T: Copy + Default + Ord, const N: usize> SortedQueue<T, N> {
         self.take_while(|_| true);
     }
 
-    /// Prefetches the places of the smallest and the largest value, if they are in separate memory.
+    /// Prefetches the memory of the smallest and the largest value, if the values are in separate memory.
     pub fn prefetch(&self) {
         for value in self.far.front().iter().chain(&self.far.back()) {
             prefetch(*value);

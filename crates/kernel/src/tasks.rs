@@ -1,4 +1,4 @@
-//! The tasks of a shard, each in a slot that successive tasks use.
+//! The tasks of a shard. Each task is in a slot, and later tasks reuse the slot.
 
 use crate::memory::TaskFuture;
 use crate::prefetch::{Near, Needed, prefetch};
@@ -25,19 +25,19 @@ impl TaskRef {
     }
 }
 
-/// The place of a task.
+/// The slot of a task.
 pub(crate) struct Slot {
     /// `None` while the task is polled and after its end.
     pub(crate) future: Option<TaskFuture>,
     pub(crate) generation: u32,
     pub(crate) node: NodeId,
-    /// Whether it has an entry in the queue of wakes.
+    /// Whether the task has an entry in the queue of wakes.
     pub(crate) woken: bool,
-    /// The time of its last poll.
+    /// The time of the task's last poll.
     pub(crate) since: Time,
-    /// The next free slot, if this one is free.
+    /// The next free slot, if this slot is free.
     next_free: u32,
-    /// The values, other than its future, that its first poll needs.
+    /// The values, other than the future, that the first poll needs.
     needs: [Needed; 2],
 }
 
@@ -73,7 +73,7 @@ impl Tasks {
         &mut self.slots[task.index as usize]
     }
 
-    /// Gives a future a slot. No poll is scheduled yet.
+    /// Puts a future into a slot. Does not schedule a poll.
     #[inline]
     pub(crate) fn place(
         &mut self,
@@ -114,8 +114,8 @@ impl Tasks {
         slot.future.take()
     }
 
-    /// Prefetches the memory that a poll of a task needs: its slot, then its future and the future's needs. In a large
-    /// world, the values that its node keeps near are fetched in between.
+    /// Prefetches the memory that a poll of a task needs: its slot, then its future and the values that the first poll
+    /// needs. In a large world, also prefetches the values that the task's node keeps near.
     pub(crate) fn prepare(&self, task: TaskRef, steps: usize, near: Option<&[Near]>) {
         let Some(slot) = self.slots.get(task.index as usize) else { return };
         let future = || slot.future.iter().for_each(TaskFuture::prefetch);

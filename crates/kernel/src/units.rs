@@ -8,7 +8,8 @@ pub(crate) type Unit = (Time, u64);
 
 /// The units of a wire that were sent and not taken.
 pub(crate) struct Expected {
-    /// In order of arrival. Units are sent in nearly that order, and a wire between routers has about 8 units in flight.
+    /// The units in order of arrival. Units are sent nearly in this order. A wire between routers has about 8 units in
+    /// flight.
     units: SortedQueue<Unit, 8>,
     /// Whether the far end waits for the next unit.
     wanted: bool,
@@ -21,7 +22,7 @@ pub(crate) struct Expected {
 
 /// The outcome of an arrival in the event queue.
 pub(crate) struct ArrivalOutcome {
-    /// Whether a unit has arrived for which the far end waits.
+    /// Whether a unit has arrived for which the far end waited.
     pub(crate) wanted: bool,
     /// The unit, if any, for which the caller must queue an arrival event.
     pub(crate) again: Option<Unit>,
@@ -45,7 +46,7 @@ impl Expected {
         sooner
     }
 
-    /// Prefetches the place of the next unit to be added, if it is in separate memory.
+    /// Prefetches the memory for the next unit that is added, if the units are in separate memory.
     pub(crate) fn prefetch(&self) {
         self.units.prefetch();
     }
@@ -72,14 +73,14 @@ impl Expected {
         next
     }
 
-    /// Handles a queued arrival at `now`.
+    /// Handles a queued arrival, which is due at `now`.
     pub(crate) fn happen(&mut self, now: Time, has_come: impl Fn(Unit) -> bool) -> ArrivalOutcome {
         if self.scheduled == now {
             self.scheduled = Time::MAX;
         }
         let waited = self.wanted;
         let again = if waited { self.want(has_come) } else { None };
-        // A unit has arrived if the far end does not wait any more.
+        // If the far end has stopped waiting, a unit has arrived.
         ArrivalOutcome { wanted: waited && !self.wanted, again }
     }
 

@@ -10,8 +10,8 @@ struct Place<T> {
     prev: u32,
 }
 
-/// A line of waiters. A waiter keeps the number of its place from [`push`](Line::push) to [`free`](Line::free). It may
-/// leave the line in between, when it is served.
+/// A line of waiters. A waiter keeps the number of its place from [`push`](Line::push) to [`free`](Line::free). It
+/// [leaves](Line::leave) the line in between, when it is served.
 pub(crate) struct Line<T> {
     places: Vec<Place<T>>,
     free: u32,
@@ -55,7 +55,7 @@ impl<T: Copy> Line<T> {
         number
     }
 
-    /// The first in line.
+    /// The number of the first waiter in line.
     pub(crate) fn first(&self) -> Option<u32> {
         if self.first == NO_PLACE { None } else { Some(self.first) }
     }
@@ -64,7 +64,7 @@ impl<T: Copy> Line<T> {
         &mut self.places[number as usize].waiter
     }
 
-    /// Takes a waiter out of the line. It keeps its place.
+    /// Removes a waiter from the line. The waiter keeps its place number.
     pub(crate) fn leave(&mut self, number: u32) {
         let Place { next, prev, .. } = self.places[number as usize];
         match prev {

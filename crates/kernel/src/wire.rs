@@ -23,13 +23,13 @@ pub struct Envelope<M> {
     pub link: LinkId,
     /// The time of its arrival.
     pub time: Time,
-    /// Number of its predecessors on the wire.
+    /// Number of earlier messages and units on the wire.
     pub count: u64,
     /// `None` for a unit.
     pub message: Option<M>,
 }
 
-/// The messages of a shard to each shard, collected until the end of the window.
+/// The messages that a shard sends to each shard, collected until the end of the window.
 pub(crate) type Outbox<M> = Rc<RefCell<Vec<Vec<Envelope<M>>>>>;
 
 /// The near end of a wire; see [`World::wire`](crate::World::wire).
@@ -43,8 +43,8 @@ pub struct WireTx<M> {
 }
 
 enum Far<M> {
-    /// Both ends are in one shard. A message needs only the far end's `number` and the storage `messages`. A unit needs
-    /// the receiver.
+    /// Both ends are in one shard. Sending a message needs only the far end's `number` and the storage `messages`.
+    /// Sending a unit needs the receiver.
     Local { number: u32, messages: Rc<Messages<M>>, receiver: Rc<Receiver<M>> },
     /// The outbox of the near end's shard, and the shard of the far end.
     Remote(Outbox<M>, usize),
@@ -74,7 +74,8 @@ impl<M: Send + 'static> WireTx<M> {
     /// in which they were sent.
     ///
     /// # Panics
-    /// If `arrival` is earlier than the wire's minimum latency from now: other nodes may already have advanced.
+    /// If `arrival` is earlier than now plus the wire's minimum latency: other nodes may already have advanced to that
+    /// time.
     pub fn send(&self, arrival: Time, message: M) {
         let count = self.departs(arrival);
         match &self.way {
@@ -94,12 +95,12 @@ impl<M: Send + 'static> WireTx<M> {
         }
     }
 
-    /// Sends a unit that arrives at `arrival`: a message without data, such as a credit, for which only the count
-    /// matters. Its arrival is an event only if the far end waits for the unit. In either case the unit has its place in
-    /// the order of arrivals.
+    /// Sends a unit that arrives at `arrival`: a message without data, such as a credit. Only the number of units
+    /// matters. The arrival is an event only if the far end waits for the unit. In either case the unit has its place
+    /// in the order of arrivals.
     ///
     /// # Panics
-    /// As [`WireTx::send`].
+    /// Like [`WireTx::send`].
     pub fn send_unit(&self, arrival: Time) {
         let count = self.departs(arrival);
         match &self.way {
@@ -128,8 +129,8 @@ impl<M: Send + 'static> WireTx<M> {
         number
     }
 
-    /// Prefetches the far end, like [`prefetch`](crate::prefetch()). Sending a unit reads the far end; sending a message
-    /// does not.
+    /// Prefetches the far end, like [`prefetch`](crate::prefetch()). Sending a unit reads the far end; sending a
+    /// message does not.
     pub fn prefetch(&self) {
         if let Far::Local { receiver, .. } = &self.way {
             prefetch(&**receiver);
@@ -165,8 +166,8 @@ impl<M> fmt::Debug for WireTx<M> {
     }
 }
 
-/// The far end of a wire; see [`World::wire`](crate::World::wire). One task receives from it at a time, or a
-/// [handler](WireRx::handle) gets the arrivals. Once it is dropped, arrivals are discarded.
+/// The far end of a wire; see [`World::wire`](crate::World::wire). One task at a time receives from it, or a
+/// [handler](WireRx::handle) gets the arrivals. After the far end is dropped, arrivals are discarded.
 pub struct WireRx<M: 'static> {
     receiver: Rc<Receiver<M>>,
     from: NodeId,
@@ -183,7 +184,7 @@ impl<M: Send + 'static> WireRx<M> {
         self.receiver.inbox().prepare = Some(prefetch);
     }
 
-    /// Waits for a message and takes it. If dropped while it waits, it takes no message.
+    /// Waits for a message and takes it. A future that is dropped while it waits takes no message.
     ///
     /// # Panics
     /// If another task is already waiting.
@@ -192,7 +193,8 @@ impl<M: Send + 'static> WireRx<M> {
     }
 
     /// Waits for a message or units, and takes the first to arrive. Units that arrive while no task [waits for
-    /// them](WireRx::wait_for_units) are taken with the next arrival. If dropped while it waits, it takes nothing.
+    /// them](WireRx::wait_for_units) are taken with the next arrival. A future that is dropped while it waits takes
+    /// nothing.
     ///
     /// # Panics
     /// If another task is already waiting.
@@ -200,8 +202,9 @@ impl<M: Send + 'static> WireRx<M> {
         Next(self.recv())
     }
 
-    /// Calls `handler` for each message, in the event of the arrival; a task would need another event. The handler is part
-    /// of the node, and gets `number` as the number of this wire. The returned value takes the units of this wire.
+    /// Calls `handler` for each message, in the event of its arrival. A receiving task would need another event. The
+    /// handler belongs to the node, and gets `number` as the number of this wire. The caller takes the units of this
+    /// wire from the returned [`Units`].
     ///
     /// # Panics
     /// If messages have already arrived.
@@ -211,8 +214,8 @@ impl<M: Send + 'static> WireRx<M> {
         Units(self.receiver.clone())
     }
 
-    /// Takes the arrived units, if a task waits by [`WireRx::next`] and no message has arrived. That task would have taken
-    /// these units at their arrival. Otherwise returns 0.
+    /// Takes the arrived units, if a task waits by [`WireRx::next`] and no message has arrived. If the arrivals of
+    /// units were events, the waiting task would already have taken them. Otherwise returns 0.
     pub fn take_units(&self) -> u64 {
         let inbox = self.receiver.inbox();
         if inbox.waiting == TaskRef::NONE || !inbox.arrived.is_empty() {
@@ -222,8 +225,8 @@ impl<M: Send + 'static> WireRx<M> {
         }
     }
 
-    /// Makes the arrival of the next unit poll the task that waits by [`WireRx::next`], once. Has no effect if a unit has
-    /// already arrived: the task will find it.
+    /// Makes the arrival of the next unit poll the task that waits by [`WireRx::next`], once. Has no effect if a unit
+    /// has already arrived: the task's next poll takes that unit.
     pub fn wait_for_units(&self) {
         self.receiver.wait_for_units();
     }
@@ -233,12 +236,12 @@ impl<M: Send + 'static> WireRx<M> {
         self.receiver.take()
     }
 
-    /// Number of messages that have arrived and wait.
+    /// Number of messages that have arrived and are not taken.
     pub fn len(&self) -> usize {
         self.receiver.inbox().arrived.len()
     }
 
-    /// Whether no message waits.
+    /// Whether no arrived message is left to take.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -321,7 +324,7 @@ impl<M: Send + 'static> Future for Next<'_, M> {
     type Output = Arrived<M>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Arrived<M>> {
-        // A task that is polled for its description has not been woken, though a unit may have arrived unnoticed.
+        // The kernel polls this task for its description. No event has woken it, although a unit may have arrived.
         let arrived = if describe::is_describing() { None } else { self.0.rx.receiver.take_next() };
         if arrived.is_none() {
             self.0.pend();
@@ -330,11 +333,11 @@ impl<M: Send + 'static> Future for Next<'_, M> {
     }
 }
 
-/// The units on a wire with [handled](WireRx::handle) messages.
+/// The units on a wire with a [handler](WireRx::handle) of messages.
 pub struct Units<M: 'static>(Rc<Receiver<M>>);
 
 impl<M: 'static> Units<M> {
-    /// Takes the units that come before the current event in the order of arrivals.
+    /// Takes the units that come before the current event in the order of arrivals, and returns their number.
     pub fn take(&self) -> u64 {
         self.0.take_units()
     }

@@ -1,11 +1,11 @@
 //! [`World`]: all nodes of a run, spread over shards, and the run itself.
 //!
-//! Shards advance in windows. Every message to another shard arrives at least the minimum latency between shards after
-//! the earliest event. Up to then every shard can run by itself. Between windows messages are exchanged. Their keys
-//! order them, so the order of events is the same for any number of shards.
+//! Shards advance in windows. A message to another shard arrives at least the minimum latency between shards after the
+//! earliest event. Until then every shard can run by itself. Shards exchange messages between windows. The keys of
+//! messages order them, so the order of events is the same for any number of shards.
 //!
-//! In one thread shards take turns. In several threads or processes, each builds the whole world and runs one shard of
-//! it, its part. [Parts](crate::Parts) share only the messages that they exchange between windows.
+//! In one thread, shards take turns. With several threads or processes, each one builds the whole world and runs one
+//! shard: its part. [Parts](crate::Parts) share only the messages that they exchange between windows.
 
 use crate::error::{RunError, Waiting};
 use crate::interrupt::Interrupt;
@@ -25,11 +25,12 @@ use std::rc::Rc;
 pub struct Config {
     /// The seed of all random streams.
     pub seed: u64,
-    /// The number of shards over which the nodes are spread. Zero means one. Results do not depend on it.
+    /// The number of shards over which the nodes are spread. Zero means one. Results do not depend on the number of
+    /// shards.
     pub shards: usize,
     /// If this interrupt is set, the run ends with [`RunError::Interrupted`].
     pub interrupt: Option<Interrupt>,
-    /// Events later than this end the run with [`RunError::TimeLimit`], as do events at the end of time.
+    /// An event later than this ends the run with [`RunError::TimeLimit`]. So does an event at the end of time.
     pub max_time: Option<Time>,
 }
 
@@ -59,15 +60,15 @@ pub struct World<M: Send + 'static> {
     outboxes: Vec<Outbox<M>>,
     /// The messages in flight to each shard.
     messages: Vec<Rc<Messages<M>>>,
-    /// The shard of each node.
+    /// The number of the shard of each node.
     places: Vec<u32>,
-    /// By link.
+    /// The far end of each wire, by link.
     receivers: Vec<Rc<Receiver<M>>>,
     /// Messages from other parts.
     incoming: Vec<Envelope<M>>,
-    /// The minimum latency between shards.
+    /// The minimum latency of the wires between shards.
     lookahead: Duration,
-    /// The end of a window that an interrupt cut short.
+    /// The end of the window that an interrupt ended early.
     unfinished: Option<Time>,
 }
 
@@ -82,8 +83,9 @@ impl<M: Send + 'static> World<M> {
         World::of(config, queue, ShardSet::All)
     }
 
-    /// Returns one part of a world. It has one shard per part, and [runs](World::run) the shard with this part's
-    /// number. All parts are built alike. Tasks started on nodes of other shards never run here.
+    /// Returns one part of a world. The world has one shard per part, and this part [runs](World::run) the shard with
+    /// its own number. All parts must build the same world. Tasks started on nodes of other shards never run in this
+    /// part.
     pub fn part(config: Config, parts: Box<dyn Parts<Envelope<M>>>) -> World<M> {
         let shards = parts.place().1;
         World::of(Config { shards, ..config }, QueueKind::default(), ShardSet::One(parts))
@@ -107,7 +109,7 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
-    /// Adds a node. Nodes are numbered from zero. They go to shards in turn, so that neighbours are apart.
+    /// Adds a node. Nodes are numbered from zero. Consecutive nodes go to different shards, in turn.
     pub fn add_node(&mut self) -> NodeId {
         self.add_node_in(self.places.len() % self.shards.len())
     }
@@ -165,9 +167,9 @@ impl<M: Send + 'static> World<M> {
         Sim::new(self.shards[self.shard_of(node)].clone(), node)
     }
 
-    /// Lays a one-way wire, on which a message takes at least `min_latency`. Wires are numbered in order of creation. If
-    /// messages arrive at a node at the same instant, the messages of the wire with the smaller number are first. A node
-    /// may have a wire to itself.
+    /// Lays a one-way wire, on which a message takes at least `min_latency`. Wires are numbered in order of creation.
+    /// If messages arrive at a node at the same instant, the messages of the wire with the smaller number come first.
+    /// Both ends of a wire may be at the same node.
     ///
     /// # Panics
     /// If `min_latency` is zero, or there is no such node.
@@ -187,18 +189,20 @@ impl<M: Send + 'static> World<M> {
         (tx, WireRx::new(receiver, from))
     }
 
-    /// Runs until no event is left. It may be called again after more tasks have been started or after an interrupt. A part
-    /// runs together with the other parts, and all parts end at once. The deadlock of a part names only its own programs.
+    /// Runs until no event is left. It may be called again after more tasks have been started or after an interrupt. A
+    /// part runs together with the other parts, and all parts end at the same virtual time. The deadlock error of a
+    /// part names only the part's own programs.
     ///
     /// # Errors
     /// [`RunError::Deadlock`] if no event is left and a program still waits. [`RunError::Interrupted`] and
-    /// [`RunError::TimeLimit`] as described in [`Config`]. [`RunError::Left`] for a part if another one was dropped.
+    /// [`RunError::TimeLimit`] as described in [`Config`]. [`RunError::Left`] if this is a part and another part was
+    /// dropped.
     ///
     /// # Panics
     /// If a task panics.
     pub fn run(&mut self) -> Result<Summary, RunError> {
         let limit = self.config.max_time.unwrap_or(Time::MAX);
-        // Limits are exclusive, and nothing happens at the end of time: only the existence of an event is known.
+        // The end is exclusive. At the end of time nothing runs: the run only learns that an event exists.
         let end = Time::from_ps(limit.ps().saturating_add(1));
         if self.shards.iter().any(|shard| shard.is_interrupted()) {
             return Err(RunError::Interrupted { at: self.now() });
@@ -232,12 +236,12 @@ impl<M: Send + 'static> World<M> {
         Ok(Summary { end, events: self.own().iter().map(|shard| shard.events()).sum() })
     }
 
-    /// The time of the last event. If this world is a part, the time of the last event in this part.
+    /// The time of the last event. In a part of a world, the time of the last event in this part.
     pub fn now(&self) -> Time {
         self.own().iter().map(|shard| shard.now()).max().unwrap_or(Time::ZERO)
     }
 
-    /// The shards that run here.
+    /// The shards that run in this thread.
     fn own(&self) -> &[Rc<Shard>] {
         match &self.whose {
             ShardSet::All => &self.shards,
@@ -245,7 +249,7 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
-    /// Delivers the messages between shards. Returns the time of the next event, if any.
+    /// Delivers the messages between shards. Returns the time of the next event in any shard, if any.
     fn exchange(&mut self) -> Result<Option<Time>, RunError> {
         match &mut self.whose {
             ShardSet::All => {
@@ -271,7 +275,7 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
-    /// Returns the latest of the times that parts report.
+    /// Returns the latest of the times that all parts report.
     fn latest(&mut self, here: Option<Time>) -> Result<Time, RunError> {
         let here = here.unwrap_or(Time::ZERO);
         let ShardSet::One(parts) = &mut self.whose else { return Ok(here) };
@@ -285,13 +289,13 @@ impl<M: Send + 'static> World<M> {
         let stuck = self.own().iter().flat_map(|shard| shard.stuck_programs());
         let mut waiting: Vec<Waiting> =
             stuck.map(|s| Waiting { node: s.node, program: s.program, why: s.why, since: s.since }).collect();
-        // Stable: programs of a node stay in order of their start.
+        // The sort is stable: programs of a node stay in the order of their start.
         waiting.sort_by_key(|w| w.node);
         waiting
     }
 }
 
-/// The word of a part that has no event left, instead of a time.
+/// The word that a part without events sends, instead of the time of its next event.
 const NEVER: u64 = u64::MAX;
 
 fn outbox<M>(shards: usize) -> Outbox<M> {

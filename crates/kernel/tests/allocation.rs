@@ -9,7 +9,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: everything is passed on to the system's allocator as it is.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -31,7 +31,7 @@ const PACKETS: u64 = 100_000;
 /// Maximum number of packets in flight.
 const CREDITS: u64 = 64;
 
-/// A message with some weight.
+/// A message of 136 bytes.
 struct Packet {
     number: u64,
     _body: [u64; 16],
@@ -54,7 +54,7 @@ fn packets_cost_no_allocation() {
             for number in 0..WARM_UP + PACKETS {
                 free.acquire(1).await.forget();
                 if number < CREDITS {
-                    // Initially the maximum number of messages on the wire at once.
+                    // The first packets go on the wire at one instant: the maximum number in flight.
                     tx.send(source.now() + Duration::from_ns(30), Packet { number, _body: [number; 16] });
                     continue;
                 }
@@ -63,7 +63,7 @@ fn packets_cost_no_allocation() {
                 source.spawn(async move {
                     pool.serve(length).await;
                     let _guard = pool.acquire().await;
-                    // A distant timeout each, cancelled in time.
+                    // The service ends long before this timeout, which is then cancelled.
                     let limit = Duration::from_us(rare(number));
                     timeout(&sim, limit, link.serve(Duration::from_ns(1))).await.unwrap();
                     tx.send(
@@ -118,7 +118,7 @@ fn packets_cost_no_allocation() {
     }
 }
 
-/// Limits of all scales: within the wheels and beyond.
+/// Returns time limits of all scales: within the range of the wheels and beyond it.
 fn rare(number: u64) -> u64 {
     match number % 3 {
         0 => 50,

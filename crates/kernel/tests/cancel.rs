@@ -21,8 +21,8 @@ fn world(seed: u64) -> (World<u32>, Sim) {
     (world, sim)
 }
 
-/// Runs `future`, or drops it after a random time that often coincides with another event. The race is polled in either
-/// order.
+/// Runs `future`, or drops it after a random time that often coincides with another event. A random bit decides which
+/// side of the race is polled first.
 async fn at_most<F: Future>(sim: &Sim, rng: &RefCell<Rng>, future: F) -> Option<F::Output> {
     let delay = sim.delay(ps(rng.borrow_mut().below(12)));
     let first = rng.borrow_mut().chance(0.5);
@@ -119,7 +119,7 @@ fn no_credit_is_lost_or_made() {
 
 #[test]
 fn a_service_is_the_time_of_one_at_most() {
-    // Services that are not cancelled never overlap, regardless of the cancelled ones.
+    // Services that run to their end never overlap, even if other services are cancelled.
     for seed in 0..200 {
         let (mut world, sim) = world(seed);
         let server = Server::new(&sim);
@@ -223,7 +223,7 @@ fn each_message_of_a_wire_is_received_once() {
     }
 }
 
-/// At 5 ps the first waiter in line is granted a resource, and at the same instant gives up before its poll. The second
+/// At 5 ps the first waiter in line gets a resource, but is dropped at the same instant, before its poll. The second
 /// waiter must get the resource at 5 ps.
 fn given_up_when_granted<F, W>(wait: impl Fn(&Sim) -> (F, W))
 where
@@ -338,7 +338,7 @@ fn a_closed_channel_frees_the_place_of_a_granted_sender() {
     let s = sim.clone();
     sim.spawn(async move {
         s.delay(ps(1)).await;
-        assert_eq!(channel.try_recv(), Some(1)); // grants the sender the place
+        assert_eq!(channel.try_recv(), Some(1)); // gives the free place to the waiting sender
         channel.close();
     });
     world.run().unwrap();
@@ -346,7 +346,7 @@ fn a_closed_channel_frees_the_place_of_a_granted_sender() {
 
 #[test]
 fn a_future_may_move_from_one_task_to_another() {
-    // Polled once by one task, then awaited by another, which is woken.
+    // One task polls each future once. Then another task awaits the future, and must be woken.
     let (mut world, sim) = world(0);
     let (signal, credits, server) = (Signal::new(&sim), Credits::new(&sim, 0), Server::new(&sim));
     let guard = server.try_acquire();
@@ -400,7 +400,7 @@ fn a_wake_of_an_ended_task_does_not_reach_its_successor() {
             Poll::Ready(())
         })
         .await;
-        // They outlive the task that they would wake.
+        // The futures outlive the task that they would wake.
         kept.borrow_mut().append(&mut futures);
     });
     let (s, polls) = (sim.clone(), Rc::new(Cell::new(0)));
@@ -427,7 +427,7 @@ fn a_wake_of_an_ended_task_does_not_reach_its_successor() {
     assert_eq!(polls.get(), 2, "at its start and at its end");
 }
 
-/// Returns the end and the number of events of a run of one program.
+/// Runs one program. Returns the end of the run in ps, and the number of its events.
 fn run_of<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim) -> F) -> (u64, u64) {
     let (mut world, sim) = world(0);
     sim.spawn_program("p", program(sim.clone()));
@@ -437,14 +437,14 @@ fn run_of<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim) -> F) -> (
 
 #[test]
 fn cancelled_services_leave_no_event_behind() {
-    // Given up while served.
+    // The service is cancelled while it runs.
     let used = run_of(|sim| async move {
         let server = Server::new(&sim);
         assert!(timeout(&sim, ps(3), server.serve(ps(9))).await.is_err());
         assert!(server.is_free());
     });
     assert_eq!(used, (3, 2));
-    // Given up while served, after a time in line.
+    // The service first waits in line, and is cancelled while it runs.
     let in_line = run_of(|sim| async move {
         let server = Server::new(&sim);
         let waits = timeout(&sim, ps(3), server.serve(ps(9)));

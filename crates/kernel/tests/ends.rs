@@ -1,4 +1,4 @@
-//! Ends of runs: deadlocks with the wait of each program, interrupts, limits, panics, misuse.
+//! The ways in which a run ends: deadlocks with the wait of each program, interrupts, limits, panics, misuse.
 
 use nicety_kernel::{
     Channel, Config, Credits, Interrupt, Pool, RunError, SendError, Server, Signal, Sim, TrySendError,
@@ -92,7 +92,7 @@ fn an_event_at_the_end_of_time_ends_the_run() {
     let long = Duration::from_ps(u64::MAX / 2);
     let limit = RunError::TimeLimit { at: Time::MAX };
     for shards in [1, 2] {
-        // A delay that is too long, at once or after others, also of a service.
+        // A delay beyond the end of time: one delay, or the last of several, in a program or in a service.
         for (program, times) in [(true, 1), (true, 3), (false, 3)] {
             let mut world: World<u32> = World::new(Config { shards, ..Config::default() });
             let (sim, _) = (world.add_node(), world.add_node());
@@ -110,7 +110,7 @@ fn an_event_at_the_end_of_time_ends_the_run() {
             }
             assert_eq!(world.run().unwrap_err(), limit);
         }
-        // A message, and a unit, that would arrive behind it.
+        // A message or a unit that would arrive after the end of time.
         for unit in [false, true] {
             let mut world: World<u32> = World::new(Config { shards, ..Config::default() });
             let (a, b) = (world.add_node(), world.add_node());
@@ -167,7 +167,7 @@ fn a_condition_that_came_true_unnoticed_does_not_let_a_dead_program_run_on() {
     let s = sim.clone();
     sim.spawn(async move {
         s.delay(ns(1)).await;
-        flag.set(true); // without a notification
+        flag.set(true); // without a notification of the signal
     });
     assert!(matches!(world.run(), Err(RunError::Deadlock { at, .. }) if at == Time::from_ps(1_000)));
     assert!(!ran.get());
@@ -257,7 +257,7 @@ fn a_task_may_have_the_interrupt_checked_after_its_event() {
             s.check_interrupt();
         }
     });
-    // Once before the run, and then after each event that requested it.
+    // The interrupt is checked once before the run, and then after each event that requested a check.
     assert_eq!(world.run(), Err(RunError::Interrupted { at: Time::from_ps(3_000) }));
     assert_eq!(looks.load(Ordering::Relaxed), 4);
 }

@@ -1,4 +1,4 @@
-//! The order of events at one instant: node, class (arrivals first), source, the source's own count.
+//! The order of events at one instant: node, class (arrivals first), source, sequence number at the source.
 
 use nicety_kernel::{Config, QueueKind, Signal, Sim, WireRx, World};
 use nicety_types::{Duration, NodeId, Time};
@@ -59,7 +59,7 @@ fn arrivals_come_before_own_events_and_by_link_and_count() {
         let (a, b) = (world.add_node(), world.add_node());
         let wires: Vec<_> = (0..3).map(|_| world.wire(a, b, Duration::from_ns(1))).collect();
         let sim = world.sim(b);
-        // The first own event is queued long before anything is sent.
+        // The node's own event is queued long before any message is sent.
         let (s, l) = (sim.clone(), log.clone());
         let (txs, rxs): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
         let rxs = Rc::new(rxs);
@@ -140,7 +140,7 @@ fn a_wake_comes_after_everything_of_its_node_that_is_due_already() {
         });
         log_at(&sim, "second delay", &log);
         world.run().unwrap();
-        // The message arrives first and wakes its receiver, but the delays are older than that wake.
+        // The message arrives first and wakes its receiver. But the events of the delays were queued before this wake.
         let expected = ["first delay", "second delay", "link 0 message 1", "signal", "child", "child, later"];
         assert_eq!(*log.borrow(), expected);
     }
@@ -158,7 +158,8 @@ fn handlers_get_messages_on_arrival_before_the_tasks_they_wake() {
         let back = Rc::new(back);
         let (senders, mut receivers): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
         log_at(&sim, "own", &log);
-        // The link in the middle wakes a task. The others are handled, and one of them answers.
+        // The middle link wakes a task. Handlers get the messages of the other two links, and one handler sends an
+        // answer.
         log_arrivals(&sim, receivers.remove(1), &log);
         for (number, rx) in receivers.into_iter().enumerate() {
             let (log, sim, back) = (log.clone(), sim.clone(), back.clone());
@@ -213,8 +214,8 @@ fn a_world_drops_its_handlers() {
 /// The steps of a node's tasks, with their times.
 type Steps = Vec<(Time, u32)>;
 
-/// Returns the steps of tasks of three nodes, by node, with their times. Each waits, sends to the next node, yields,
-/// and starts tasks, according to random numbers.
+/// Returns the steps of tasks of three nodes, by node, with their times. Each task waits, sends to the next node,
+/// yields and starts tasks, according to random numbers.
 fn steps(passes: bool, mut world: World<u32>, seed: u64) -> (Vec<Steps>, u64, Time) {
     let nodes: Vec<NodeId> = (0..3).map(|_| world.add_node()).collect();
     let logs: Vec<Rc<RefCell<Steps>>> = nodes.iter().map(|_| Rc::default()).collect();
@@ -238,7 +239,7 @@ fn steps(passes: bool, mut world: World<u32>, seed: u64) -> (Vec<Steps>, u64, Ti
             };
             sim.clone().spawn_program(format!("task {task}"), async move {
                 for step in 0..60 {
-                    // Many at the same instants, few far away.
+                    // Most waits end at the same instants as other waits, and few waits are long.
                     let short = 50 * number(8);
                     let wait = [50, 700, short, 1_000_000, 9_000_000_000][number(37) as usize / 9];
                     let until = sim.now() + Duration::from_ps(wait);
@@ -288,13 +289,14 @@ fn time_passes_at_once_where_nothing_comes_before() {
             let ps = Time::from_ps;
             sim.until(ps(1)).await;
             assert!(sim.try_pass_until(ps(9_999)) && sim.now() == ps(9_999));
-            // The other node's event is after one of this node at the same time, and before a later one.
+            // Node 1 has an event at `AT`. It comes after an event of node 0 at `AT`, and before a later event of node
+            // 0.
             assert!(sim.try_pass_until(AT) && sim.now() == AT);
             assert!(!sim.try_pass_until(ps(10_001)) && sim.now() == AT);
             sim.until(ps(10_001)).await;
             assert!(sim.try_pass_until(ps(2_000_000)) && sim.try_pass_until(ps(7)));
             assert_eq!(sim.now(), ps(2_000_000));
-            // Woken tasks come first.
+            // Woken tasks run before the clock advances.
             let (s, woken) = (sim.clone(), Signal::new(&sim));
             let w = woken.clone();
             sim.spawn(async move {

@@ -1,4 +1,4 @@
-//! The same model in one and in several shards, also in separate threads, and on both kinds of queue. The runs are the
+//! The same model in one shard, in several shards, in separate threads, and on both kinds of queue. The runs are the
 //! same to the last bit.
 
 use nicety_kernel::{
@@ -23,7 +23,7 @@ struct Packet {
 struct Network {
     seed: u64,
     nodes: u32,
-    /// From, to, minimum latency in picoseconds.
+    /// The node from which a wire leads, the node to which it leads, and its minimum latency in picoseconds.
     wires: Vec<(u32, u32, u64)>,
     packets: u64,
     hops: u32,
@@ -52,7 +52,7 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
-/// The events of a node, in its order.
+/// The events of a node, in their order.
 type Trace = Rc<RefCell<Vec<String>>>;
 
 struct Node {
@@ -78,7 +78,7 @@ impl Node {
         self.trace.borrow_mut().push(format!("{} {}", self.sim.now(), what.into()));
     }
 
-    /// Takes some steps over the node's resources, then hops to a random neighbour.
+    /// Takes some steps that use the node's resources, then sends the packet to a random neighbour.
     async fn handle(&self, packet: Packet) {
         self.log(format!("arrived {packet:?}"));
         let steps = self.rng.borrow_mut().below(4);
@@ -246,7 +246,7 @@ proptest! {
 }
 
 proptest! {
-    // Threads that wait for each other in every window take long if other processes use the cores.
+    // Threads that wait for each other in every window take long if other processes use the CPU cores.
     #![proptest_config(ProptestConfig { cases: cases(0).cases / 20, ..cases(0) })]
 
     #[test]
@@ -260,7 +260,7 @@ proptest! {
 
 #[test]
 fn a_shard_that_sleeps_long_is_woken_in_time() {
-    // The second node's next own event is far away when messages of the first arrive one after the other.
+    // Node 1's next own event is far in the future when messages from node 0 arrive one after the other.
     for shards in [1, 2] {
         let mut world: World<u64> = World::new(Config { shards, ..Config::default() });
         let (a, b) = (world.add_node(), world.add_node());
@@ -289,7 +289,7 @@ fn a_shard_that_sleeps_long_is_woken_in_time() {
     }
 }
 
-/// Two nodes in two parts send a message to each other and back for ever.
+/// Two nodes in two parts send a message to each other for ever.
 fn volley(threads: Threads<Envelope<u32>>, interrupt: Option<Interrupt>) -> World<u32> {
     let mut world = World::part(Config { interrupt, ..Config::default() }, Box::new(threads));
     let (a, b) = (world.add_node_in(0), world.add_node_in(1));
@@ -323,7 +323,7 @@ fn a_part_that_is_interrupted_goes_on_and_one_that_leaves_lets_the_others_go() {
             assert!(matches!(world.run(), Err(RunError::Interrupted { .. })));
         }
         assert_eq!(world.now(), Time::ZERO, "interrupted before it began");
-        // After an interrupt within the run, it continues from there.
+        // The interrupt comes during the run. The next run continues from there.
         let looks = Arc::new(AtomicU64::new(0));
         drop(world);
         assert!(matches!(other.join().unwrap(), Err(RunError::Left { .. })));

@@ -48,7 +48,7 @@ fn a_task_may_begin_later_and_the_run_goes_on_to_what_is_expected() {
         s.delay(ns(2)).await;
         l.add(&s, "two");
         let (other, theirs) = (s.clone(), l.clone());
-        // Its time has passed: like any other task that is started.
+        // The start time has passed, so the task starts now like any other spawned task.
         s.spawn_at(Time::ZERO, [Needed::NOTHING; 2], || async move { theirs.add(&other, "at once") });
         s.expect(Time::from_ps(9_000));
         s.expect(Time::from_ps(8_000));
@@ -371,7 +371,7 @@ fn a_wire_takes_its_latency_and_keeps_order() {
 fn prefetched_tasks_of_a_large_world_may_be_gone() {
     let mut world: World<u64> = World::new(Config::default());
     let (a, b) = (world.add_node(), world.add_node());
-    // More wires than a world has with near memory.
+    // With this number of wires a world is large, and values are kept near.
     let mut wires: Vec<_> = (0..3000).map(|_| world.wire(a, b, ns(10))).collect();
     let (sender, receiver) = (world.sim(a), world.sim(b));
     let log = Log::default();
@@ -389,7 +389,7 @@ fn prefetched_tasks_of_a_large_world_may_be_gone() {
             sim.spawn_at(sim.now() + ns(50), needs, || async move { theirs.add(&own, number.to_string()) });
         }
     });
-    // Nobody receives these.
+    // No task receives these messages.
     for (idle, _) in &wires[..100] {
         idle.send(Time::ZERO + ns(30), 9);
     }

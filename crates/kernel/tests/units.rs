@@ -1,4 +1,5 @@
-//! Units: they count from their place in the order of arrivals, and are events only if a task waits for them.
+//! Units: a task can take a unit from the unit's place in the order of arrivals on. The arrival is an event only if a
+//! task waits for it.
 
 use nicety_kernel::{Arrived, Config, Handler, RunError, Units, WireTx, World};
 use nicety_types::{Duration, NodeId, Time};
@@ -12,7 +13,8 @@ fn ps(ps: u64) -> Time {
     Time::from_ps(ps)
 }
 
-/// A message or unit to send: the send time, the wire, the delay beyond the latency, and whether it is a unit.
+/// A message or unit to send. `at` is the send time in ps, and `after` is the delay in ps in addition to the wire's
+/// latency.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: u64,
@@ -21,7 +23,8 @@ struct Sent {
     unit: bool,
 }
 
-/// Arrivals at a node, of messages and of awaited units: time, wire, units of each wire so far, and whether it is a unit.
+/// Arrivals of messages and of awaited units at a node. An entry has the time in ps, the wire, and whether it is a
+/// unit. The last value is the number of units of each wire so far.
 type Arrivals = Vec<(u64, usize, bool, Vec<u64>)>;
 
 /// A node that counts the units of all its wires at every event, and waits for the units of some wires.
@@ -39,7 +42,7 @@ impl Counter {
         units.iter().zip(&mut *counts).for_each(|(units, count)| *count += units.take());
         self.seen.borrow_mut().push((self.sim.now().ps(), wire, unit, counts.clone()));
         if wait {
-            // Of its own and the next wire: sometimes a wait that has already begun.
+            // Waits for units of the message's wire and of the next wire. Sometimes such a wait has already begun.
             units[wire].wait();
             units[(wire + 1) % units.len()].wait();
         }
@@ -56,7 +59,7 @@ impl Handler<bool> for Counter {
     }
 }
 
-/// Every message that arrives at an even time makes the node wait for units.
+/// Whether a message makes the node wait for units: a message that arrives at an even time.
 fn waits(time: u64) -> bool {
     time.is_multiple_of(2)
 }
@@ -92,7 +95,7 @@ fn send(tx: &WireTx<bool>, arrival: Time, unit: bool) {
     if unit { tx.send_unit(arrival) } else { tx.send(arrival, waits(arrival.ps())) }
 }
 
-/// Returns the expected arrivals at the node, from a sorted list of all arrivals.
+/// Computes the expected arrivals at the node from the list of all sent messages and units.
 fn expected(wires: usize, sent: &[Sent]) -> Arrivals {
     let mut arrivals: Vec<(u64, usize, usize, bool)> = sent
         .iter()
@@ -150,7 +153,7 @@ fn a_unit_is_an_event_where_it_is_waited_for() {
     let unit = |at| Sent { at, wire: 0, after: 0, unit: true };
     let message = |at| Sent { at, wire: 0, after: 0, unit: false };
     let (_, events, end) = run(1, &[unit(1), unit(2), message(3), unit(5)], 1);
-    // The sender's start, its four delays, and the message.
+    // One event starts the sender, four events end its delays, and one event is the message's arrival.
     assert_eq!((events, end), (6, 15));
     let (seen, events, _) = run(1, &[unit(1), unit(2), message(4), unit(5), unit(6)], 1);
     assert_eq!(seen, [(14, 0, false, vec![2]), (15, 0, true, vec![3])]);
@@ -183,7 +186,7 @@ fn a_task_gets_units_and_messages_in_their_order_and_is_woken_once_where_it_wait
         });
         world.run().unwrap();
         let (message, units) = (Arrived::Message, Arrived::Units);
-        // One has arrived with the message, after it, so there is no wait for the next one.
+        // A unit has arrived at the same time as the message, but after it. So the task does not wait for another unit.
         let expected = [(40, units(2)), (40, message(1)), (40, units(1)), (60, units(1)), (60, message(2))];
         assert_eq!(*got.borrow(), expected);
     }

@@ -12,24 +12,37 @@ use nicety::record::Recording;
 use nicety::{Environment, Error, Failure, HandlerNames, Handlers};
 
 /// Equal frames sent to a card.
-const FRAMES: u64 = 20_000;
+pub(super) const FRAMES: u64 = 20_000;
 
 impl Rig<'_> {
+    /// Makes the first run alone.
+    pub(super) fn first_run(&self) -> Result<(Row, Vec<Failure>), Error> {
+        let tested = Tested::of(self.card)?;
+        match (&self.request.traffic[..], &tested) {
+            ([], Tested::Messages(spec)) if self.request.xdp.is_none() => self.send_equal(spec, None, None),
+            ([], _) => {
+                let expression = equal_frames(self.request, self.packet_bytes, FRAMES);
+                let run = self.offer_at(&tested, &[expression], &Speed::as_given(), None)?;
+                Ok((Row { traffic: None, ..run.row }, run.failures))
+            }
+            (expressions, _) => {
+                let run = self.offer_at(&tested, expressions, &Speed::as_given(), None)?;
+                Ok((run.row, run.failures))
+            }
+        }
+    }
+
     /// Makes the first run, and the runs at other rates.
     pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
         match (&self.request.traffic[..], Tested::of(self.card)?) {
-            ([], Tested::Messages(spec)) => {
+            ([], Tested::Messages(spec)) if self.request.xdp.is_none() => {
                 let (row, failures) = self.send_equal(spec, None, recorded)?;
                 self.tell_verdict(&row);
                 let tries = self.try_equal(&row, &failures)?;
                 Ok((row.with_trials(tries).with_verdict(), failures))
             }
             ([], tested) => {
-                let frames = self.request.messages.unwrap_or(FRAMES);
-                let expression = format!(
-                    "udp src=10.0.0.0/8 sport=1024-65535 size={} packets={frames}",
-                    self.packet_bytes
-                );
+                let expression = equal_frames(self.request, self.packet_bytes, FRAMES);
                 let (row, failures) = self.offer(&tested, &[expression], recorded)?;
                 Ok((Row { traffic: None, ..row }, failures))
             }
@@ -83,6 +96,12 @@ impl Row {
             _ => self,
         }
     }
+}
+
+/// The traffic of equal frames, as fast as the wire: `usual` frames where the request has no number.
+pub(super) fn equal_frames(request: &Request, bytes: u64, usual: u64) -> String {
+    let frames = request.messages.unwrap_or(usual);
+    format!("udp src=10.0.0.0/8 sport=1024-65535 size={bytes} packets={frames}")
 }
 
 /// Loads a card's program with handlers.

@@ -14,29 +14,47 @@
 //!
 //! | files | content |
 //! |---|---|
-//! | `tested`, `request` | cards with handlers, and the request |
+//! | `tested`, `object`, `request` | cards with handlers, an eBPF object, and the request |
 //! | `unmodelled`, `load`, `memory` | figures of a run that the card keeps |
 //! | `growth`, `part`, `verdict`, `row` | rows of the report |
 //! | `demand`, `limit`, `parts`, `measured`, `meter` | from the figures of a run to its row |
-//! | `shares`, `speed`, `rig`, `losses`, `offer` | runs with equal packets, and with traffic |
+//! | `shares`, `speed`, `profiler`, `rig`, `losses`, `offer` | runs with equal packets, and with traffic |
 //! | `burst`, `search`, `faster` | runs behind a burst, and at other rates |
 //! | `check`, `sensitivity` | the check of a card, and of its assumed values |
+//! | `profile` | the cycles of handlers by instruction, line and function |
+//! | `checked`, `processes` | handlers, and processes of flow processors, under the checker |
+//! | `debug`, `debugged` | handlers, and processes of flow processors, under a debugger |
+//! | `frame` | the bytes of a packet of the traffic |
+//! | `losslessly` | the search for the highest rate without loss, for the next two |
 //! | `xdp` | XDP programs in a host's driver |
+//! | `hxdp` | XDP programs on a core that executes eBPF |
+//! | `places` | one table of an XDP program on cards and in drivers |
 
 mod burst;
 mod check;
+mod checked;
+mod debug;
+mod debugged;
 mod demand;
 mod faster;
+mod frame;
 mod growth;
+mod hxdp;
 mod limit;
 mod load;
 mod losses;
+mod losslessly;
 mod measured;
 mod memory;
 mod meter;
+mod object;
 mod offer;
 mod part;
 mod parts;
+mod places;
+pub mod processes;
+pub mod profile;
+mod profiler;
 mod request;
 mod rig;
 mod row;
@@ -49,23 +67,31 @@ mod unmodelled;
 mod verdict;
 pub mod xdp;
 
+pub use checked::{CheckReport, FindingCapture, SearchReport, check as check_handlers};
+pub use debug::{DebugReport, debug};
+pub use debugged::{EndOfSession, ProcessSession};
+pub use frame::frame;
 pub use growth::GrowthRow;
+pub use hxdp::{ListedRow, Row as EbpfCoreRow, RowsReport, rows as xdp_rows};
 pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
+pub use object::XdpObject;
 pub use part::Part;
+pub use places::{Place, PlaceRow};
 pub use request::{PlannedHandlers, Request, plan};
 pub use row::{
     BurstRow, Dispositions, HandlerRow, Loads, PortRow, Row, SensitiveRow, SensitivityRow, StoppedRow,
     TrafficRow, TrialRow, VariedRow,
 };
-pub use tested::CardForXdp;
 pub use unmodelled::UnmodelledRow;
 pub use verdict::{PartRow, Verdict};
 
 use check::{handlers_of, point_name};
+use nicety::cards::Card;
 use nicety::record::Recording;
-use nicety::{Environment, Error, Manifest, VERSION};
+use nicety::{Environment, Error, Handlers, Manifest, VERSION};
 use nicety_bench::{PointFailure, Points, Printed};
+use places::{Placed, in_drivers, places};
 use request::Resolved;
 use rig::Rig;
 use schemars::JsonSchema;
@@ -83,7 +109,21 @@ pub enum Benchmark {
 }
 
 /// The results of a line-rate check: one row for each card and packet size.
-pub type Report = nicety_bench::Report<Row, Manifest, Benchmark>;
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// The results on cards with handler processors.
+    #[serde(flatten)]
+    pub on_cards: nicety_bench::Report<Row, Manifest, Benchmark>,
+    /// For an XDP program, the results in drivers of hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<xdp::Row>,
+    /// For an XDP program, the results on cores that execute eBPF themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ebpf_cores: Vec<EbpfCoreRow>,
+    /// For an XDP program, one table of all places, in the order of the cards as given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<PlaceRow>,
+}
 
 /// Runs a line-rate check, and passes on the recording of its first row if `recorded` requests it. The keys of the [`nicety_bench::Plan`] are
 /// those of the compiled handlers.
@@ -97,21 +137,14 @@ pub fn run(
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
     let (environment, printed) = &Printed::count(environment);
-    let Resolved { cards, packet_sizes } = request.resolve()?;
+    let Resolved { cards, drivers, order, packet_sizes } = request.resolve()?;
     let mut handlers = Vec::new();
     for (nic, card) in &cards {
         handlers.push(handlers_of(request, environment, nic, card)?);
     }
-    let studied: Vec<StudiedCard<'_>> = match request.sensitivity {
-        true => iter::zip(&request.nics, iter::zip(&cards, &handlers))
-            .map(|(path, ((nic, card), handlers))| {
-                let xdp = nicety_xdp::Loaded::is_xdp(&handlers.image);
-                StudiedCard { path, nic, card, xdp }
-            })
-            .collect(),
-        false => Vec::new(),
-    };
-    let total = cards.len() * packet_sizes.len();
+    let in_drivers = in_drivers(request, environment, &drivers, &packet_sizes)?;
+    let studied = studied(request, &cards, &handlers);
+    let total = cards.len() * packet_sizes.len() + in_drivers.len();
     let runs = sensitivity::count(&studied, packet_sizes.len());
     let progress = |done, _| (environment.progress)(done, total + runs);
     let mut points = Points::new(&progress, total);
@@ -120,7 +153,16 @@ pub fn run(
         for &packet_bytes in &packet_sizes {
             let recorded = recorded.filter(|_| points.rows().is_empty());
             let name = format!("{nic}, {}", point_name(request, packet_bytes));
-            let rig = Rig { request, environment, card, handlers, packet_bytes, place: &name, rough: false };
+            let rig = Rig {
+                request,
+                environment,
+                card,
+                handlers,
+                packet_bytes,
+                place: &name,
+                profiler: None,
+                rough: false,
+            };
             // An error of traffic names the traffic.
             let place = || match request.traffic.is_empty() {
                 true => name.clone(),
@@ -133,24 +175,77 @@ pub fn run(
                     point: point_name(request, packet_bytes),
                     failure,
                 }));
-                Ok(Row { nic: nic.clone(), ..row })
+                Ok(Measured::OnCores(Box::new(Row { nic: nic.clone(), ..row })))
             });
         }
     }
-    let (mut rows, failed_points) = points.finish()?;
+    for program in &in_drivers {
+        let measure = || {
+            Ok(match program.measure(environment)? {
+                Placed::InDriver(row) => Measured::InDriver(row),
+                Placed::OnEbpfCore(row) => Measured::OnEbpfCore(row),
+            })
+        };
+        points.measure(|| program.point.clone(), measure);
+    }
+    let (measured, failed_points) = points.finish()?;
+    let (mut rows, drivers_rows, ebpf_cores) = split(measured);
     if !studied.is_empty() {
         // Failed points are not studied. Their runs count as finished.
         let progress = |done, of| (environment.progress)(total + runs - of + done, total + runs);
         sensitivity::study(&mut rows, &failures, &studied, request, environment, &progress)?;
     }
-    Ok(Report {
+    let places = match request.xdp {
+        Some(_) => places(&rows, &drivers_rows, &ebpf_cores, &order),
+        None => Vec::new(),
+    };
+    let all = cards.iter().chain(drivers.iter().map(|(_, card)| card)).map(|(nic, card)| (nic, card));
+    let on_cards = nicety_bench::Report {
         benchmark: Benchmark::Handlers,
         version: VERSION,
         seed: request.seed,
-        manifest: Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides),
+        manifest: Manifest::of(all, &request.overrides),
         rows,
         failed_points,
         failures,
         handler_lines: printed.lines(),
-    })
+    };
+    Ok(Report { on_cards, drivers: drivers_rows, ebpf_cores, places })
+}
+
+/// The cards of a study of sensitivity, if the request asks for one.
+fn studied<'a>(
+    request: &'a Request,
+    cards: &'a [(String, Card)],
+    handlers: &[Handlers],
+) -> Vec<StudiedCard<'a>> {
+    if !request.sensitivity {
+        return Vec::new();
+    }
+    let tested = iter::zip(&request.nics, iter::zip(cards, handlers));
+    tested
+        .map(|(path, ((nic, card), handlers))| {
+            let xdp = nicety_xdp::Loaded::is_xdp(&handlers.image);
+            StudiedCard { path, nic, card, xdp }
+        })
+        .collect()
+}
+
+/// The result of a point.
+enum Measured {
+    OnCores(Box<Row>),
+    InDriver(Box<xdp::Row>),
+    OnEbpfCore(Box<EbpfCoreRow>),
+}
+
+fn split(measured: Vec<Measured>) -> (Vec<Row>, Vec<xdp::Row>, Vec<EbpfCoreRow>) {
+    let (mut rows, mut drivers, mut ebpf_cores) = (Vec::new(), Vec::new(), Vec::new());
+    for point in measured {
+        match point {
+            Measured::OnCores(row) => rows.push(*row),
+            Measured::InDriver(row) => drivers.push(*row),
+            Measured::OnEbpfCore(row) => ebpf_cores.push(*row),
+        }
+    }
+    (rows, drivers, ebpf_cores)
 }

@@ -121,6 +121,8 @@ pub(super) struct Load {
     pub(super) for_host: f64,
     /// The busiest part of the host, and its load; none if no part takes packets.
     pub(super) host: Option<(String, f64)>,
+    /// CPU time of the host; none if no part takes packets.
+    pub(super) host_cpu: Option<Duration>,
     /// The load of the busiest port with the packets that the card sends by it; for cards with several ports.
     pub(super) port: Option<f64>,
     /// Packets that the card sent over the whole run.
@@ -175,6 +177,7 @@ impl Load {
             contexts: u64::from(hpu.contexts),
             for_host: card.for_host(),
             host: None,
+            host_cpu: card.cpu_time(),
             port: None,
             sent: card.sent(),
             words: processors.held_words(),

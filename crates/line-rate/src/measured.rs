@@ -191,6 +191,7 @@ impl Measured {
             loads,
             packet_dispositions: self.dispositions,
             sent_per_packet: load.sent as f64 / load.packets() as f64,
+            host_cpu_ns: demand.load.host_cpu.map(|time| time.ns() / demand.load.packets() as f64),
             handlers,
             locks: demand.load.lock_rows(),
             retries: demand.load.retry_row(),

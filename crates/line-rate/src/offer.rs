@@ -31,18 +31,18 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Maximum rows of one kind in a timeline.
-const ROWS: usize = 1 << 16;
+const ROWS: usize = 1 << 20;
 
 /// The behaviour with a full packet buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Overload {
+pub(super) enum Overload {
     Credits,
     Lossy,
     Pfc,
 }
 
 impl Overload {
-    const fn of(request: &Request) -> Overload {
+    pub(super) const fn of(request: &Request) -> Overload {
         match (request.lossy, request.pfc) {
             (true, _) => Overload::Lossy,
             (_, true) => Overload::Pfc,
@@ -104,7 +104,7 @@ struct Offering {
     /// For each port, frames that the host dropped without a buffer.
     at_host: Vec<u64>,
     unknown_destination: u64,
-    /// The data of the handlers' program.
+    /// The data of an XDP program.
     data: Option<Vec<u8>>,
     meter: Rc<Meter>,
     measured: Measured,
@@ -221,7 +221,7 @@ impl Rig<'_> {
         lossy: &Offering,
     ) -> Result<Offering, Error> {
         let quiet = self.quiet();
-        let rig = Rig { environment: &quiet, ..*self };
+        let rig = Rig { environment: &quiet, profiler: None, ..*self };
         rig.run_traffic(tested, expressions, Overload::Pfc, speed, false, Some(lossy)).map_err(|error| match error {
             Error::HandlerTrap(text) => Error::HandlerTrap(format!(
                 "{text}\n(packets were dropped, so that all were sent once more, by a sender that waits, for the loads: the handler was stopped \
@@ -293,8 +293,8 @@ impl Rig<'_> {
         card.processors().watched_by(meter.clone());
         card.watch((0..ports as u32).map(sender_of));
         let before = SharedBefore::of(card.processors(), tested.hpu());
-        let run = self.run(&mut cluster, card.processors(), stop)?;
-        let data = card.program_data();
+        let run = self.run_profiled(&mut cluster, card.processors(), stop)?;
+        let data = self.request.xdp.is_some().then(|| card.program_data());
         let each = senders.iter().map(|sender| sender.take().offered()).collect::<Result<Vec<_>, _>>()?;
         let all = together(&each);
         let dropped = dropped(&run.network);
@@ -345,8 +345,22 @@ impl Rig<'_> {
         })
     }
 
+    /// Returns a cluster that offers traffic once, and the memory that it needs. Nothing is measured.
+    pub(super) fn unmeasured(
+        &self,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        interrupt: Interrupt,
+    ) -> Result<(Cluster, Option<[Buffer; 2]>), Error> {
+        let overload = Overload::of(self.request);
+        let mut cluster = self.traffic_cluster(expressions.len(), overload, interrupt, false)?;
+        self.send_all(&mut cluster, tested, expressions, &Speed::as_given())?;
+        let memory = self.receive_traffic(&mut cluster, tested)?;
+        Ok((cluster, memory))
+    }
+
     /// Returns a cluster of the card and the senders of its ports.
-    fn traffic_cluster(
+    pub(super) fn traffic_cluster(
         &self,
         ports: usize,
         overload: Overload,
@@ -389,10 +403,26 @@ impl Rig<'_> {
             (None, None) => {
                 let generator = OnHost::of(cluster.host(sender_of(0).0), tested)?;
                 let interval = |bytes| generator.interval(bytes);
-                let open = |traffic, seed| tested.open(traffic, seed);
+                let open = |traffic, seed| tested.open(traffic, seed, self.request.xdp.is_some());
                 shares(expressions, self.request.seed, (&open, &interval), self.environment)
             }
         }
+    }
+
+    /// Adds the senders of all ports, which end together.
+    fn send_all(
+        &self,
+        cluster: &mut Cluster,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        speed: &Speed,
+    ) -> Result<(), Error> {
+        let shares = self.shares(cluster, tested, expressions, (speed, None))?;
+        for (port, expression) in (0..).zip(expressions) {
+            let packets = shares.as_ref().map_or(u64::MAX, |shares| shares[port as usize]);
+            self.send(cluster, tested, (port, expression), packets, speed)?;
+        }
+        Ok(())
     }
 
     /// Adds the sender of a port's traffic, at most `packets` packets at this speed.
@@ -404,7 +434,8 @@ impl Rig<'_> {
         packets: u64,
         speed: &Speed,
     ) -> Result<Rc<RefCell<Sender>>, Error> {
-        let opened = tested.open(traffic_of(expression)?, seed_of(self.request.seed, port));
+        let seed = seed_of(self.request.seed, port);
+        let opened = tested.open(traffic_of(expression)?, seed, self.request.xdp.is_some());
         let has_frames = tested.has_frames();
         let mut stream = opened.and_then(Stream::ahead).map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
@@ -444,7 +475,7 @@ impl Rig<'_> {
     }
 
     /// Installs the handlers on rank 1. Returns the memory of messages.
-    fn receive_traffic(
+    pub(super) fn receive_traffic(
         &self,
         cluster: &mut Cluster,
         tested: &Tested<'_>,

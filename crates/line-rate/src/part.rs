@@ -74,3 +74,13 @@ pub enum Part {
     #[serde(rename = "waiting")]
     Waiting,
 }
+
+impl Part {
+    /// The name in reports.
+    pub(super) fn name(self) -> String {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::String(name)) => name,
+            _ => unreachable!("each part is a name"),
+        }
+    }
+}

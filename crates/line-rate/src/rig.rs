@@ -2,7 +2,8 @@
 
 use super::load::{Input, Interval, Load};
 use super::measured::Measured;
-use super::request::Request;
+use super::profiler::Profiler;
+use super::request::{Messages, Request};
 use super::row::Row;
 use super::tested::{OnHost, Tested};
 use super::unmodelled::SharedBefore;
@@ -37,6 +38,8 @@ pub(super) struct Rig<'r> {
     pub(super) packet_bytes: u64,
     /// The name of the measurement, for progress.
     pub(super) place: &'r str,
+    /// Takes the profile of the handlers in its first run.
+    pub(super) profiler: Option<&'r Profiler>,
     /// Whether its figures are only compared with those of other cards, without confirmation.
     pub(super) rough: bool,
 }
@@ -83,12 +86,12 @@ impl Rig<'_> {
             ..ClusterConfig::new(2, self.card.clone())
         })?;
         let interval = cluster.host(0).portals()?.card().wire_interval(self.packet_bytes);
-        self.generate(&mut cluster, Tested::Messages(spec).form());
+        self.generate(&mut cluster, Tested::Messages(spec).form(false), messages);
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
         let card = OnHost::Messages(cluster.host(1).portals()?.card().clone());
         let before = SharedBefore::of(card.processors(), &spec.hpu);
-        let run = self.run(&mut cluster, card.processors(), stop)?;
+        let run = self.run_profiled(&mut cluster, card.processors(), stop)?;
         let interval = Interval::of_each(interval);
         let input = Input { packet_bytes: self.packet_bytes, messages, interval };
         let mut load = Load::of(input, &Tested::Messages(spec), (&card, &before), self.handlers);
@@ -104,9 +107,28 @@ impl Rig<'_> {
         Ok((row, failures))
     }
 
+    /// Returns a cluster in which rank 0 sends equal packets of messages, and the memory that it needs. Nothing is measured.
+    pub(super) fn unmeasured_equal(
+        &self,
+        tested: &Tested<'_>,
+        messages: Messages,
+        interrupt: Interrupt,
+    ) -> Result<(Cluster, [Buffer; 2]), Error> {
+        let mut cluster = Cluster::new(ClusterConfig {
+            seed: self.request.seed,
+            interrupt: Some(interrupt),
+            log: self.environment.log.clone(),
+            allowed: Allowed::ALL,
+            recording: Level::Summary,
+            ..ClusterConfig::new(2, self.card.clone())
+        })?;
+        self.generate(&mut cluster, tested.form(false), messages);
+        let memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
+        Ok((cluster, memory))
+    }
+
     /// Makes rank 0 send at line rate.
-    fn generate(&self, cluster: &mut Cluster, form: Form) {
-        let messages = self.request.messages();
+    pub(super) fn generate(&self, cluster: &mut Cluster, form: Form, messages: Messages) {
         let what = Generated {
             target: NodeId(1),
             pt: PT,
@@ -173,6 +195,20 @@ impl Rig<'_> {
 }
 
 impl Rig<'_> {
+    /// As [`run`](Rig::run), and takes the profile of the handlers on this card.
+    pub(super) fn run_profiled(
+        &self,
+        cluster: &mut Cluster,
+        card: &Processors,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Run, Error> {
+        let Some(profiler) = self.profiler else { return self.run(cluster, card, stop) };
+        card.profile();
+        let run = self.run(cluster, card, stop)?;
+        profiler.take(card);
+        Ok(run)
+    }
+
     /// Runs a cluster until its end, or until a handler of this card is stopped. Otherwise a stop could repeat for every packet,
     /// each time after the longest allowed run.
     pub(super) fn run(

@@ -67,7 +67,8 @@ impl StudiedCard<'_> {
         let environment = &Environment { compiled, interrupt: interrupt.clone(), ..Environment::default() };
         let handlers = &handlers_of(request, environment, self.nic, self.card)?;
         let (packet_bytes, card, place) = (row.packet_bytes, self.card, self.nic);
-        let rig = Rig { request, environment, card, handlers, packet_bytes, place, rough: true };
+        let rig =
+            Rig { request, environment, card, handlers, packet_bytes, place, profiler: None, rough: true };
         Ok(of(&rig.measure(None)?.0))
     }
 
@@ -107,7 +108,8 @@ impl Run<'_> {
         }
         let handlers = &handlers_of(request, environment, self.studied.nic, card)?;
         let (packet_bytes, place) = (self.packet_bytes, self.studied.nic);
-        let rig = Rig { request, environment, card, handlers, packet_bytes, place, rough: true };
+        let rig =
+            Rig { request, environment, card, handlers, packet_bytes, place, profiler: None, rough: true };
         let (row, failures) = rig.measure(None)?;
         // A failure of the unchanged card occurs here, too.
         let new: Vec<Failure> =

@@ -1,30 +1,23 @@
 //! The cards of a line-rate check: those with handlers of messages, and those with handlers of frames.
 
 use nicety::cards::Card;
-use nicety::{Error, FrameHandlers, HandlerNames, Handlers, Host};
+use nicety::{CardForXdp, Error, FrameHandlers, HandlerNames, Handlers, Host};
 use nicety_fabric::LinkSpec;
 use nicety_nic_ethernet::{EthernetSpec, ForHost, HandlersSpec, HostWork, InstallError};
 use nicety_nic_processors::{Busy, HpuSpec, Processors, load_frame_handler};
 use nicety_nic_spin::{self as spin, SpinSpec};
 use nicety_traffic::{Form, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Gap, NodeId};
-use serde::Serialize;
 use std::rc::Rc;
 
 /// Minimum frame length, in bytes without the check sequence.
-const SHORTEST_FRAME: u64 = 60;
+pub(super) const SHORTEST_FRAME: u64 = 60;
 /// Bytes of a frame in addition to its IP packet, with a VLAN tag.
 const FRAME_HEADERS: u64 = 18;
 
-/// The values of a card that an XDP program is built for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct CardForXdp {
-    cpus: u32,
-    headroom: u32,
-    longest: u32,
-    queues: u32,
-    cycle_ps: u32,
-    memory: u64,
+/// The lengths of frames on an Ethernet card, in bytes without the check sequence.
+pub(super) const fn frame_sizes(spec: &EthernetSpec) -> (u64, u64) {
+    (SHORTEST_FRAME, spec.frames.mtu + FRAME_HEADERS)
 }
 
 /// The units of a card's handlers.
@@ -89,11 +82,19 @@ impl<'c> Tested<'c> {
         }
     }
 
-    /// The form of its packets. Handlers for PsPIN find PsPIN's packets; those for FPsPIN find frames.
-    pub(super) fn form(&self) -> Form {
+    /// The host's receive channels for its frames.
+    pub(super) const fn channels(&self) -> u32 {
+        match self {
+            Tested::Messages(_) => 0,
+            Tested::Frames(spec, _) => spec.receive.channels as u32,
+        }
+    }
+
+    /// The form of its packets. Handlers for PsPIN find PsPIN's packets; those for FPsPIN, and XDP programs, find frames.
+    pub(super) fn form(&self, xdp: bool) -> Form {
         match self {
             Tested::Messages(spec)
-                if spec.hpu.pspin.is_some_and(|commands| commands.cycle_call.is_none()) =>
+                if !xdp && spec.hpu.pspin.is_some_and(|commands| commands.cycle_call.is_none()) =>
             {
                 Form::Packet
             }
@@ -105,29 +106,35 @@ impl<'c> Tested<'c> {
     ///
     /// # Errors
     /// As [`Traffic::open`].
-    pub(super) fn open(&self, traffic: Traffic, seed: u64) -> Result<Stream, TrafficError> {
-        traffic.formed(self.form()).open(seed, self.sizes().1)
+    pub(super) fn open(&self, traffic: Traffic, seed: u64, xdp: bool) -> Result<Stream, TrafficError> {
+        traffic.formed(self.form(xdp)).open(seed, self.sizes(xdp).1)
     }
 
     /// The sizes of packets, in bytes.
-    pub(super) const fn sizes(&self) -> (u64, u64) {
+    pub(super) const fn sizes(&self, xdp: bool) -> (u64, u64) {
         match self {
-            Tested::Messages(spec) => (1, spec.packet_payload),
-            Tested::Frames(spec, _) => (SHORTEST_FRAME, spec.frames.mtu + FRAME_HEADERS),
+            Tested::Messages(spec) => (if xdp { SHORTEST_FRAME } else { 1 }, spec.packet_payload),
+            Tested::Frames(spec, _) => frame_sizes(spec),
         }
     }
 
-    /// The values for a program of XDP; none where handlers have messages.
+    /// The values for a program of XDP; none where handlers of nicety's interface have messages. A message of PsPIN has a frame,
+    /// without room in front of it, and one place in host memory.
     pub(super) fn for_xdp(&self) -> Option<CardForXdp> {
-        let Tested::Frames(spec, handlers) = self else { return None };
-        let hpu = &handlers.hpu;
+        let spec = match self {
+            Tested::Frames(spec, handlers) => return Some(CardForXdp::of_frames(spec, handlers)),
+            Tested::Messages(spec) => spec,
+        };
+        let hpu = &spec.hpu;
+        hpu.pspin?;
         Some(CardForXdp {
             cpus: hpu.cores as u32,
-            headroom: handlers.headroom as u32,
-            longest: (spec.frames.mtu + FRAME_HEADERS) as u32,
-            queues: spec.receive.channels as u32,
+            headroom: 0,
+            longest: spec.packet_payload as u32,
+            queues: 1,
             cycle_ps: hpu.clock.cycles(1).ps() as u32,
             memory: hpu.memory.into(),
+            cluster: Some(hpu.memories.cluster as u32),
         })
     }
 
@@ -173,11 +180,17 @@ impl OnHost {
         }
     }
 
-    /// The data of the handlers' program; none where handlers have messages.
-    pub(super) fn program_data(&self) -> Option<Vec<u8>> {
+    /// The data of the only program of handlers.
+    pub(super) fn program_data(&self) -> Vec<u8> {
+        let [_, data] = self.processors().shared_bytes();
+        data
+    }
+
+    /// CPU time of the host so far; none if no part of it takes packets.
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
         match self {
             OnHost::Messages(_) => None,
-            OnHost::Frames(frames) => frames.data(0).ok(),
+            OnHost::Frames(frames) => Some(frames.cpu_time()),
         }
     }
 

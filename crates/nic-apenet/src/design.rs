@@ -4,7 +4,7 @@ use crate::hints::hints;
 use crate::messages::Messenger;
 use crate::spec::read_apenet;
 use crate::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
-use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
+use nicety_host::{Allocation, BusSpec, GpuSpec, Kernel, KernelCounters};
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{self, Early};
 use nicety_nic_core::{
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// RDMA between registered memories.
+/// The design with RDMA between registered memories.
 pub const DESIGN: &Design = &Design {
     modes: &["put"],
     stages: &[stages::STAGES, parts::stages::ENGINE, parts::stages::GPU_MEMORY],
@@ -42,11 +42,11 @@ pub struct Report {
     pub processor_busy_ps: u64,
     /// Peak number of commands that waited for the embedded processor.
     pub processor_queue: u64,
-    /// Regions registered at the end, including those of the library.
+    /// Number of regions registered at the end, including those of the library.
     pub regions: u64,
-    /// Pages registered at the end.
+    /// Number of pages registered at the end.
     pub pages: u64,
-    /// Entries into the host's kernel.
+    /// Counters of the host's kernel.
     #[serde(skip)]
     pub kernel: KernelCounters,
 }
@@ -57,19 +57,19 @@ impl Counters for Report {
     }
 }
 
-/// An APEnet+ card, and its host's library.
+/// An APEnet+ card, and the library of its host.
 pub struct Node {
     card: Rc<Card>,
     messenger: Rc<Messenger>,
 }
 
 impl Node {
-    /// The card.
+    /// Returns the card.
     pub const fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    /// Returns the process with this number, and opens its event queue. `None` for the library's own number,
+    /// Returns the process with this number, and opens its event queue. Returns `None` for the library's own number,
     /// `u32::MAX`.
     pub fn process(&self, number: u32) -> Option<Process> {
         (number != LIBRARY).then(|| Process::new(&self.card, number))
@@ -85,6 +85,10 @@ impl CardSpec for ApenetSpec {
         DESIGN
     }
 
+    fn bus(&self) -> Option<&BusSpec> {
+        Some(&self.bus)
+    }
+
     fn node(&self) -> NodeSpec {
         self.node
     }
@@ -98,7 +102,7 @@ impl CardSpec for ApenetSpec {
     }
 
     fn protocol(&self) -> String {
-        // The library at the other end returns credits per window.
+        // The window is part of the protocol: the library at the far end returns credits per window.
         format!("APEnet+ packets, {} messages ahead", self.messages.window)
     }
 
@@ -156,8 +160,8 @@ impl nicety_nic_core::Card for Node {
         })
     }
 
-    /// Refusals with an event that no program has taken, and lost events. If they were not reported, a program could
-    /// continue without its bytes unnoticed.
+    /// Returns refusals with an event that no program has taken, and lost events. Without this report, a program could
+    /// continue although its bytes are missing.
     fn refused_commands(&self) -> Vec<RefusedCommand> {
         let (refused, lost) = self.card.events.unnoticed();
         let refused = refused.into_iter().map(|((why, node), times)| RefusedCommand {
@@ -201,7 +205,7 @@ impl From<ApenetError> for CardError {
     fn from(error: ApenetError) -> CardError {
         use ApenetError as E;
         match error {
-            // Invalid at any time.
+            // These arguments are invalid at any time.
             E::NoNode { .. } | E::Message { .. } | E::Address { .. } | E::Empty => {
                 CardError::Input(error.to_string())
             }

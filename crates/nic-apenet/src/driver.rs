@@ -11,7 +11,7 @@ use nicety_types::{MessageId, Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// An operation on its way to the card.
+/// An operation that the driver hands to the card.
 pub(super) struct Order {
     pub(super) message: MessageId,
     pub(super) kind: Kind,
@@ -19,9 +19,9 @@ pub(super) struct Order {
     pub(super) physical: bool,
     pub(super) from: u32,
     pub(super) to: Endpoint,
-    /// First address of the bytes on this host. For a get, this is their destination.
+    /// First address of the bytes on this host. For a get, this is the destination of the bytes.
     pub(super) local: u64,
-    /// First address of the bytes on the other host.
+    /// First address of the bytes on the remote host.
     pub(super) remote: u64,
     pub(super) bytes: u64,
     pub(super) data: u64,
@@ -64,7 +64,7 @@ impl Card {
             match self.ring.free.try_acquire(1) {
                 Some(descriptor) => descriptor.forget(),
                 None => {
-                    // The card frees descriptors only after their doorbell.
+                    // The card frees descriptors only after the doorbell that announces them.
                     self.ring_doorbell(&mut batch, path, order.message).await;
                     self.count(|counted| counted.ring_full += 1);
                     self.ring.free.acquire(1).await.forget();
@@ -84,7 +84,7 @@ impl Card {
         drop(writing);
     }
 
-    /// The header of the packet for the first page, without its length.
+    /// Returns the header of the packet for the first page, without its length.
     fn header(&self, order: &Order, sequence: u32) -> Repr {
         Repr {
             kind: order.kind,

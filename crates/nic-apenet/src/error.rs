@@ -6,7 +6,7 @@ use std::fmt;
 /// A card's reason to refuse a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// No region contains these bytes: they were never registered, or have been deregistered.
+    /// No region contains these bytes. They were never registered, or have been deregistered.
     Unregistered,
     /// Another process has registered these bytes.
     Foreign,
@@ -14,9 +14,9 @@ pub enum Refusal {
     NoBuffer,
     /// The message is longer than the next streaming buffer.
     TooLong,
-    /// The card's table of gets that it must answer is full.
+    /// The receiving card's table of gets to answer is full.
     Busy,
-    /// The message is empty, and its process has no event queue.
+    /// The message is empty, and the receiving process has no event queue.
     NoProcess,
     /// A packet of the message never arrived.
     Lost,
@@ -34,7 +34,7 @@ impl Refusal {
         Refusal::Lost,
     ];
 
-    /// Its number in a packet.
+    /// Returns the number of the reason in a packet.
     pub(super) const fn code(self) -> u64 {
         self as u64 + 1
     }
@@ -43,7 +43,7 @@ impl Refusal {
         Refusal::ALL.into_iter().find(|why| why.code() == code)
     }
 
-    /// Its name in programs and reports.
+    /// Returns the name of the reason in programs and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Refusal::Unregistered => "unregistered",
@@ -76,103 +76,104 @@ impl fmt::Display for Refusal {
 pub enum ApenetError {
     /// There is no such node.
     NoNode {
-        /// Its number.
+        /// Number of the requested node.
         node: u32,
         /// Number of nodes.
         nodes: u32,
     },
     /// The message is longer than the limit.
     Message {
-        /// The length of the message in bytes.
+        /// Size of the message in bytes.
         bytes: u64,
-        /// The limit.
+        /// Maximum size in bytes.
         limit: u64,
     },
     /// The remote range goes past the last address.
     Address {
-        /// First address.
+        /// First address of the range.
         address: u64,
-        /// Bytes.
+        /// Size of the range in bytes.
         bytes: u64,
     },
     /// The process has not registered these bytes.
     Unregistered {
-        /// First address.
+        /// First address of the bytes.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         bytes: u64,
-        /// The process.
+        /// Number of the process.
         process: u32,
     },
     /// The region or streaming buffer is empty.
     Empty,
     /// The card has too many regions.
     Regions {
-        /// The limit.
+        /// Maximum number of regions.
         limit: u64,
     },
     /// The card would have too many registered pages.
     Pages {
-        /// Pages of the call.
+        /// Number of pages of the call.
         pages: u64,
-        /// Pages left.
+        /// Number of pages that are left.
         left: u64,
     },
     /// The process has no such region.
     NoRegion {
-        /// Its number.
+        /// Number of the requested region.
         region: u64,
     },
     /// The streaming buffer overlaps an unused streaming buffer of the process.
     StreamingOverlap {
-        /// First address of the bytes.
+        /// First address of the new buffer.
         address: u64,
-        /// Bytes.
+        /// Size of the new buffer in bytes.
         bytes: u64,
         /// First address of the unused buffer.
         buffer: u64,
-        /// The length of the unused buffer in bytes.
+        /// Size of the unused buffer in bytes.
         len: u64,
     },
     /// The process has too many unused streaming buffers.
     Streaming {
-        /// The limit.
+        /// Maximum number of unused streaming buffers.
         limit: u64,
     },
     /// The card has too many gets without a reply.
     Gets {
-        /// The limit.
+        /// Maximum number of gets without a reply.
         limit: u64,
     },
     /// The process has no pending operation with this number.
     NoOperation {
-        /// Its number.
+        /// Number of the requested operation.
         operation: u64,
-        /// The process.
+        /// Number of the process.
         process: u32,
     },
     /// Events were lost because a queue was full.
     EventsLost {
         /// Number of lost events.
         events: u64,
-        /// The process.
+        /// Number of the process.
         process: u32,
     },
     /// A message of this node was refused.
     Refused {
-        /// The reason.
+        /// The reason of the refusal.
         why: Refusal,
-        /// The node that refused it: the receiver's node, or this node if the destination of a get was refused.
+        /// The node that refused the message: the receiver's node, or this node if the destination of a get was
+        /// refused.
         node: u32,
     },
     /// This card has refused a message of another process.
     Rejected {
-        /// The reason.
+        /// The reason of the refusal.
         why: Refusal,
         /// The sender's node.
         node: u32,
     },
-    /// An access was outside allocated memory.
+    /// The host's memory refused an access or an allocation.
     Memory(MemoryError),
 }
 

@@ -11,16 +11,16 @@ pub enum EventKind {
     Sent(Operation),
     /// The bytes of a get are in its buffer.
     Fetched(Operation),
-    /// A put, send or get of this process was refused. No further bytes of it are written.
+    /// A put, send or get of this process was refused. No further bytes of the message are written.
     Refused(Operation, Refusal),
-    /// The bytes of a peer's put or send are in memory.
+    /// The bytes of a put or send to this process are in memory.
     Received,
-    /// This card refused a put, send or get of a peer. No further bytes of it are written.
+    /// This card refused a put, send or get to this process. No further bytes of the message are written.
     Rejected(Refusal),
 }
 
 impl EventKind {
-    /// Its name in programs.
+    /// Returns the name of the kind in programs.
     pub const fn name(self) -> &'static str {
         match self {
             EventKind::Sent(_) => "sent",
@@ -31,7 +31,7 @@ impl EventKind {
         }
     }
 
-    /// The reason for a refusal.
+    /// Returns the reason of a refusal. Returns `None` for other kinds.
     pub const fn refusal(self) -> Option<Refusal> {
         match self {
             EventKind::Refused(_, why) | EventKind::Rejected(why) => Some(why),
@@ -43,27 +43,27 @@ impl EventKind {
 /// An event of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The kind.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The other end.
+    /// The process at the other end.
     pub peer: Endpoint,
-    /// The address of the bytes on this host. For a received send, it is the address of the streaming buffer, or 0 if
-    /// the send took no buffer. For a refused put or send of this process, it is the address of the sent bytes. It is 0
-    /// if their descriptors in the transmit ring have been overwritten.
+    /// Address of the bytes on this host. For a received send, it is the address of the streaming buffer, or 0 if the
+    /// send took no buffer. For a refused put or send of this process, it is the address of the sent bytes. It is 0 if
+    /// their descriptors in the transmit ring have been overwritten.
     pub address: u64,
-    /// Length of the message in bytes.
+    /// Size of the message in bytes.
     pub bytes: u64,
     /// The data that the sender of a put or send gave for this event.
     pub data: u64,
     /// Whether the bytes are in a streaming buffer.
     pub streaming: bool,
-    /// The node that refused, for `Refused` and `Rejected`. It is this node if a get failed because of its destination,
-    /// or because of a lost packet of its reply.
+    /// The node that refused the message, for `Refused` and `Rejected`. It is this node if a get failed because of its
+    /// destination, or because a packet of its reply was lost.
     pub refused_by: Option<NodeId>,
 }
 
 impl Event {
-    /// The operation of this process that the event completes, if any.
+    /// Returns the operation of this process that the event reports, if any.
     pub const fn operation(&self) -> Option<Operation> {
         match self.kind {
             EventKind::Sent(operation) | EventKind::Fetched(operation) | EventKind::Refused(operation, _) => {

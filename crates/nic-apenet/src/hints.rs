@@ -66,7 +66,7 @@ fn lost(card: &Card) -> Vec<String> {
     events.into_iter().chain(flushed).collect()
 }
 
-/// Messages with missing packets.
+/// Returns a hint for each message with missing packets.
 fn incomplete(card: &Card) -> Vec<String> {
     let open = card.receive.open.borrow();
     let of = |incoming: &Rc<Incoming>| {
@@ -77,7 +77,7 @@ fn incomplete(card: &Card) -> Vec<String> {
     open.values().map(of).collect()
 }
 
-/// Gets without any packet of their reply.
+/// Returns a hint for each get without any packet of its reply.
 fn gets(card: &Card) -> Vec<String> {
     let gets = card.receive.gets.borrow();
     let waiting = gets.values().filter(|get| !get.begun);
@@ -86,7 +86,8 @@ fn gets(card: &Card) -> Vec<String> {
         .collect()
 }
 
-/// Events that no call has taken, and processes that wait for an event although no put to them can succeed.
+/// Returns a hint for each process with events that no call takes. Also for each process that waits for an event
+/// although every put to the process is refused.
 fn queues(card: &Card) -> Vec<String> {
     let of = |(number, events, waits): (u32, std::collections::BTreeMap<&'static str, u64>, bool)| {
         let names: Vec<String> = events.iter().map(|(name, count)| format!("{count} {name}")).collect();

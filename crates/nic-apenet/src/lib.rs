@@ -14,7 +14,7 @@
 //! | `driver` | the driver: descriptors in the transmit ring, the doorbell |
 //! | `library` | a process's calls: register, put, get, send, streaming buffers, events |
 //! | `messages` | `send` and `recv` over streaming buffers and puts, and the memory that they register |
-//! | `hints`, `design` | deadlock hints; the card behind the design seam |
+//! | `hints`, `design` | deadlock hints; the card with the interface of the design seam |
 //!
 //! # The steps of a put
 //! 1. The library calls the driver. The driver writes a descriptor for each page of the buffer to a ring in host
@@ -29,11 +29,11 @@
 //!    event of the message.
 //! 7. The driver polls for events, or an interrupt calls it. The driver copies each event to the queue of its process.
 //!
-//! # Timing decisions that the sources leave open
+//! # Timing decisions that the publications leave open
 //! - A packet is complete in the transmit FIFO before it goes to the link, and complete in the packet buffer before an
 //!   engine takes it.
-//! - Transmit engines read in parallel; the bus serialises their bytes. Receive engines write one after another, each
-//!   set up while the other writes.
+//! - Transmit engines read in parallel; the bus serialises their bytes. Receive engines write one after another: one
+//!   engine is set up while another engine writes.
 //! - A TLB miss takes the lookup and the embedded processor's time.
 //! - Virtual and physical addresses are equal numbers: a host has one address space. A physical address skips the TLB.
 //!   It must be in registered memory of the process, and this check takes no simulated time.
@@ -80,15 +80,15 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The process of `send` and `recv`.
+/// Number of the process that owns `send` and `recv`.
 const LIBRARY: u32 = u32::MAX;
 
 /// A process of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
-    /// The node of its host.
+    /// The node of the process's host.
     pub node: NodeId,
-    /// Its number on that host.
+    /// Number of the process on that host.
     pub process: u32,
 }
 
@@ -99,73 +99,73 @@ pub struct Operation(pub u64);
 /// A registered region of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Its number on its card.
+    /// Number of the region on its card.
     pub number: u64,
-    /// The process.
+    /// Number of the process that owns the region.
     pub process: u32,
-    /// First address.
+    /// First address of the region.
     pub address: u64,
-    /// Bytes.
+    /// Size of the region in bytes.
     pub bytes: u64,
 }
 
 /// Counters of a card with RDMA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Statistics {
-    /// Puts posted.
+    /// Number of puts posted.
     pub puts: u64,
-    /// Sends into streaming buffers posted.
+    /// Number of sends into streaming buffers posted.
     pub sends: u64,
-    /// Gets posted.
+    /// Number of gets posted.
     pub gets: u64,
-    /// Gets of other nodes that arrived.
+    /// Number of gets that arrived at this card.
     pub gets_served: u64,
-    /// Regions registered by system calls.
+    /// Number of regions registered by system calls.
     pub registrations: u64,
-    /// Writes to the doorbell register.
+    /// Number of writes to the doorbell register.
     pub doorbells: u64,
     /// Number of times that the driver found the transmit ring full.
     pub ring_full: u64,
-    /// Descriptors fetched.
+    /// Number of descriptors fetched.
     pub descriptors: u64,
-    /// Reads of host memory that fetched descriptors.
+    /// Number of reads of host memory that fetched descriptors.
     pub fetches: u64,
-    /// Packets sent, over the link and to this card.
+    /// Number of packets sent, over the link and to this card.
     pub packets_sent: u64,
-    /// Packets received.
+    /// Number of packets received.
     pub packets_received: u64,
-    /// Received packets that were dropped because the receive side was flushed.
+    /// Number of received packets that were dropped because the receive side was flushed.
     pub flushed: u64,
-    /// TLB hits, in pages.
+    /// Number of page lookups that hit the TLB.
     pub tlb_hits: u64,
-    /// TLB misses, in pages.
+    /// Number of page lookups that missed the TLB.
     pub tlb_misses: u64,
-    /// Messages that this card refused.
+    /// Number of messages that this card refused.
     pub refused: u64,
-    /// Messages of this card that other cards refused.
+    /// Number of messages of this card that their receiving card refused.
     pub refused_by_peer: u64,
-    /// Events written.
+    /// Number of events written.
     pub events: u64,
-    /// Completions written for packets that are not the last of their message.
+    /// Number of completions written for packets that are not the last of their message.
     pub packet_completions: u64,
-    /// Events lost because a queue was full.
+    /// Number of events lost because a queue was full.
     pub events_lost: u64,
-    /// Messages that were given up because one of their packets never arrived. They are counted as refused, too.
+    /// Number of messages given up because one of their packets never arrived. These messages also count as refused.
     pub abandoned: u64,
-    /// Received packets that belong to replies to failed gets.
+    /// Number of received reply packets that no pending get expects.
     pub stale_replies: u64,
-    /// Invalid or damaged packets.
+    /// Number of invalid or damaged packets, and of invalid messages to the library.
     pub unusable: u64,
 }
 
 /// Busy times of parts of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// All transmit engines.
+    /// Busy time of all transmit engines.
     pub transmit: Duration,
-    /// All receive engines.
+    /// Busy time of all receive engines.
     pub receive: Duration,
-    /// The embedded processor.
+    /// Busy time of the embedded processor.
     pub processor: Duration,
 }
 
@@ -196,7 +196,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// Installs a card on its bus and its link. `nodes` is the number of hosts. `ordered` is whether packets from one
+    /// Installs a card on its bus and its link. `nodes` is the number of hosts. `ordered` is true if packets from one
     /// host to another arrive in the order of sending.
     ///
     /// # Errors
@@ -247,48 +247,48 @@ impl Card {
         Ok(card)
     }
 
-    /// Returns its spec.
+    /// Returns the specification of the card.
     pub fn spec(&self) -> &ApenetSpec {
         &self.spec
     }
 
-    /// Returns the operating system of its host.
+    /// Returns the operating system of the card's host.
     pub fn kernel(&self) -> &Rc<Kernel> {
         &self.kernel
     }
 
-    /// Returns the memory of its host.
+    /// Returns the memory of the card's host.
     pub fn host_memory(&self) -> &Rc<Memory> {
         self.dma.memory()
     }
 
-    /// Returns the graphics processor of its host.
+    /// Returns the graphics processor of the card's host, if there is one.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.gpu.as_ref()
     }
 
-    /// Returns a process of its host.
+    /// Returns a process of the card's host.
     pub fn process_of(self: &Rc<Card>, number: u32) -> Process {
         Process::new(self, number)
     }
 
-    /// Returns its counters.
+    /// Returns the card's counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics.get()
     }
 
-    /// Returns the busy times of its parts.
+    /// Returns the busy times of the card's parts.
     pub fn busy(&self) -> Busy {
         let (transmit, receive) = (self.transmit.engine.busy(), self.receive.engine.busy());
         Busy { transmit, receive, processor: self.translation.busy() }
     }
 
-    /// Regions and pages registered at present.
+    /// Returns the number of regions and the number of pages registered at present.
     pub fn registered(&self) -> (u64, u64) {
         self.translation.regions.size()
     }
 
-    /// Peak number of commands waiting for the embedded processor.
+    /// Returns the peak number of commands that waited for the embedded processor.
     pub fn longest_queue(&self) -> usize {
         self.translation.longest()
     }
@@ -303,12 +303,12 @@ impl Card {
         self.receive.flushed.set(flushed);
     }
 
-    /// Sets how the driver is notified of events from now on.
+    /// Sets the way in which the driver is notified of events from now on.
     pub fn set_notify(&self, notify: Notify) {
         self.events.set_notify(notify);
     }
 
-    /// Returns the notification of events.
+    /// Returns the way in which the driver is notified of events.
     pub fn notify(&self) -> Notify {
         self.events.notify()
     }
@@ -325,7 +325,7 @@ impl Card {
         self.statistics.set(statistics);
     }
 
-    /// Returns the size of the page at an address.
+    /// Returns the size in bytes of the page at an address.
     fn page(&self, address: u64) -> u64 {
         self.gpu.as_ref().filter(|_| is_of_gpu(address)).map_or(self.spec.kernel.page, |gpu| gpu.spec.page)
     }

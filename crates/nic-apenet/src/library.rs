@@ -16,13 +16,13 @@ use std::rc::Rc;
 /// A put, a get, or a send into a streaming buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The other end.
+    /// The process at the other end.
     pub peer: Endpoint,
     /// First address of the bytes on this host, in a registered region of the process.
     pub local: u64,
-    /// First address on the other host. 0 selects the first unused streaming buffer of the peer.
+    /// First address of the bytes on the remote host. 0 selects the first unused streaming buffer of the peer.
     pub remote: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// Data of the sender that the receiver's event carries.
     pub data: u64,
@@ -36,18 +36,18 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process with an event queue.
+    /// Returns a process with an event queue.
     pub(super) fn new(card: &Rc<Card>, number: u32) -> Process {
         card.events.open(number);
         Process { card: card.clone(), number }
     }
 
-    /// Its number on its host.
+    /// Returns the number of the process on its host.
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Registers memory: the kernel locks its pages, and the embedded processor enters them in its table.
+    /// Registers memory. The kernel locks the pages, and the embedded processor enters them in its table.
     ///
     /// # Errors
     /// When the range is empty or not allocated, or the table has no room.
@@ -55,7 +55,8 @@ impl Process {
         self.card.register(self.number, address, bytes, path).await
     }
 
-    /// Ends a registration. The call waits for active transfers. Later messages to the region are refused.
+    /// Ends a registration. The call waits for active transfers of the region. Later messages to the region are
+    /// refused.
     ///
     /// # Errors
     /// When the process has no such region.
@@ -66,15 +67,15 @@ impl Process {
         }
     }
 
-    /// Registers memory as part of set-up. Takes no simulated time.
+    /// Registers memory as part of set-up, which takes no simulated time.
     ///
     /// # Errors
-    /// As [`Process::register`].
+    /// Like [`Process::register`].
     pub fn set_up(&self, address: u64, bytes: u64) -> Result<Region, ApenetError> {
         self.card.set_up_region(self.number, address, bytes)
     }
 
-    /// Posts a put, or a send if its remote address is 0. An event reports when the buffer may be reused. Another event
+    /// Posts a put, or a send if the remote address is 0. An event reports when the buffer may be reused. Another event
     /// reports a refusal by the receiver.
     ///
     /// # Errors
@@ -93,10 +94,10 @@ impl Process {
         self.order(Kind::Put, put, message, leaving, path).await
     }
 
-    /// Posts a get. An event reports the arrival of its bytes, or its refusal by the other end.
+    /// Posts a get. An event reports the arrival of the get's bytes, or the refusal of the get.
     ///
     /// # Errors
-    /// As [`Process::put`], and when too many gets wait for their replies.
+    /// Like [`Process::put`], and when too many gets wait for their replies.
     pub async fn get(&self, get: Transfer, path: &mut Path) -> Result<Operation, ApenetError> {
         let card = &self.card;
         self.check(&get)?;
@@ -136,7 +137,7 @@ impl Process {
     }
 
     /// Adds a streaming buffer in a registered region, behind the other unused streaming buffers. A CPU writes the
-    /// buffer's descriptor to the card.
+    /// descriptor of the buffer to the card.
     ///
     /// # Errors
     /// When the buffer is empty, not registered, or overlaps an unused streaming buffer. Also when the process has too
@@ -153,10 +154,10 @@ impl Process {
         self.set_up_streaming(address, bytes)
     }
 
-    /// Adds a streaming buffer as part of set-up. Takes no simulated time.
+    /// Adds a streaming buffer as part of set-up, which takes no simulated time.
     ///
     /// # Errors
-    /// As [`Process::post_streaming`].
+    /// Like [`Process::post_streaming`].
     pub fn set_up_streaming(&self, address: u64, bytes: u64) -> Result<(), ApenetError> {
         self.check_streaming(address, bytes)?;
         let mut streaming = self.card.receive.streaming.borrow_mut();
@@ -178,7 +179,7 @@ impl Process {
         }
     }
 
-    /// Number of unused streaming buffers.
+    /// Returns the number of unused streaming buffers.
     pub fn streaming(&self) -> u64 {
         self.card.receive.streaming.borrow().get(&self.number).map_or(0, Unused::len)
     }
@@ -186,15 +187,15 @@ impl Process {
     /// Waits for the next event.
     ///
     /// # Errors
-    /// When events were lost; reported once.
+    /// When events were lost. The loss is reported once.
     pub async fn event(&self, path: &mut Path) -> Result<Event, ApenetError> {
         self.take(Wanted::Any, path).await
     }
 
-    /// Checks once for an event.
+    /// Checks once for an event. Returns the event if there is one.
     ///
     /// # Errors
-    /// As [`Process::event`].
+    /// Like [`Process::event`].
     pub async fn poll(&self, path: &mut Path) -> Result<Option<Event>, ApenetError> {
         self.card.poll_event(self.number, Wanted::Any, path).await
     }
@@ -218,18 +219,18 @@ impl Process {
     /// Waits for a message from another process, into a streaming buffer or by a put.
     ///
     /// # Errors
-    /// When events were lost; reported once.
+    /// When events were lost. The loss is reported once.
     pub async fn received(&self, path: &mut Path) -> Result<Event, ApenetError> {
         self.take(Wanted::Received, path).await
     }
 
-    /// Waits for a wanted event, and takes it. Other events stay in the queue.
+    /// Waits for a wanted event, and takes the event. Other events stay in the queue.
     async fn take(&self, wanted: Wanted, path: &mut Path) -> Result<Event, ApenetError> {
         let (event, _) = self.card.take_event(self.number, wanted, Follow::Thread(path)).await?;
         Ok(event)
     }
 
-    /// Waits for the next event, for a thread of the library. Returns the event's own path.
+    /// Waits for the next event, for a thread of the library. Returns the event and the event's own path.
     pub(super) async fn next(&self) -> Result<(Event, Path), ApenetError> {
         self.card.take_event(self.number, Wanted::Any, Follow::Event).await
     }

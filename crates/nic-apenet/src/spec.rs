@@ -1,11 +1,11 @@
-//! The spec of an APEnet+ card.
+//! The specification of an APEnet+ card.
 
 use nicety_host::{BusSpec, GpuSpec, KernelSpec};
 use nicety_nic_core::{NodeSpec, read_bus, read_kernel, read_node};
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
-/// An APEnet+ card.
+/// The specification of an APEnet+ card.
 #[derive(Clone, Debug)]
 pub struct ApenetSpec {
     /// The surroundings of the card: host and network.
@@ -32,42 +32,42 @@ pub struct ApenetSpec {
     pub limits: LimitsSpec,
     /// Messages of `send` and `recv`.
     pub messages: MessagesSpec,
-    /// The most payload of a packet, in bytes.
+    /// Maximum payload of a packet in bytes.
     pub packet: u64,
 }
 
 /// The driver's work on a CPU of the host.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
-    /// Time for a put or get, apart from its descriptors.
+    /// Time for a put or get, without the time for its descriptors.
     pub operation: Duration,
     /// Time per descriptor.
     pub descriptor: Duration,
-    /// Time to copy an event to the queue of its process.
+    /// Time to copy an event to the queue of the event's process.
     pub event: Duration,
 }
 
 /// The transmit ring in host memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RingSpec {
-    /// Its capacity in descriptors.
+    /// Capacity of the ring in descriptors.
     pub entries: u64,
-    /// Bytes of a descriptor.
+    /// Size of a descriptor in bytes.
     pub descriptor: u64,
-    /// The most descriptors that the card holds, and that it fetches at a time.
+    /// Maximum number of descriptors that the card holds, and that it fetches at a time.
     pub fetch: u64,
-    /// Size of a register write, in bytes.
+    /// Size of a register write in bytes.
     pub doorbell: u64,
 }
 
 /// The DMA engines.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaSpec {
-    /// Number of engines that read.
+    /// Number of engines that read host memory.
     pub transmit_engines: usize,
-    /// Number of engines that write.
+    /// Number of engines that write host memory.
     pub receive_engines: usize,
-    /// Set-up time of an engine before a transfer uses the bus.
+    /// Time to set up an engine before a transfer uses the bus.
     pub setup: Duration,
     /// Capacity of the transmit FIFO in packets. Packets that are being read, or that wait for the link, occupy it.
     pub fifo: u64,
@@ -87,9 +87,9 @@ pub struct TlbSpec {
 pub struct ProcessorSpec {
     /// Time of a translation.
     pub translation: Duration,
-    /// Time of a registration or deregistration, apart from its pages.
+    /// Time of a registration or deregistration, without the time for its pages.
     pub register: Duration,
-    /// Time per page of a registration.
+    /// Time per page of a registration or deregistration.
     pub page: Duration,
 }
 
@@ -103,10 +103,10 @@ pub enum Notify {
 }
 
 impl Notify {
-    /// Both ways.
+    /// All ways of notification.
     pub const ALL: [Notify; 2] = [Notify::Poll, Notify::Interrupt];
 
-    /// Its name in specs and programs.
+    /// Returns the name of the way in specs and programs.
     pub const fn name(self) -> &'static str {
         match self {
             Notify::Poll => "poll",
@@ -118,7 +118,7 @@ impl Notify {
 /// The unit for which a side of the card writes a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
-    /// A completion for each packet. The driver reads every completion; the last completion of a message is the
+    /// A completion for each packet. The driver reads every completion. The last completion of a message is the
     /// message's event.
     Packet,
     /// A completion for each message.
@@ -128,9 +128,9 @@ pub enum Per {
 /// The engine that writes a completion to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// The engine that moved the bytes, after another set-up.
+    /// The engine that moved the bytes, after a second set-up.
     Own,
-    /// An engine of the receive side, also for completions of the transmit side.
+    /// An engine of the receive side. It also writes completions of the transmit side.
     Receive,
     /// No engine: the card writes a completion without the set-up of an engine.
     Bus,
@@ -139,17 +139,17 @@ pub enum Writer {
 /// The card's event queue in host memory, and the event queues of the processes.
 #[derive(Clone, Copy, Debug)]
 pub struct EventsSpec {
-    /// Events that the card's queue holds.
+    /// Capacity of the card's queue in events.
     pub entries: u64,
-    /// Bytes of an event.
+    /// Size of an event in bytes.
     pub bytes: u64,
-    /// Events that the queue of a process holds.
+    /// Capacity of a process's queue in events.
     pub user: u64,
-    /// The default notification of events.
+    /// The default way in which the driver is notified of events.
     pub notify: Notify,
-    /// The unit of completions of the receive side.
+    /// The unit for which the receive side writes a completion.
     pub received: Per,
-    /// The unit of completions of the transmit side.
+    /// The unit for which the transmit side writes a completion.
     pub sent: Per,
     /// The engine that writes completions.
     pub writer: Writer,
@@ -158,29 +158,30 @@ pub struct EventsSpec {
 /// Limits of the card.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitsSpec {
-    /// The most registered regions.
+    /// Maximum number of registered regions.
     pub regions: u64,
-    /// The most registered pages.
+    /// Maximum number of registered pages.
     pub pages: u64,
-    /// The most unused streaming buffers of a process.
+    /// Maximum number of unused streaming buffers of a process.
     pub streaming: u64,
-    /// The most gets of this card without a reply, and the most gets of other cards that it has not answered.
+    /// Maximum number of gets of this card without a reply. Also the maximum number of gets to this card that it has
+    /// not answered.
     pub gets: u64,
-    /// Bytes of the largest message.
+    /// Maximum size of a message in bytes.
     pub message: u64,
 }
 
 /// Messages of `send` and `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct MessagesSpec {
-    /// The most bytes of a message that is sent into a streaming buffer. A longer message is put into its receive's
-    /// buffer.
+    /// Maximum size in bytes of a message that is sent into a streaming buffer. A longer message is put into the buffer
+    /// of its receive.
     pub eager: u64,
-    /// The most messages to one host that no receive has taken.
+    /// Maximum number of messages to one host that no receive has taken.
     pub window: u64,
 }
 
-/// Reads the spec of an APEnet+ card.
+/// Reads the specification of an APEnet+ card.
 pub(super) fn read_apenet(reader: &Reader<'_>) -> ApenetSpec {
     let bus = read_bus(reader);
     let node = read_node(reader);

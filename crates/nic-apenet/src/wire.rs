@@ -7,14 +7,14 @@
 //! | 2..4 | zero |
 //! | 4..8, 8..12 | the sender: node and process |
 //! | 12..16, 16..20 | the receiver: node and process |
-//! | 20..24 | bytes of payload, without the padding of its last word |
+//! | 20..24 | size of the payload in bytes, without the padding of its last word |
 //! | 24..32 | put: destination of the payload, 0 for a streaming buffer; get: source of the bytes; else 0 |
 //!
 //! | footer | field |
 //! |---|---|
 //! | 0..8 | number of the message at its sender's node; refusal: number of the refused message |
 //! | 8..12 | offset of the payload in the message, in bytes |
-//! | 12..16 | bytes of the message; get: bytes of its reply; refusal: bytes of the refused message |
+//! | 12..16 | size of the message in bytes; get: size of its reply; refusal: size of the refused message |
 //! | 16..24 | put: data for the receiver's event; reply: number of the get; refusal: the reason; else 0 |
 //! | 24..28 | put, get: number of earlier messages of this kind from this node to that node, modulo 2^32; else 0 |
 //! | 28..32 | CRC-32 over all earlier bytes of header and footer, and the payload |
@@ -25,9 +25,9 @@ use nicety_fabric::HeaderBytes;
 use nicety_nic_core::parts::transport::checksum;
 use nicety_types::{MessageId, NodeId, Payload, Segment, View};
 
-/// Bytes of header and footer.
+/// Size of header and footer together in bytes.
 const BYTES: usize = 64;
-/// Bytes of a word of payload on the link.
+/// Size in bytes of a word of payload on the link.
 pub(super) const WORD: u64 = 32;
 
 /// The kind of a packet.
@@ -56,14 +56,14 @@ pub(super) struct Repr {
     pub(super) physical: bool,
     pub(super) from: Endpoint,
     pub(super) to: Endpoint,
-    /// Bytes of payload.
+    /// Size of the payload in bytes.
     pub(super) payload: u32,
     pub(super) address: u64,
     /// Number of the message at the sender's node.
     pub(super) number: u64,
-    /// Offset in the message.
+    /// Offset of the payload in the message, in bytes.
     pub(super) offset: u32,
-    /// Bytes of the message.
+    /// Size of the message in bytes.
     pub(super) bytes: u32,
     pub(super) data: u64,
     /// For a put or get, the number of earlier messages of its kind from this node to that node.
@@ -71,12 +71,13 @@ pub(super) struct Repr {
 }
 
 impl Repr {
-    /// Returns the packet's message.
+    /// Returns the identity of the packet's message.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: self.from.node, sequence: self.number }
     }
 
-    /// Returns the header for the part of the message that begins `offset` bytes after this part, without its length.
+    /// Returns the header for the part of the message that begins `offset` bytes after this part, without the part's
+    /// length.
     pub(super) fn page(&self, offset: u64) -> Repr {
         let moves = self.address != 0 && self.kind != Kind::Get;
         let address = if moves { self.address + offset } else { self.address };
@@ -102,7 +103,7 @@ impl Repr {
         }
     }
 
-    /// Returns the bytes on the wire, and pads the last word of the payload.
+    /// Returns header and footer as bytes. Pads the last word of the payload.
     pub(super) fn emit(&self, payload: &mut Payload) -> HeaderBytes {
         let filling = payload.len().next_multiple_of(WORD) - payload.len();
         if filling > 0 {
@@ -127,7 +128,7 @@ impl Repr {
         unsealed.followed_by(&checksum(unsealed.as_slice(), payload).to_le_bytes())
     }
 
-    /// Parses header and footer around this payload. `None` if they are invalid or damaged.
+    /// Parses header and footer around this payload. Returns `None` if they are invalid or damaged.
     pub(super) fn parse(bytes: &[u8], payload: &Payload) -> Option<Repr> {
         let (rest, crc) = <&[u8; BYTES]>::try_from(bytes).ok()?.split_last_chunk::<4>()?;
         let zeros = rest[2] | rest[3] | (rest[1] & !1);

@@ -1,4 +1,4 @@
-//! Bandwidths of the shipped cards, as results of the model's units and the spec.
+//! Bandwidths of the shipped cards. They follow from the model's units and the specification.
 
 use super::support::{Rig, spec_of};
 use nicety_host::Memory;
@@ -12,8 +12,8 @@ use std::rc::Rc;
 const PAGE: u64 = 4096;
 const BEGIN: Time = Time::from_ps(100_000_000_000);
 
-/// Bytes per nanosecond of back-to-back puts of a buffer: until the last buffer has been read, and until it has been
-/// written.
+/// Rates of back-to-back puts of a buffer, in bytes per nanosecond. `sent` ends when the last buffer has been read, and
+/// `received` when it has been written.
 struct Rate {
     sent: f64,
     received: f64,
@@ -24,7 +24,7 @@ struct Rate {
 struct Stream<'o> {
     card: &'o str,
     overrides: &'o [&'o str],
-    /// Whether a node puts to itself; otherwise to another node.
+    /// Whether a node puts to itself. Otherwise it puts to another node.
     loopback: bool,
     bytes: u64,
     flush: bool,
@@ -87,15 +87,15 @@ fn close(found: f64, expected: f64, within: f64) -> bool {
 
 #[test]
 fn the_peak_of_reads_is_what_the_set_up_was_calibrated_to() {
-    // CHEP16: 4.8 GB/s. Each message has a completion, too.
+    // CHEP16 reports 4.8 GB/s. Each message also has a completion.
     let rate = stream(Stream { flush: true, ..V5 });
     assert!(close(rate.sent, 4.8, 0.01), "{}", rate.sent);
-    // The receive side keeps up with it if the card writes completions beside its engines.
+    // The receive side keeps up with this rate if no engine writes the completions.
     let beside = stream(Stream { overrides: &["events.writer=bus"], ..V5 });
     assert!(close(beside.received, 4.8, 0.005), "{}", beside.received);
 }
 
-/// Returns the times of a page on the card's idle bus: of a read, until its last byte has arrived, and of a write.
+/// Returns two times of a page on the card's idle bus: of a read until its last byte has arrived, and of a write.
 fn page_on_the_bus() -> (Duration, Duration) {
     let spec = spec_of("apenet-v5", &[]).unwrap();
     let mut world: World<()> = World::new(Config::default());
@@ -121,7 +121,8 @@ fn page_on_the_bus() -> (Duration, Duration) {
 fn one_engine_is_slower_than_two() {
     let rate = |overrides: &[&str]| stream(Stream { overrides, ..V5 }).received;
     let (transmit, receive) = (rate(&["dma.transmit_engines=1"]), rate(&["dma.receive_engines=1"]));
-    // A page's set-up and read, or its lookup, set-up, write, and the set-up of its completion, one after the other.
+    // A transmit engine does the set-up and the read of a page in turn. A receive engine does the lookup, the set-up,
+    // the write, and the set-up of the completion in turn.
     let (spec, (read, write)) = (spec_of("apenet-v5", &[]).unwrap(), page_on_the_bus());
     let expected = |time: Duration| PAGE as f64 / time.ns();
     let out = expected(spec.dma.setup + read);
@@ -139,11 +140,11 @@ fn a_completion_of_each_packet_makes_the_receive_side_the_limit() {
     let page = spec.tlb.lookup + spec.dma.setup + write + spec.dma.setup;
     let found = of(&[]).received;
     assert!(close(found, 2.0 * PAGE as f64 / page.ns(), 0.01), "{found}");
-    // One of each message does not, and neither do completions of packets that no engine writes.
+    // With one completion per message, or with completions that no engine writes, the receive side is not the limit.
     for other in [["events.received=message"], ["events.writer=bus"]] {
         assert!(of(&other).received > 1.1 * found, "{other:?}");
     }
-    // The transmit side is the limit if its packets have completions, too.
+    // If each sent packet also has a completion, the transmit side is the limit.
     let both = of(&["events.sent=packet"]);
     assert!(both.received < 0.9 * found && close(both.sent, both.received, 0.01), "{}", both.received);
 }
@@ -155,13 +156,13 @@ fn bandwidth_falls_where_messages_have_more_pages_than_the_tlb() {
             stream(Stream { card, overrides, loopback: true, bytes: kib << 10, ..V5 }).received
         };
         let (small, at, beyond) = (rate(knee / 4, &[]), rate(knee, &[]), rate(2 * knee, &[]));
-        // The first message misses where the source's pages, which were registered last, are in the TLB.
+        // The first message misses, because the TLB then holds the source's pages, which were registered last.
         assert!(at > 0.85 * small, "{card}: {small} {at}");
         assert!(beyond < 0.65 * at, "{card}: {at} {beyond}");
-        // The number of entries makes the difference.
+        // With more entries in the TLB, the bandwidth does not fall.
         assert!(close(rate(2 * knee, &["tlb.entries=4096"]), small, 0.02));
     }
-    // A graphics processor's pages are sixteen times as long.
+    // A page of a graphics processor is sixteen times as large as a page of host memory.
     let sink = Stream { loopback: true, bytes: 2 << 20, gpu: (false, true), ..V5 };
     assert!(stream(sink).received > 1.5 * stream(Stream { gpu: (false, false), ..sink }).received);
 }
@@ -170,7 +171,7 @@ fn bandwidth_falls_where_messages_have_more_pages_than_the_tlb() {
 fn reading_a_graphics_processors_memory_is_slower_than_reading_the_hosts() {
     let rate = |gpu| stream(Stream { gpu, ..V5 }).received;
     let host = rate((false, false));
-    // It takes bytes at 6.4 GB/s, which no other engine hides.
+    // The graphics processor takes bytes at 6.4 GB/s. No other engine hides this time.
     let into = rate((false, true));
     assert!(into < host && close(into, host, 0.04), "{into} {host}");
     let (from, both) = (rate((true, false)), rate((true, true)));

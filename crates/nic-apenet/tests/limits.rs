@@ -48,7 +48,8 @@ fn lost_events_are_counted_and_reported_once() {
             }
         });
         rig.process(1, 1, async move |user| {
-            // Polls for others, so that events leave the card's queue where only a process's own queue is short.
+            // If only the queue of process 0 is short, this process polls. Its polls move events out of the card's
+            // queue.
             if kept == 5 {
                 let poll = user.process.poll(&mut nicety_types::Path::clock(user.sim.now())).await;
                 assert_eq!(poll, Ok(None));
@@ -67,7 +68,7 @@ fn lost_events_are_counted_and_reported_once() {
             for _ in 0..kept {
                 assert_eq!(user.event().await.unwrap().kind, EventKind::Received);
             }
-            // The payload of all has arrived.
+            // The payloads of all puts have arrived.
             assert_eq!(user.look(buffer), [1; 8]);
         });
         rig.run();
@@ -163,7 +164,8 @@ fn a_wait_hears_that_events_were_lost_and_then_of_no_operation() {
                     poster.put(poster.to(1 - 1, buffer, 64)).await.unwrap();
                 }
             });
-            // Two reports of `sent` and of refusals arrive. There is room for one.
+            // Each of the two puts has an event for its sent bytes and an event for its refusal. The queue has room for
+            // one event.
             let mut path = nicety_types::Path::clock(user.sim.now());
             let lost = user.process.received(&mut path).await;
             assert!(matches!(lost, Err(ApenetError::EventsLost { process: 0, .. })), "{lost:?}");
@@ -189,7 +191,7 @@ fn empty_messages_wait_for_the_fifo_and_the_ring_like_any() {
         let buffer = user.bytes(&[1; 8]);
         user.process.set_up(buffer.0, 8).unwrap();
         user.sim.until(LATER + Duration::from_us(100)).await;
-        // Two wait at the receiver with its busy embedded processor, and the rest on this side.
+        // Two puts wait at the receiver, where the embedded processor is busy. The other puts wait at this host.
         for _ in 0..3 {
             user.put(user.to(1, buffer, there.get())).await.unwrap();
         }
@@ -219,7 +221,7 @@ fn empty_messages_wait_for_the_fifo_and_the_ring_like_any() {
 
 #[test]
 fn refusals_that_wait_for_the_link_stop_what_comes() {
-    // A slow link that is full of the refuser's own packets.
+    // The link is slow, and the refusing card fills it with packets of its own.
     let mut rig = Rig::new(2, &["link.gap=2 ns/B", "driver.operation=0 ns"]);
     let cards = rig.cards.clone();
     rig.process(0, 0, async move |user| {
@@ -234,7 +236,8 @@ fn refusals_that_wait_for_the_link_stop_what_comes() {
             let [refused, told] = [&cards[1], &cards[0]].map(|card| card.statistics());
             most = most.max(refused.refused - told.refused_by_peer);
         }
-        // The places of the packet buffer, plus a refusal and a message on the link.
+        // At most 64 refusals wait, plus one for each slot of the packet buffer. A refusal and a message may also be on
+        // the link.
         assert!((64..64 + 16 + 3).contains(&most), "{most}");
         let mut refused = 0;
         while refused < 1000 {
@@ -256,7 +259,8 @@ fn a_registration_that_is_dropped_unlocks_its_pages() {
     let mut rig = Rig::new(1, &[]);
     rig.process(0, 2, async |user| {
         let buffer = user.room(1 << 20);
-        // Before the pages are locked, while they are, behind that, and behind the embedded processor's answer.
+        // The drop comes before the kernel locks the pages, during the lock, after the lock, or after the answer of the
+        // embedded processor.
         for (limit, pins) in [(10, 1), (20_000, 2), (48_000, 3), (1_000_000, 4)] {
             let kept = timeout(&user.sim, Duration::from_ns(limit), user.register(buffer)).await.ok();
             user.sim.delay(Duration::from_us(1000)).await;

@@ -1,4 +1,4 @@
-//! Packets that the network loses. The receiver gives up their message, which is reported at both ends.
+//! Packets that the network loses. The receiver gives up the message of a lost packet. Both ends get a report.
 
 use super::support::{Rig, User};
 use nicety_nic_apenet::{Event, EventKind, Refusal};
@@ -9,15 +9,15 @@ use std::rc::Rc;
 const LATER: Time = Time::from_ps(1_000_000_000);
 const PAGES: u64 = 3 * 4096;
 
-/// Registers six pages of this byte, at the same address on all nodes.
+/// Registers six pages filled with `byte`. The address is the same on all nodes.
 async fn memory(user: &User, byte: u8) -> (u64, u64) {
     let buffer = user.bytes(&[byte; 2 * PAGES as usize]);
     user.register(buffer).await.unwrap();
     buffer
 }
 
-/// Node 0 puts or sends three pages, then 8 bytes. The link loses the packet with this number. Returns the events of
-/// both nodes, and the contents and the address of the receiver's memory.
+/// Node 0 puts or sends three pages, then puts 8 bytes. The link loses the packet with the number `packet`. Returns the
+/// events of both nodes, and the contents and the address of the receiver's memory.
 fn lose(packet: u64, streaming: bool) -> (Vec<Event>, Vec<Event>, Vec<u8>, u64) {
     let mut rig = Rig::losing(0, &[packet], &[]);
     let events: [Rc<RefCell<Vec<Event>>>; 2] = Default::default();
@@ -50,7 +50,7 @@ fn lose(packet: u64, streaming: bool) -> (Vec<Event>, Vec<Event>, Vec<u8>, u64) 
     rig.run();
     let counted = rig.cards[1].statistics();
     assert_eq!((counted.abandoned, counted.refused), (1, 1));
-    // Packets behind a lost one are unusable.
+    // If the first packet is lost, the second packet shows the loss, and the third packet is unusable.
     assert_eq!(counted.unusable, if packet == 1 { 1 } else { 0 });
     let [sender, receiver] = events.map(|events| events.take());
     let (bytes, address) = left.take();
@@ -68,7 +68,7 @@ fn a_put_without_one_of_its_packets_is_reported_at_both_ends() {
         let refused =
             sender.iter().filter(|event| matches!(event.kind, EventKind::Refused(_, Refusal::Lost)));
         assert_eq!(refused.count(), 1, "{sender:?}");
-        // Packets before it are written.
+        // Pages before the lost packet are written.
         let expected = |page: u64| if page + 1 < packet { 1 } else { 2 };
         assert!((0..3).all(|page| memory[page as usize * 4096] == expected(page)), "packet {packet}");
         assert_eq!(memory[PAGES as usize..][..9], [1, 1, 1, 1, 1, 1, 1, 1, 2]);
@@ -93,14 +93,15 @@ fn a_later_packet_shows_at_once_that_one_was_lost() {
 
 #[test]
 fn a_packet_that_is_being_translated_is_not_written_after_its_message_was_given_up() {
-    // The first page is translated while the third arrives, which shows that the second was lost.
+    // The third page arrives while the first page is being translated. The third page shows that the second page was
+    // lost.
     let slow = ["tlb.entries=1", "processor.translation=100 us"];
     for get in [false, true] {
         let mut rig = Rig::losing(u32::from(get), &[2], &slow);
         rig.process(0, 0, async move |user| {
             let buffer = memory(&user, 1).await;
             user.sim.until(LATER).await;
-            // The other end of a get makes no translation.
+            // A get with a physical address makes no translation at the remote card.
             user.card.set_physical(get);
             let transfer = user.to(1, (buffer.0, PAGES), buffer.0);
             let lost =
@@ -122,7 +123,7 @@ fn a_packet_that_is_being_translated_is_not_written_after_its_message_was_given_
 
 #[test]
 fn a_message_that_was_refused_is_not_given_up_as_well() {
-    // A put to unregistered memory loses its last packet. Another put follows.
+    // A put to unregistered memory loses its last packet. Another put follows the first put.
     let mut rig = Rig::losing(0, &[3], &[]);
     rig.process(0, 0, async |user| {
         let buffer = memory(&user, 1).await;
@@ -192,7 +193,7 @@ fn a_get_whose_reply_misses_a_packet_fails_and_frees_its_place() {
 
 #[test]
 fn packets_of_a_message_that_was_given_up_belong_to_none() {
-    // Two of five pages arrive behind the one that shows the loss of the second.
+    // The third of five pages shows the loss of the second page. Two pages arrive after the third page.
     let mut rig = Rig::losing(0, &[2], &[]);
     rig.process(0, 0, async |user| {
         let buffer = user.bytes(&[1; 5 * 4096]);

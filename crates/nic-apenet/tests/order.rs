@@ -1,5 +1,5 @@
-//! Messages that arrive in another order than that of their numbers. Separate units of a card serve replies, puts and
-//! gets, and do not wait for each other.
+//! Messages that arrive in another order than the order of their numbers. Separate units of a card serve replies, puts
+//! and gets, and do not wait for each other.
 
 use super::support::Rig;
 use nicety_nic_apenet::EventKind;
@@ -19,7 +19,7 @@ fn a_reply_that_waited_behind_many_puts_is_no_duplicate() {
         address.set(buffer.0);
         user.register(buffer).await.unwrap();
         user.sim.until(LATER).await;
-        // Both are alike on all nodes. The second one's reply begins when the first one's has ended.
+        // The buffers have the same address on both nodes. The second reply begins when the first reply has ended.
         let long = user.get(user.to(1, buffer, buffer.0)).await.unwrap();
         let short = user.get(user.to(1, (buffer.0, 8), buffer.0)).await.unwrap();
         for get in [long, short] {
@@ -76,7 +76,7 @@ fn a_put_keeps_the_addresses_that_it_began_with() {
         user.sim.spawn(async move {
             poster.put(poster.to(0, buffer, buffer.0)).await.unwrap();
         });
-        // While descriptors are being written.
+        // At this time, the driver is writing descriptors of the put.
         user.sim.delay(nicety_types::Duration::from_us(1)).await;
         user.card.set_physical(true);
         while user.event().await.unwrap().kind != EventKind::Received {}

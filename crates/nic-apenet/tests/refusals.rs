@@ -1,4 +1,4 @@
-//! Refused operations, and their reports at both ends.
+//! Refused operations, and the reports of refusals at both ends.
 
 use super::support::{Rig, User};
 use nicety_nic_apenet::{ApenetError, EventKind, Operation, Refusal, Region, stages};
@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 const LATER: Time = Time::from_ps(1_000_000_000);
 
-/// Process 0 of node 0 runs `act` on a buffer of node 1. Process `owner` has registered the first 4096 bytes of the
-/// buffer. Returns the refusal, the offset, length and data in its event, and the buffer.
+/// Process 0 of node 0 runs `act` on a buffer of node 1. Process `owner` of node 1 has registered the first 4096 bytes
+/// of the buffer. Returns the refusal, the offset, size and data in its event, and the contents of the buffer.
 fn refused<F>(owner: u32, act: impl FnOnce(User, u64) -> F + 'static) -> (Refusal, (u64, u64, u64), Vec<u8>)
 where
     F: Future<Output = ()>,
@@ -41,7 +41,7 @@ where
     found.take().unwrap()
 }
 
-/// Registers a buffer of `bytes` bytes with the value 1.
+/// Registers a buffer of `bytes` bytes with the value 1. Returns its address and its size.
 async fn ones(user: &User, bytes: usize) -> (u64, u64) {
     let buffer = user.bytes(&vec![1; bytes]);
     user.register(buffer).await.unwrap();
@@ -54,7 +54,7 @@ fn puts_and_gets_outside_registered_memory_are_refused() {
         (0, 4096, 8, Refusal::Unregistered),
         (0, 4092, 8, Refusal::Unregistered),
         (0, 1 << 40, 100, Refusal::Unregistered),
-        // In another process's region, behind its own region, and before it.
+        // The bytes are in the region of process 4, behind this region, and before it.
         (4, 0, 8, Refusal::Foreign),
         (4, 4096, 8, Refusal::Unregistered),
         (4, 8u64.wrapping_neg(), 8, Refusal::Unregistered),
@@ -66,7 +66,7 @@ fn puts_and_gets_outside_registered_memory_are_refused() {
                 let operation =
                     if get { user.get(transfer).await.unwrap() } else { user.put(transfer).await.unwrap() };
                 if !get {
-                    // The card has read it. The refusal comes later.
+                    // The card has read the put's bytes. The refusal comes later.
                     assert_eq!(user.event().await.unwrap().kind, EventKind::Sent(operation));
                 }
                 let event = user.event().await.unwrap();
@@ -127,7 +127,7 @@ fn streaming_buffers_run_out_and_may_be_too_short() {
                 user.stream(buffer).await.unwrap();
                 buffers.push(buffer);
             }
-            // The refusal does not wait for the bytes of the others.
+            // The event of the refusal does not wait for the bytes of the other sends.
             let mut came = Vec::new();
             for _ in 0..sends {
                 let event = user.event().await.unwrap();
@@ -153,13 +153,13 @@ fn a_wait_for_what_has_been_told_fails_at_once() {
         let buffer = ones(&user, 64).await;
         let begun = user.sim.now();
         let unknown = |operation| Err(ApenetError::NoOperation { operation, process: 0 });
-        // Posted by no process, and by another one.
+        // No process has posted the first operation. Another process has posted the second operation.
         let other = User { process: user.card.process_of(1), ..user.clone() };
         assert_eq!((user.wait(Operation(99)).await, user.sim.now()), (unknown(99), begun));
         let foreign = other.put(user.to(1, (0, 0), 64)).await.unwrap();
         user.sim.delay(Duration::from_us(10)).await;
         assert_eq!(user.wait(foreign).await, unknown(foreign.0));
-        // Reported by a wait, as an event, and to another waiting thread.
+        // The put's completion goes to one of two waiting threads. The get's completion is taken as an event.
         let put = user.put(user.to(0, buffer, buffer.0)).await.unwrap();
         let waiting = Rc::new(Cell::new(None));
         let (thread, seen) = (user.clone(), waiting.clone());
@@ -174,7 +174,7 @@ fn a_wait_for_what_has_been_told_fails_at_once() {
             assert_eq!(user.wait(operation).await, unknown(operation.0));
         }
         assert_eq!(user.sim.now(), ended);
-        // A refused get ends. For a refused put, there is also a report that its buffer is free.
+        // A refusal ends a get. For a refused put, another event would report that its buffer may be reused.
         user.sim.delay(Duration::from_us(10)).await;
         let get = user.get(user.to(1, buffer, 64)).await.unwrap();
         let error = Err(ApenetError::Refused { why: Refusal::Unregistered, node: 1 });
@@ -188,13 +188,13 @@ fn a_refused_put_ends_when_its_bytes_have_been_read() {
     let mut rig = Rig::new(1, &[]);
     rig.process(0, 0, async |user| {
         let buffer = ones(&user, 100 * 4096).await;
-        // For the first page, while the others are read.
+        // The put is refused for its first page, while the card reads the other pages.
         let put = user.put(user.to(0, buffer, 64)).await.unwrap();
         let error = ApenetError::Refused { why: Refusal::Unregistered, node: 0 };
         assert_eq!(user.wait(put).await, Err(error));
         assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
         assert!(matches!(user.wait(put).await, Err(ApenetError::NoOperation { .. })));
-        // Packets behind the refused one take no engine.
+        // Packets after the refused packet take no engine.
         let counted = user.card.statistics();
         assert!((1..=3).contains(&counted.tlb_misses) && counted.tlb_hits == 0, "{counted:?}");
     });
@@ -218,7 +218,7 @@ fn a_send_is_refused_with_the_addresses_of_both_ends() {
         user.register(buffer).await.unwrap();
         user.stream(buffer).await.unwrap();
         let event = user.event().await.unwrap();
-        // It was given no buffer.
+        // The send has taken no streaming buffer.
         assert_eq!(event.kind, EventKind::Rejected(Refusal::TooLong));
         assert_eq!((event.address, event.bytes, event.data, event.streaming), (0, 4097, 7, false));
     });
@@ -234,7 +234,7 @@ fn an_empty_put_to_a_process_without_events_is_refused() {
         assert_eq!(kinds, [EventKind::Sent(put), EventKind::Refused(put, Refusal::NoProcess)]);
     });
     rig.run();
-    // No process gets a report.
+    // No process of node 1 gets a report.
     let counted = rig.cards[1].statistics();
     assert_eq!((counted.refused, counted.events, counted.events_lost), (1, 0, 0));
 }
@@ -278,7 +278,7 @@ fn addresses_past_the_last_one_are_refused_at_once() {
         let error = ApenetError::Address { address, bytes: 8192 };
         assert_eq!(user.put(user.to(0, buffer, address)).await, Err(error.clone()));
         assert_eq!(user.get(user.to(0, buffer, address)).await, Err(error));
-        // No memory has the last possible address.
+        // No memory is near the last possible address.
         let put = user.put(user.to(0, (buffer.0, 100), address)).await.unwrap();
         while user.event().await.unwrap().kind != EventKind::Refused(put, Refusal::Unregistered) {}
     });
@@ -287,13 +287,14 @@ fn addresses_past_the_last_one_are_refused_at_once() {
 
 #[test]
 fn a_deregistration_waits_for_what_is_on_its_way_and_refuses_the_rest() {
-    // On the slow card, packets are still being set up long after the embedded processor has answered.
+    // On the slow card, engines are still being set up for packets long after the embedded processor has executed its
+    // command.
     let slow = ["dma.setup=100 us", "processor.register=0 ns", "processor.page=0 ns"];
     deregister(&[], 30);
     deregister(&slow, 350);
 }
 
-/// Deregisters a buffer `us` microseconds after the beginning of a put to it.
+/// Deregisters a buffer `us` microseconds after the start of a put to this buffer.
 fn deregister(overrides: &[&str], us: u64) {
     let mut rig = Rig::new(2, overrides);
     let (address, slow) = (Rc::new(Cell::new(0)), !overrides.is_empty());
@@ -302,7 +303,7 @@ fn deregister(overrides: &[&str], us: u64) {
         let buffer = ones(&user, 64 * 4096).await;
         user.sim.until(LATER).await;
         let put = user.put(user.to(1, buffer, there.get())).await.unwrap();
-        // Its own deregistration waits until the card has read it.
+        // During the put, the sender also registers and deregisters another buffer.
         let end = user.clone();
         let region = end.register(user.bytes(&[3; 8])).await.unwrap();
         end.deregister(region).await.unwrap();
@@ -320,7 +321,7 @@ fn deregister(overrides: &[&str], us: u64) {
         let pages = |memory: Vec<u8>| memory.iter().filter(|&&byte| byte == 1).count() / 4096;
         let begun = pages(user.look(buffer));
         user.deregister(region).await.unwrap();
-        // Pages with an engine.
+        // Only pages that already have an engine are still written.
         assert!(pages(user.look(buffer)) <= begun + 3, "{begun}");
         let before = user.look(buffer);
         if slow {
@@ -348,7 +349,7 @@ fn a_region_takes_messages_from_the_end_of_its_registration_on() {
         let poster = user.clone();
         user.sim.spawn(async move {
             poster.sim.delay(Duration::from_us(500)).await;
-            // A virtual put waits for the embedded processor.
+            // A put with a virtual address would wait for the embedded processor, so the put has a physical address.
             poster.card.set_physical(true);
             poster.put(poster.to(0, from, buffer.0)).await.unwrap();
         });
@@ -358,7 +359,7 @@ fn a_region_takes_messages_from_the_end_of_its_registration_on() {
         user.card.set_physical(false);
         user.put(user.to(0, from, buffer.0)).await.unwrap();
         while user.event().await.unwrap().kind != EventKind::Received {}
-        // Its pages leave the TLB with it. No other process can end it.
+        // No other process can deregister the region. The region's pages leave the TLB with the region.
         let other = User { process: user.card.process_of(7), ..user.clone() };
         let error = Err(ApenetError::NoRegion { region: region.number });
         assert_eq!(other.deregister(region).await, error);
@@ -374,7 +375,7 @@ fn a_region_takes_messages_from_the_end_of_its_registration_on() {
 
 #[test]
 fn bytes_are_in_memory_before_their_deregistration_ends() {
-    // They take longer on the bus than the work of the card and the kernel.
+    // The bytes need more time on the bus than the work of the card and the kernel.
     let quick =
         ["processor.register=0 ns", "processor.page=0 ns", "kernel.unpin_page=0 ns", "kernel.call=0 ns"];
     let mut rig = Rig::new(2, &[&quick[..], &["bus.kind=plain", "bus.latency=50 us"]].concat());
@@ -389,7 +390,7 @@ fn bytes_are_in_memory_before_their_deregistration_ends() {
         let buffer = user.room(4096);
         address.set(buffer.0);
         let region = user.register(buffer).await.unwrap();
-        // Descriptors and page have crossed the bus six times when the engine writes.
+        // Descriptors and page cross the sender's bus before the receive engine writes.
         while user.card.busy().receive.is_zero() {
             user.sim.delay(Duration::from_us(1)).await;
         }
@@ -432,7 +433,7 @@ fn a_reply_whose_buffer_is_deregistered_fails_its_get() {
         user.deregister(region).await.unwrap();
         let error = ApenetError::Refused { why: Refusal::Unregistered, node: 0 };
         assert_eq!(user.wait(get).await, Err(error));
-        // Its later packets belong to no get.
+        // The later packets of the reply belong to no get.
         user.sim.delay(Duration::from_us(500)).await;
         let counted = user.card.statistics();
         assert!(counted.stale_replies > 50 && counted.unusable == 0 && counted.refused == 1, "{counted:?}");
@@ -455,7 +456,7 @@ fn calls_with_what_is_not_registered_are_refused() {
         let outside = user.register((start, bytes + 1)).await.unwrap_err();
         assert!(matches!(outside, ApenetError::Memory(_)));
         let region = user.register((start + 100, 4096)).await.unwrap();
-        // Neighbours, also on the same page, and the same bytes in another process.
+        // These regions are neighbours of the first region, and share pages with it.
         user.register((start, 100)).await.unwrap();
         user.register((start + 4196, 4000)).await.unwrap();
         assert_eq!(user.register((start + 8196, 8)).await, Err(ApenetError::Regions { limit: 3 }));
@@ -481,7 +482,7 @@ fn regions_may_overlap_and_each_holds_its_bytes_by_itself() {
         let (start, bytes) = user.room(6 * 4096);
         let to = user.room(8);
         user.register(to).await.unwrap();
-        // The whole, a part of it, and one across its end.
+        // The region `part` is inside the region `whole`. The region `across` crosses the end of `whole`.
         let (most, rest) = (5 * 4096, bytes - 2 * 4096);
         let whole = user.register((start, most)).await.unwrap();
         let part = user.register((start + 100, 50)).await.unwrap();
@@ -497,13 +498,13 @@ fn regions_may_overlap_and_each_holds_its_bytes_by_itself() {
         };
         assert!(reaches(0).await && reaches(100).await && reaches(bytes - 8).await);
         user.deregister(whole).await.unwrap();
-        // By hand: 100..150 and 8192..24576 remain.
+        // Calculated by hand: the bytes 100..150 and 8192..24576 remain registered.
         for (at, is_left) in
             [(0, false), (92, false), (100, true), (142, true), (143, false), (8191, false), (8192, true)]
         {
             assert_eq!(reaches(at).await, is_left, "{at}");
         }
-        // Of the streaming buffers, that at 100 remains.
+        // Of the two streaming buffers, only the buffer at offset 100 remains.
         assert!(matches!(user.stream((start + 100, 8)).await, Err(ApenetError::StreamingOverlap { .. })));
         assert!(matches!(user.stream((start + 200, 8)).await, Err(ApenetError::Unregistered { .. })));
         user.deregister(part).await.unwrap();
@@ -519,7 +520,8 @@ fn nothing_begins_in_a_region_that_is_being_deregistered() {
     rig.process(0, 0, async |user| {
         let (from, to) = (ones(&user, 64 * 4096).await, user.room(64 * 4096));
         user.register(to).await.unwrap();
-        // One of the two ends of a put in progress is deregistered.
+        // During a put, the region of its source is deregistered. During a second put, the region of its destination is
+        // deregistered.
         for ending in [from, to] {
             let region = Region {
                 number: if ending == from { 1 } else { 2 },

@@ -1,4 +1,4 @@
-//! Hosts with their cards, and processes on them.
+//! Hosts with their cards, and processes on these hosts.
 
 use nicety_fabric::{Faults, LinkFaults, NetworkSpec, Place, Rates, Symbol, Topology};
 use nicety_host::{Cpus, Gpu, Kernel, Memory};
@@ -12,7 +12,7 @@ use nicety_types::{NodeId, Path, Recorder};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Returns a shipped card, with overrides.
+/// Returns the shipped specification of a card with overrides.
 pub fn spec_of(name: &str, overrides: &[&str]) -> Result<ApenetSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
@@ -21,7 +21,7 @@ pub fn spec_of(name: &str, overrides: &[&str]) -> Result<ApenetSpec, String> {
     card.of::<ApenetSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// The nodes of a test. Tests add the nodes' programs before the run.
+/// The nodes of a test. A test adds its processes before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -36,12 +36,13 @@ impl Rig {
         Rig::of("apenet-v5", nodes, overrides, shards)
     }
 
-    /// Returns nodes with this card.
+    /// Returns nodes with the card `card`.
     pub fn of(card: &str, nodes: u32, overrides: &[&str], shards: usize) -> Rig {
         Rig::build(card, nodes, overrides, shards, &Faults::default())
     }
 
-    /// Returns two nodes. The link from `from` to the other loses these packets, counted from 1.
+    /// Returns two nodes. The link from node `from` to the other node loses the packets with these numbers, counted
+    /// from 1.
     pub fn losing(from: u32, drop: &[u64], overrides: &[&str]) -> Rig {
         let (from, to) = (Place::Host(from), Place::Host(1 - from));
         let link = LinkFaults { from, to, rates: Rates::default(), down: vec![], drop: drop.to_vec() };
@@ -74,7 +75,7 @@ impl Rig {
         Rig { world, cards }
     }
 
-    /// Starts a process.
+    /// Starts the program of a process on a node.
     pub fn process<F>(&mut self, node: u32, number: u32, program: impl FnOnce(User) -> F)
     where
         F: Future<Output = ()> + 'static,
@@ -97,7 +98,7 @@ impl Rig {
     }
 }
 
-/// A process with the path of its calls.
+/// A process and the path of its calls.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -118,24 +119,24 @@ impl User {
         self.path.set(Path::from(self.sim.now()));
     }
 
-    /// Returns the address and the length of new, zeroed host memory.
+    /// Allocates zeroed host memory. Returns its address and its size in bytes.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.card.host_memory().allocate(bytes).unwrap().address(), bytes)
     }
 
-    /// Returns the address and the length of new, zeroed memory of the graphics processor.
+    /// Allocates zeroed memory of the graphics processor. Returns its address and its size in bytes.
     pub fn gpu_room(&self, bytes: u64) -> (u64, u64) {
         (self.card.gpu().unwrap().memory.allocate(bytes).unwrap().address(), bytes)
     }
 
-    /// Returns the address and the length of new host memory with these bytes in it.
+    /// Allocates host memory with these contents. Returns its address and its size in bytes.
     pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
         let memory = self.card.host_memory().allocate(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);
         (memory.address(), memory.len())
     }
 
-    /// Returns the current contents of memory.
+    /// Returns the current contents of a range of memory.
     pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
         let gpu = self.card.gpu().filter(|_| address >= nicety_host::GPU_ADDRESSES);
         let memory = gpu.map_or(self.card.host_memory(), |gpu| &gpu.memory);

@@ -1,5 +1,5 @@
-//! Times calculated by hand, to the picosecond. The plain bus takes 150 ns for a crossing and 127 ps for a byte. The
-//! link takes 200 ns and 200 ps for a byte. Header and footer are 64 B.
+//! Times calculated by hand, exact to the picosecond. The plain bus takes 150 ns for a crossing and 127 ps for a byte.
+//! The link takes 200 ns for a crossing and 200 ps for a byte. Header and footer are 64 B.
 
 use super::support::{Rig, User};
 use nicety_nic_apenet::{EventKind, Notify, stages};
@@ -14,8 +14,8 @@ const PLAIN: &str = "bus.kind=plain";
 /// A change of a card's settings before a put.
 type Change = fn(&User);
 
-/// Returns the path of a put, from its call to the time at which its receiver notices the event. Unless `warm`, the
-/// receiver's TLB has a single entry, which holds another page.
+/// Returns the path of a put, from its call to the time at which the receiver notices the event. Unless `warm` is true,
+/// the receiver's TLB has a single entry, which holds another page.
 fn put(bytes: u64, warm: bool, overrides: &[&str], change: Change) -> Path {
     let small: &[&str] = if warm { &[] } else { &["tlb.entries=1"] };
     let mut rig = Rig::new(2, &[&[PLAIN], small, overrides].concat());
@@ -59,21 +59,22 @@ fn stages(expected: &[(Stage, u64)]) -> Vec<(&'static str, u64)> {
     expected.iter().map(|(stage, time)| (stage.name(), *time)).collect()
 }
 
-/// Returns the stages before the engine, for a put of `pages` pages, and the stages after the last byte.
+/// Returns two lists of stages of a put of `pages` pages: before the first engine, and after the write of the event.
+/// Times are in picoseconds.
 fn around(pages: u64) -> [Vec<(Stage, u64)>; 2] {
     let before = vec![
         (Stage::SYSTEM_CALL, 62_500),
         (stages::DRIVER, 180_000 + pages * 40_000),
         (Stage::POST, 65_000),
-        // A doorbell of 4 B.
+        // The write of a doorbell of 4 B.
         (Stage::BUS, 508 + 150_000),
-        // The request, and descriptors of 32 B.
+        // The read request, and `pages` descriptors of 32 B each.
         (stages::DESCRIPTOR, 150_000 + pages * 4064 + 150_000),
     ];
     [before, vec![(stages::EVENT, 90_000), (Stage::NOTICE, 65_000)]]
 }
 
-/// Time of the event of 32 B behind the payload: its bytes on the bus, and a crossing.
+/// Time in picoseconds of an event of 32 B behind the payload: the event's bytes on the bus, and a crossing.
 const EVENT: u64 = 4064 + 150_000;
 
 #[test]
@@ -81,9 +82,9 @@ fn a_put_of_8_bytes_by_hand() {
     let [before, after] = around(1);
     let tlb = [(stages::TLB, 124_000), (stages::TRANSLATION, 1_900_000)];
     for warm in [true, false] {
-        // Set up to read, to write, and for the event.
+        // An engine is set up for the read, for the write, and for the event.
         let fetch = [(DMA_SETUP, 3 * 598_000), (Stage::FETCH, 150_000 + 1016 + 150_000)];
-        // A word of payload.
+        // The payload on the link is one word of 32 B.
         let link = [(Stage::LINK, (32 + 64) * 200 + 200_000)];
         let tlb = if warm { &tlb[..1] } else { &tlb };
         let expected = [&before[..], &fetch, &link, tlb, &[(Stage::DEPOSIT, 1016 + EVENT)], &after].concat();
@@ -100,7 +101,7 @@ fn memory_registered_during_set_up_is_in_the_tlb_like_any() {
     rig.process(0, 0, async |user| {
         let buffer = user.room(6 * 4096);
         user.process.set_up(buffer.0, buffer.1).unwrap();
-        // The last four of its pages, and then its first.
+        // The TLB has the last four pages of the buffer: pages 2 and 5 hit, and page 0 misses.
         for (page, hits) in [(2, 1), (5, 2), (0, 2)] {
             user.put(user.to(0, (buffer.0, 8), buffer.0 + page * 4096)).await.unwrap();
             while user.event().await.unwrap().kind != EventKind::Received {}
@@ -143,14 +144,15 @@ fn a_put_of_a_page_by_hand() {
 fn a_put_of_three_pages_by_hand() {
     let [before, after] = around(3);
     let reading = 150_000 + 520_192 + 150_000;
-    // The receive engines are the slowest. The first page is set up and read, and crosses the link. The engine that
-    // has written it, and its completion, does the same with the third.
+    // The receive engines are the slowest part. The first page needs the set-up of a read, the read, and the link. The
+    // engine that has written the first page and its completion does the same with the third page.
     let fetch = [(DMA_SETUP, 5 * 598_000), (Stage::FETCH, reading)];
     let rest = [(Stage::LINK, (4096 + 64) * 200 + 200_000), (stages::TLB, 2 * 124_000)];
     let deposit = [(Stage::DEPOSIT, 2 * 520_192 + EVENT)];
     let expected = [&before[..], &fetch, &rest, &deposit, &after].concat();
     assert_eq!(ps(&put(3 * 4096, true, &[], |_| ())), stages(&expected));
-    // With one completion for all, the link is the slowest: three cross it, and the last one is written.
+    // With one completion per message, the link is the slowest part. Three pages cross the link, and then the last page
+    // is written.
     let fetch = [(DMA_SETUP, 3 * 598_000), (Stage::FETCH, reading)];
     let rest = [(Stage::LINK, 3 * (4096 + 64) * 200 + 200_000), (stages::TLB, 124_000)];
     let expected = [&before[..], &fetch, &rest, &[(Stage::DEPOSIT, 520_192 + EVENT)], &after].concat();
@@ -192,7 +194,7 @@ fn each_packet_has_a_completion_and_each_message_an_event() {
 
 #[test]
 fn long_puts_within_a_host_account_for_all_of_their_time() {
-    // Later descriptors are fetched while pages of the same message are read and written.
+    // The card fetches later descriptors while it reads and writes pages of the same message.
     for (pages, bus) in [(20, "plain"), (27, "pcie"), (28, "pcie"), (64, "plain"), (255, "pcie")] {
         let mut rig = Rig::new(1, &[&format!("bus.kind={bus}"), "buffer.packets=4"]);
         rig.process(0, 0, async move |user| {
@@ -223,11 +225,11 @@ fn one_engine_does_one_page_after_another() {
     let (read, write, link) = (598_000 + 300_000 + 520_192, 124_000 + 598_000 + 520_192, 4160 * 200);
     assert_eq!(total(&[]), around + read + 3 * link + 200_000 + write + EVENT);
     assert_eq!(total(&["dma.transmit_engines=1"]), around + 3 * read + link + 200_000 + write + EVENT);
-    // With one place in the transmit FIFO, a page is read when the one before it is on the link.
+    // With one place in the transmit FIFO, the card reads a page when the previous page has gone out on the link.
     assert_eq!(total(&["dma.fifo=1"]), around + 3 * (read + link) + 200_000 + write + EVENT);
-    // The first page arrives after the link.
+    // The engine writes the three pages one after another, from the arrival of the first page on.
     assert_eq!(total(&["dma.receive_engines=1"]), around + read + link + 200_000 + 3 * write + EVENT);
-    // Completions take its time, too.
+    // The engine also needs the set-up for each completion.
     let own = total(&["dma.receive_engines=1", "events.writer=own"]);
     assert_eq!(own, around + read + link + 200_000 + 3 * (write + 598_000) + EVENT);
 }
@@ -236,7 +238,8 @@ fn one_engine_does_one_page_after_another() {
 fn an_interrupt_costs_its_handler_an_acknowledgement_and_a_wake_up() {
     let path = put(8, true, &[], |user| user.card.set_notify(Notify::Interrupt));
     let polled = put(8, true, &[], |_| ());
-    // The interrupt message crosses behind the event. Handler, register of 4 B, copy, wake-up, notice.
+    // The interrupt message crosses the bus behind the event. Then come the handler, a write of 4 B to a register, the
+    // copy of the event, the wake-up, and the notice.
     let expected = 150_000 + 2_000_000 + 508 + 90_000 + 3_800_000 + 65_000;
     let time = |path: &Path| path.at().since(path.origin()).ps();
     assert_eq!(time(&path) - (time(&polled) - 65_000 - 90_000), expected);
@@ -258,14 +261,15 @@ fn an_event_waits_until_its_process_looks_for_it() {
         let path = user.path.get();
         assert!(path.total(stages::EVENT_QUEUED) > Duration::from_us(40), "{path:?}");
         assert_eq!(path.total(Stage::NOTICE), Duration::from_ns(65));
-        // The event of the receiver has not been copied: a call looks for it, and copies it. Then there is none.
+        // The receiver's event has not been copied to the queue of its process. The first poll finds and copies the
+        // event. The second poll finds none.
         let calls = || user.card.kernel().counters().calls;
         let before = calls();
         let mut path = Path::from(user.sim.now());
         let polled = user.process.poll(&mut path).await.unwrap().unwrap();
         assert_eq!((polled.kind, calls()), (EventKind::Received, before + 1));
         assert_eq!((user.process.poll(&mut path).await, calls()), (Ok(None), before + 2));
-        // An event in the queue of its process needs no call.
+        // If the event is already in the queue of its process, a poll makes no system call.
         let puts = [(); 2].map(|()| user.to(0, buffer, buffer.0));
         for put in puts {
             user.put(put).await.unwrap();
@@ -343,7 +347,7 @@ fn a_word_over_two_pages_is_looked_up_twice_and_a_page_over_two_has_two_descript
             (counted().tlb_hits, counted().descriptors, counted().packets_sent),
             (2 + 2, 1 + 2, 1 + 2)
         );
-        // A reply is cut at the boundaries of its source's pages.
+        // A reply is cut at the page boundaries of its source.
         let get = user.get(user.to(0, (at, 8192), at + 100)).await.unwrap();
         while user.event().await.unwrap().kind != EventKind::Fetched(get) {}
         assert_eq!(counted().packets_sent, 3 + 1 + 3);
@@ -371,7 +375,7 @@ fn descriptors_are_fetched_up_to_the_end_of_the_ring_and_while_the_card_has_plac
         user.register(buffer).await.unwrap();
         user.put(put(&user, 20, buffer.0)).await.unwrap();
         user.sim.delay(Duration::from_us(500)).await;
-        // One is with its engine, and two have a place.
+        // One descriptor is with its engine, and two descriptors have a slot on the card.
         assert_eq!(user.card.statistics().descriptors, 3);
     });
     rig.run();
@@ -379,7 +383,8 @@ fn descriptors_are_fetched_up_to_the_end_of_the_ring_and_while_the_card_has_plac
 
 #[test]
 fn misses_wait_for_each_other_and_for_registrations() {
-    // Two packets of a page each arrive at once from two hosts. The second one's miss waits for the first one's.
+    // Two packets for different pages arrive at the same time from two hosts. The miss of the second packet waits for
+    // the miss of the first packet.
     let mut rig = Rig::new(3, &[PLAIN, "tlb.entries=1"]);
     let (address, waits) = (Rc::new(Cell::new(0)), Rc::new(Cell::new((0, 0))));
     for node in [0, 1] {
@@ -408,7 +413,8 @@ fn misses_wait_for_each_other_and_for_registrations() {
     });
     rig.run();
     let (first, second) = waits.get();
-    // Both heads are at the switch at once. The second packet follows the first after its 128 B there.
+    // The beginnings of both packets reach the switch at the same time. The second packet follows when the 128 B of the
+    // first packet have left the switch.
     assert_eq!((first, second), (0, 1_900_000 - 128 * 200));
     let counted = rig.cards[2].statistics();
     assert_eq!((counted.tlb_hits, counted.tlb_misses, rig.cards[2].longest_queue()), (0, 2, 1));

@@ -1,5 +1,5 @@
-//! Random registrations, puts, gets, sends and deregistrations between hosts. Every byte is correct, no byte outside
-//! registered memory is written, and there is no deadlock. The run is the same in any number of shards.
+//! Random registrations, puts, gets, sends and deregistrations between hosts. Every byte must be correct, no byte
+//! outside registered memory may be written, and no run may deadlock. A run is the same in any number of shards.
 
 use super::support::{Rig, User};
 use nicety_nic_apenet::{ApenetError, EventKind, Region, Statistics};
@@ -8,11 +8,12 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of each host's memory for puts, in slots.
+/// Size of a slot in bytes. Each host's memory for puts has several slots.
 const SLOT: u64 = 10_000;
 const SLOTS: u64 = 6;
 const BEGIN: Time = Time::from_ps(1_000_000_000);
-/// Address and length of a host's memory. They are the same on all hosts, because all hosts make the same allocations.
+/// Address and size in bytes of a host's memory. They are the same on all hosts, because all hosts make the same
+/// allocations.
 type Memory = (u64, u64);
 
 #[derive(Clone, Debug)]
@@ -53,12 +54,12 @@ fn step(hosts: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns the byte that fills all writes of a host.
+/// Returns the byte that fills everything that a host writes.
 fn own(rank: u32) -> u8 {
     100 + rank as u8
 }
 
-/// A host's memory: slots for regions, with a page between neighbours, and a place for gets and streaming buffers.
+/// A host's memory: slots for regions with 1000 bytes between neighbours, and a buffer for the host's own transfers.
 struct Home {
     user: User,
     slots: Memory,
@@ -111,7 +112,7 @@ impl Home {
     }
 }
 
-/// A host's memory at the end, and its card's counts.
+/// The contents of a host's memory at the end, and the counters of the host's card.
 type End = (Vec<u8>, Statistics);
 
 fn run(hosts: u32, overrides: &[&str], steps: &[Vec<Step>], shards: usize) -> (Time, Vec<End>) {
@@ -139,7 +140,7 @@ fn run(hosts: u32, overrides: &[&str], steps: &[Vec<Step>], shards: usize) -> (T
                 home.step(hosts, step).await;
             }
             user.sim.delay(Duration::from_us(2000)).await;
-            // Every streamed message is whole, and from one host.
+            // The bytes of every streamed message are all from the same host.
             while let Some(event) =
                 user.process.poll(&mut nicety_types::Path::clock(user.sim.now())).await.unwrap()
             {
@@ -196,7 +197,7 @@ proptest! {
 
 #[test]
 fn all_bytes_of_puts_are_right() {
-    // Unaligned at both ends, longer than a page, and of every length near a word.
+    // The ranges are unaligned, longer than a page, or about as long as a word of 32 B.
     for (offset, bytes) in [(0, 1), (1, 31), (5, 32), (4095, 33), (4090, 4096), (17, 9999), (4096, 4097)] {
         let mut rig = Rig::new(2, &["tlb.entries=1"]);
         let address = Rc::new(std::cell::Cell::new(0));

@@ -1,4 +1,4 @@
-//! A board: the parts of a card between host memory and its link, and the steps that most cards take with these parts.
+//! A board: the components of a card between host memory and its link, and the steps that most cards take with them.
 
 use crate::parts::transport::{TransportSpec, Wire};
 use crate::parts::{Dma, Engine, EngineSpec, stages};
@@ -11,16 +11,16 @@ use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Recorder, Stage, St
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A board in a card's spec.
+/// The specification of a board.
 #[derive(Clone, Copy, Debug)]
 pub struct BoardSpec {
-    /// Host and network.
+    /// The specifications of the host and the network.
     pub node: NodeSpec,
-    /// The bus to the host.
+    /// The specification of the bus to the host.
     pub bus: BusSpec,
-    /// Reliable transport, which may be off.
+    /// The specification of reliable transport, which may be off.
     pub transport: TransportSpec,
-    /// The DMA engine.
+    /// The specification of the DMA engine.
     pub dma: EngineSpec,
 }
 
@@ -34,7 +34,7 @@ pub fn read_board(reader: &Reader<'_>) -> BoardSpec {
     }
 }
 
-/// The parts of a card between host memory and its link.
+/// The components of a card between host memory and its link.
 pub struct Board {
     sim: Sim,
     recorder: Recorder,
@@ -47,7 +47,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// The board of a node.
+    /// Returns the board of a node.
     pub fn new(spec: BoardSpec, node_context: NodeContext<'_>) -> Board {
         let NodeContext { sim, recorder, port, nodes, memory, .. } = node_context;
         Board {
@@ -71,7 +71,7 @@ impl Board {
         &self.dma
     }
 
-    /// Records the events on the node.
+    /// The recorder of the node's events.
     pub const fn recorder(&self) -> &Recorder {
         &self.recorder
     }
@@ -104,7 +104,7 @@ impl Board {
         self.sim.until(path.at()).await;
     }
 
-    /// Starts a task for each packet from the link.
+    /// Starts a task for each packet that arrives from the link.
     pub fn receive<F: Future<Output = ()> + 'static>(&self, task: impl Fn(PacketBox) -> F + 'static) {
         let (sim, wire) = (self.sim.clone(), self.wire.clone());
         self.sim.spawn(async move {
@@ -115,8 +115,8 @@ impl Board {
     }
 
     /// Writes the first `keep` payload bytes of a packet to host memory through a channel of the DMA engine. Then frees
-    /// the packet's slot in the packet buffer. Returns when the bytes are in host memory, and extends the packet's path
-    /// up to that time.
+    /// the packet's slot in the packet buffer. Returns when the bytes are in host memory. The packet's path then
+    /// includes the time until then.
     pub async fn deposit(&self, message: MessageId, address: u64, keep: u64, packet: &mut PacketBox) {
         let set_up = (self.spec.dma.setup, stages::DMA_SETUP);
         let moving = self.engine.start(set_up, message, &mut packet.path).await;

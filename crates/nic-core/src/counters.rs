@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The counters of a design's card.
 pub trait Counters: Any + fmt::Debug + PartialEq + Send + Sync {
-    /// Entries into the host's kernel, if the design counts them.
+    /// The counters of the host's kernel, if the design has them.
     fn kernel(&self) -> KernelCounters {
         KernelCounters::default()
     }
@@ -32,7 +32,7 @@ impl CardReport {
         any.downcast_ref()
     }
 
-    /// As [`Counters::kernel`].
+    /// Like [`Counters::kernel`].
     pub fn kernel(&self) -> KernelCounters {
         self.0.kernel_entries()
     }

@@ -1,8 +1,8 @@
-//! The seam for card designs: the interface between a design and everything outside it.
+//! The seam for card designs: the interface between a design and all other code.
 //!
-//! A [`Design`] has a name, given in the specs of its cards, and reads those specs. The result, a [`CardSpec`],
-//! installs a [`Card`] on a node. Features of one design are available through [`dyn CardSpec::of`](CardSpec) and
-//! [`dyn Card::of`](Card), in the design's own types. The crate that links designs has the list of them.
+//! The specs of a [`Design`]'s cards have the design's name, and the design reads these specs. The result, a
+//! [`CardSpec`], installs a [`Card`] on a node. [`dyn CardSpec::of`](CardSpec) and [`dyn Card::of`](Card) give access
+//! to features of one design, in the design's own types. The crate that links the designs has a list of them.
 
 use crate::NodeSpec;
 use crate::counters::CardReport;
@@ -13,7 +13,7 @@ use crate::parts::Early;
 use crate::parts::transport::{TransportSpec, Undelivered, Wire};
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use nicety_fabric::{Packet, Port};
-use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory};
+use nicety_host::{Allocation, BusSpec, Cpus, Gpu, GpuSpec, Memory};
 use nicety_hpu::Core;
 use nicety_kernel::Sim;
 use nicety_spec::{Listing, Reader, Spec, SpecErrors};
@@ -24,35 +24,36 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Cards with their ranks.
+/// Cards, each with the rank of its host.
 pub type RankedCards = [(u32, Rc<dyn Card>)];
 
-/// A design of cards. [`Design::new`] sets the defaults.
+/// A design of cards. [`Design::new`] sets default values.
 pub struct Design {
     /// Its name in specs.
     pub name: &'static str,
     /// The name of a card of this design, for error texts.
     pub example: &'static str,
-    /// The name of its cards' interface to a host, with an article if English needs one, for error texts.
+    /// The name of the cards' interface to a host, for error texts. It has an article if English needs one.
     pub interface: &'static str,
-    /// The modes in which a benchmark may send between hosts, besides the card's natural mode. By default none.
+    /// The modes in which a benchmark may send between hosts, in addition to the card's natural mode. By default, there
+    /// are none.
     pub modes: &'static [&'static str],
     /// The mode that a card uses by default. `None` if the card chooses a mode for each message, or has no modes.
     pub natural_mode: Option<&'static str>,
-    /// Whether messages need real bytes, because a part on their path reads the bytes. If true, phantom messages are
-    /// refused.
+    /// Whether messages need real bytes, because a component on their path reads the bytes. If true, phantom messages
+    /// are refused.
     pub needs_bytes: bool,
-    /// The stages that its cards add to the [stages of every node](Stage::COMMON), in groups.
+    /// The stages that the design's cards add to the [stages of every node](Stage::COMMON), in groups.
     pub stages: &'static [&'static [Stage]],
-    /// Reads the card's sections. The reader reports all errors at once.
+    /// Reads the sections of a card's spec. The reader reports all errors at once.
     pub read: fn(&Reader<'_>) -> Arc<dyn CardSpec>,
-    /// Returns the deadlock hints of the given cards of this design: notes on possible reasons. Each note begins with a
-    /// line break.
+    /// Returns notes on possible reasons of a deadlock, for these cards of this design. Each note begins with a line
+    /// break.
     pub hints: fn(&RankedCards) -> String,
 }
 
 impl Design {
-    /// A design with these four values. It has no modes, stages or hints, and accepts phantom messages.
+    /// Returns a design with these four values. It has no modes, no stages and no hints, and accepts phantom messages.
     pub const fn new(
         name: &'static str,
         example: &'static str,
@@ -72,12 +73,12 @@ impl Design {
         }
     }
 
-    /// The name of its cards' interface, without an article.
+    /// The name of the cards' interface, without an article.
     pub fn bare_interface(&self) -> &'static str {
         self.interface.trim_start_matches("a ").trim_start_matches("an ")
     }
 
-    /// The error for a command that its cards do not have.
+    /// Returns the error for a command that the design's cards do not have.
     pub fn lacks(&self, what: &str) -> CardError {
         CardError::Input(format!("a card of design {} has no command that {what}", self.name))
     }
@@ -99,10 +100,10 @@ impl Eq for Design {}
 
 /// The spec of a card, immutable and shared by all nodes.
 pub trait CardSpec: Any + fmt::Debug + Send + Sync {
-    /// Its design.
+    /// The design of the card.
     fn design(&self) -> &'static Design;
 
-    /// The surroundings of the card: host and network.
+    /// The specifications of the card's host and network.
     fn node(&self) -> NodeSpec;
 
     /// The kind of core that runs the card's programs, if the card runs programs.
@@ -115,14 +116,14 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// The C interface of its handlers: `nicety`, or `pspin` or `fpspin` for handlers that use the headers of PsPIN or
-    /// FPsPIN.
+    /// The C interface of the card's handlers: `nicety`, or `pspin` or `fpspin` for handlers that use the headers of
+    /// PsPIN or FPsPIN.
     fn interface(&self) -> &'static str {
         "nicety"
     }
 
-    /// The most bytes of host memory that may be registered for the card at a time. `None` if the card reaches all host
-    /// memory.
+    /// Maximum number of bytes of host memory that may be registered for the card at any time. `None` if the card can
+    /// access all host memory.
     fn registers(&self) -> Option<u64> {
         None
     }
@@ -132,7 +133,12 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Its reliable transport, if the design has one.
+    /// The bus between host and card, if there is one.
+    fn bus(&self) -> Option<&BusSpec> {
+        None
+    }
+
+    /// The card's reliable transport, if the design has one.
     fn transport(&self) -> Option<&TransportSpec> {
         None
     }
@@ -142,42 +148,43 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         self.transport().is_some_and(|transport| transport.reliable)
     }
 
-    /// Its packets in words, as the object of 'sends'.
+    /// The card's packets in words, as the object of 'sends'.
     fn packets(&self) -> String {
         format!("packets of design {}", self.design().name)
     }
 
-    /// Its protocol on the link in words, as the object of 'sends'. All cards of a network must have the same protocol.
+    /// The card's protocol on the link in words, as the object of 'sends'. All cards of a network must have the same
+    /// protocol.
     fn protocol(&self) -> String {
         self.packets() + if self.is_reliable() { " with reliable transport" } else { "" }
     }
 
-    /// The format of its packets in a capture.
+    /// The format of the card's packets in a capture.
     fn link_layer(&self) -> LinkLayer {
         LinkLayer::Own
     }
 
-    /// Whether the network may lose or damage this packet without loss of program data: the packet is sent again, or
-    /// carries none. If the network loses another packet and the run completes nevertheless, the run reports the
-    /// missing data as [lost](crate::FailureKind::Lost).
+    /// Whether the network may lose or damage this packet without loss of program data. This is so if the card resends
+    /// the packet, or if the packet has no data. If the network loses another packet and the run still completes, the
+    /// run reports the missing data as [lost](crate::FailureKind::Lost).
     fn makes_up_for(&self, _packet: &Packet) -> bool {
         self.is_reliable()
     }
 
-    /// The most payload of a packet that it sends or accepts, in bytes. `None` if this limit does not concern other
-    /// cards.
+    /// Maximum payload of a packet that the card sends or accepts, in bytes. `None` if other cards need not know this
+    /// limit.
     fn packet_payload(&self) -> Option<u64> {
         None
     }
 
-    /// The most payload of a packet on its link, in bytes. The sizes of switch buffers derive from it. The default is
-    /// [`CardSpec::packet_payload`], or the payload of a jumbo frame, 9000 bytes.
+    /// Maximum payload of a packet on the card's link, in bytes. The sizes of switch buffers depend on it. The default
+    /// is [`CardSpec::packet_payload`], or the payload of a jumbo frame, 9000 bytes.
     fn largest_packet(&self) -> u64 {
         self.packet_payload().unwrap_or(9000)
     }
 
-    /// The longest eager message of `send`, in bytes: the card sends it before it knows of a receive. `None` if this
-    /// limit does not concern other cards.
+    /// Maximum length of an eager message of `send`, in bytes. The card sends an eager message before it knows of a
+    /// receive. `None` if other cards need not know this limit.
     fn eager(&self) -> Option<u64> {
         None
     }
@@ -196,14 +203,14 @@ pub enum LinkLayer {
     Own,
     /// Ethernet frames, from the destination address on.
     Ethernet {
-        /// Length in bytes of the frame checksum at the end of a packet's header. Captures leave this checksum out.
+        /// Size in bytes of the frame checksum at the end of a packet's header. Captures omit this checksum.
         checksum: usize,
     },
 }
 
 /// A type that belongs to one design.
 pub trait OfDesign: Any {
-    /// The design.
+    /// The design to which the type belongs.
     const DESIGN: &'static Design;
 }
 
@@ -220,90 +227,91 @@ impl dyn CardSpec {
 
 /// The environment of a card on its node.
 pub struct NodeContext<'s> {
-    /// The node's part of the simulation.
+    /// The node's handle to the simulation.
     pub sim: &'s Sim,
     /// Number of nodes.
     pub nodes: u32,
-    /// Whether packets from one node to another arrive in the order of sending. A packet that a fault delays is an
-    /// exception.
+    /// Whether packets from one node to another arrive in the order in which they were sent, unless a fault delays a
+    /// packet.
     pub ordered: bool,
     /// The host's memory.
     pub memory: &'s Rc<Memory>,
-    /// The host's graphics processor, where the spec [has one](CardSpec::gpu).
+    /// The host's graphics processor, if the spec [has one](CardSpec::gpu).
     pub gpu: Option<&'s Gpu>,
     /// The host's CPUs.
     pub cpus: &'s Rc<Cpus>,
-    /// The port to the link; unconnected if the cluster has a single node.
+    /// The port to the link. It is not connected if the cluster has a single node.
     pub port: Port,
-    /// The most payload of a packet that all cards of the network accept, in bytes. `None` if no card limits it.
+    /// Maximum payload of a packet that all cards of the network accept, in bytes. `None` if no card limits it.
     pub packet_payload: Option<u64>,
-    /// The longest eager message that all cards of the network accept, in bytes. `None` if no card limits it.
+    /// Maximum length of an eager message that all cards of the network accept, in bytes. `None` if no card limits it.
     pub eager: Option<u64>,
     /// The user ID of the host's operations.
     pub uid: u32,
     /// The output of programs on the card.
     pub log: &'s Log,
-    /// Records the events on the node.
+    /// The recorder of the node's events.
     pub recorder: &'s Recorder,
 }
 
 /// A card on a node.
 pub trait Card: Any {
-    /// Its design.
+    /// The design of the card.
     fn design(&self) -> &'static Design;
 
-    /// Its counters.
+    /// The card's counters.
     fn report(&self) -> CardReport {
         CardReport::new(())
     }
 
-    /// Failures of programs on it.
+    /// Failures of programs on the card.
     fn failures(&self) -> Vec<ProgramFailure> {
         Vec::new()
     }
 
-    /// Its end of the link, if its design has reliable transport.
+    /// The card's end of its link, if the design has reliable transport.
     fn wire(&self) -> Option<&Wire> {
         None
     }
 
-    /// Messages that it failed to deliver.
+    /// The messages that the card failed to deliver.
     fn undelivered(&self) -> Vec<Undelivered> {
         self.wire().map(Wire::undelivered).unwrap_or_default()
     }
 
-    /// Whether it resends packets that the network lost. `None` if its design has no reliable transport.
+    /// Whether the card resends packets that the network lost. `None` if the design has no reliable transport.
     fn is_reliable(&self) -> Option<bool> {
         self.wire().map(Wire::is_reliable)
     }
 
-    /// Number of unusable packets received.
+    /// Number of received packets that the card could not use.
     fn unusable(&self) -> u64 {
         0
     }
 
-    /// Refused commands of programs on it.
+    /// Refused commands of programs on the card.
     fn refused_commands(&self) -> Vec<RefusedCommand> {
         Vec::new()
     }
 
-    /// Applications with refused messages because their cycle budget was used up, and the number of these messages.
+    /// Applications with messages that were refused because the cycle budget was used up, and the number of these
+    /// messages.
     fn unserved(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
 
-    /// Number of lines that programs printed beyond the limit.
+    /// Number of lines that programs printed beyond the limit of lines.
     fn lines_left_out(&self) -> u64 {
         0
     }
 
-    /// The host's library of `send` and `recv`, if software matches the messages. By default this library carries out
-    /// all calls below.
+    /// The host's library of `send` and `recv`, if software matches the messages. By default this library executes all
+    /// calls below.
     fn library(&self) -> Option<Rc<dyn Messages>> {
         None
     }
 
-    /// Sends a message to the receive of a rank, possibly this one. Returns when the buffer may be reused.
+    /// Sends a message to a receive at a rank, which may be this rank. Returns when the buffer may be reused.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -314,8 +322,8 @@ pub trait Card: Any {
         }
     }
 
-    /// Posts a receive without waiting for its message. If software matches messages only on demand, the call takes no
-    /// simulated time and only stores the request.
+    /// Posts a receive, and does not wait for its message. If software matches messages only on demand, the call takes
+    /// no simulated time and only stores the request.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -333,7 +341,7 @@ pub trait Card: Any {
     /// Waits for the message of a receive.
     ///
     /// # Errors
-    /// When the receive turns out to be invalid, or its message failed.
+    /// When the receive is invalid, or its message failed.
     fn received<'c>(
         self: Rc<Self>,
         caller: Caller<'c>,
@@ -345,11 +353,11 @@ pub trait Card: Any {
         }
     }
 
-    /// Calls `then` with the receive when a message has arrived for it. Then [`Card::received`] need not wait, so a
-    /// program can post many receives with little memory for each.
+    /// Calls `then` with the receive when a message has arrived for it. [`Card::received`] then need not wait. So a
+    /// program can post many receives, with little memory for each.
     ///
     /// # Errors
-    /// Returns the receive if a message has arrived already, or if the card cannot report the arrival.
+    /// Returns the receive if a message has already arrived for it, or if the card cannot report the arrival.
     fn when_received(
         &self,
         posted: PostedReceive,
@@ -361,7 +369,7 @@ pub trait Card: Any {
     /// Makes the host's library match the messages of `send` and `recv`, on a card that otherwise matches them itself.
     /// A program can then post, probe and cancel any number of receives. A library with room for a fixed number of
     /// messages per host gets this room for each pair of processes. Call this method on all cards with the same pairs,
-    /// before the first message. It has no effect if the library matches messages already, such as at a second call.
+    /// before the first message. It has no effect if the library already matches messages, as after a first call.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -386,17 +394,17 @@ pub trait Card: Any {
         }
     }
 
-    /// Signals when a probe may find a message that the previous probe did not find. `None` before the first message,
-    /// or if the design does not support this signal.
+    /// The signal that a probe may find a message that the previous probe did not find. `None` before the first
+    /// message, or if the design has no such signal.
     fn early(&self) -> Option<&Early> {
         None
     }
 
-    /// Cancels a posted receive. If a message has arrived for the receive or is about to arrive, returns the receive
-    /// instead. The caller must then wait for its message with [`Card::received`].
+    /// Cancels a posted receive. If a message has arrived for the receive or is about to arrive, the receive is
+    /// returned. The caller must then wait for its message with [`Card::received`].
     ///
     /// # Errors
-    /// When the design cannot take back a posted receive.
+    /// When the design cannot cancel a posted receive.
     fn cancel<'c>(
         self: Rc<Self>,
         caller: Caller<'c>,
@@ -408,21 +416,21 @@ pub trait Card: Any {
         }
     }
 
-    /// Ends the host's program: closes everything that it has left open, as an operating system does.
+    /// Ends the host's program. Closes everything that the program left open, as an operating system does.
     fn program_ended<'c>(self: Rc<Self>, _caller: Caller<'c>) -> Calling<'c, ()> {
         Box::pin(ready(()))
     }
 
-    /// Informs the card of host memory allocated for the program that uses `send` and `recv`.
+    /// Informs the card that host memory was allocated for the program that uses `send` and `recv`.
     fn adopt(&self, _allocation: &Allocation) {}
 }
 
-/// The outcome of a call that cards of a design do not have.
+/// Returns the outcome of a call that cards of this design do not have.
 fn lacking<'c, V: 'c>(design: &'static Design, what: &str) -> Calling<'c, Result<V, CardError>> {
     Box::pin(ready(Err(design.lacks(what))))
 }
 
-/// The cards of one type, with their ranks.
+/// Returns the cards of one type, each with its rank.
 pub fn cards_of<C: Card + OfDesign>(cards: &RankedCards) -> impl Iterator<Item = (u32, Rc<C>)> {
     cards.iter().filter_map(|(rank, card)| Some((*rank, card.of().ok()?)))
 }
@@ -464,7 +472,7 @@ impl fmt::Display for WrongDesign {
 
 impl std::error::Error for WrongDesign {}
 
-/// Returns the stages of messages with cards of these designs, in ascending order of the stages' numbers.
+/// Returns the stages of messages for cards of these designs, in ascending order of the stages' places.
 pub fn stages(designs: impl IntoIterator<Item = &'static Design>) -> Vec<Stage> {
     let mut stages = Stage::COMMON.to_vec();
     stages.extend(designs.into_iter().flat_map(|design| design.stages.concat()));
@@ -473,10 +481,10 @@ pub fn stages(designs: impl IntoIterator<Item = &'static Design>) -> Vec<Stage> 
     stages
 }
 
-/// Reads the spec of a card of one of the `known` designs. Returns also the listing of the spec's keys.
+/// Reads the spec of a card. Its design is one of the `known` designs. Also returns the list of the spec's keys.
 ///
 /// # Errors
-/// All errors in it, each with its place and a correction.
+/// All errors in the spec, each with its place and a correction.
 pub fn read(spec: &Spec, known: &[&'static Design]) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
     let names: Vec<&'static str> = known.iter().map(|design| design.name).collect();
     let name = spec.design_among(&names)?;

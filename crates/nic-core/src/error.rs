@@ -6,16 +6,16 @@ use std::fmt;
 /// The failure of a host's call on its card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardError {
-    /// The arguments are invalid in every state of the card.
+    /// The arguments are invalid, in any state of the card.
     Input(String),
-    /// The call is impossible in the present state, or failed.
+    /// The call is impossible in the present state of the card, or it failed.
     Failed(String),
     /// A program on the card trapped, and the call waited for its result.
     Trapped(String),
 }
 
 impl CardError {
-    /// The error for a rank that does not exist.
+    /// Returns the error for a rank that does not exist.
     pub fn no_rank(rank: u32, ranks: u32) -> CardError {
         CardError::Input(format!("there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1))
     }

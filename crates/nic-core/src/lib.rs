@@ -1,13 +1,13 @@
-//! The parts of cards, and the seam between a card's design and everything outside it.
+//! The components of cards, and the seam between a card's design and all other code.
 //!
 //! A [`CardSpec`] describes a card, and is read from a TOML file. One [`Design`] serves all cards with the same
-//! arrangement of parts. `design.rs` is the seam. Each design is a crate of its own, and this crate depends on no
+//! arrangement of components. `design.rs` is the seam. Each design is a crate of its own. This crate depends on no
 //! design.
 //!
 //! - [`library`]: `send` and `recv` in software, over the transport of a design.
-//! - [`parts`]: parts that several cards share.
-//! - `sections.rs`: keys of specs that several cards have.
-//! - `board.rs`: one type with the parts of a card between host memory and its link.
+//! - [`parts`]: components that several cards share.
+//! - `sections.rs`: sections of specs that several designs have.
+//! - `board.rs`: a type with the components of a card between host memory and its link.
 //! - `messages.rs`: messages between ranks.
 //! - `programs.rs`, `text.rs`: output and failures of programs, and texts of notes.
 

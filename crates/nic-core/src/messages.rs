@@ -1,4 +1,4 @@
-//! Messages between ranks: the interface of a host's `send` and `recv` to a card of any design.
+//! Messages between ranks: the interface between a host's `send` and `recv` and a card of any design.
 
 use crate::CardError;
 use nicety_host::Cpus;
@@ -15,20 +15,20 @@ pub type Calling<'c, T> = Pin<Box<dyn Future<Output = T> + 'c>>;
 /// A thread of a host's program that calls its card.
 #[derive(Clone, Copy)]
 pub struct Caller<'c> {
-    /// The node's part of the simulation.
+    /// The node's handle to the simulation.
     pub sim: &'c Sim,
     /// The host's CPUs.
     pub cpus: &'c Cpus,
-    /// Records the events on the node.
+    /// The recorder of the node's events.
     pub recorder: &'c Recorder,
-    /// The number of the thread on its host: 0 for the program's first.
+    /// The number of the thread on its host. The program's first thread has number 0.
     pub thread: u32,
     /// The path of the thread.
     pub path: &'c RefCell<Path>,
 }
 
 impl Caller<'_> {
-    /// Makes a call that takes virtual time, on the thread's path, and records it.
+    /// Makes a call that takes virtual time, on the thread's path. Records the call.
     pub async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
         let start = self.sim.now();
         let result = self.on_path(call).await;
@@ -36,7 +36,7 @@ impl Caller<'_> {
         result
     }
 
-    /// Makes a part of a call on the thread's path, and does not record it.
+    /// Makes a part of a call on the thread's path. Does not record it.
     pub async fn on_path<T>(&self, part: impl AsyncFnOnce(&mut Path) -> T) -> T {
         let mut path = self.path.borrow().clone();
         let result = part(&mut path).await;
@@ -50,7 +50,7 @@ impl Caller<'_> {
     }
 }
 
-/// Number of bits of a tag. Libraries use the 64th bit to distinguish short and long messages.
+/// Number of bits of a tag. Libraries use the 64th bit to distinguish short messages from long messages.
 pub const TAG_BITS: u32 = 63;
 
 /// The largest tag.
@@ -68,9 +68,9 @@ pub fn check_tag(tag: u64) -> Result<(), CardError> {
     Err(CardError::Input(text))
 }
 
-/// Pairs of processes, one process on each of two hosts. Two hosts have several pairs if several processes share the
-/// library of a card. Some bits of a message's tag hold the number of its pair. Each pair has room of its own for
-/// messages without a receive, so no pair waits for another.
+/// Pairs of processes with one process on each of two hosts. Two hosts have several pairs if several processes share
+/// the library of a card. Some bits of a message's tag hold the number of the pair. Each pair has its own room for
+/// messages without a receive, so no pair waits for another pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairs {
     /// The lowest bit of the pair's number in a tag.
@@ -80,7 +80,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Hosts with one process.
+    /// The single pair of hosts with one process each.
     pub const ONE: Pairs = Pairs { first: 0, bits: 0 };
 
     /// Number of pairs between two hosts.
@@ -99,7 +99,7 @@ impl Pairs {
 pub struct Tags {
     /// The bits of the tag.
     pub bits: u64,
-    /// A mask of the bits that are not compared: each 1 bit is ignored.
+    /// A mask of the bits that are not compared. A bit that is 1 is ignored.
     pub ignore: u64,
 }
 
@@ -107,17 +107,17 @@ impl Tags {
     /// All tags.
     pub const ANY: Tags = Tags { bits: 0, ignore: !0 };
 
-    /// One tag.
+    /// Returns one tag.
     pub const fn exactly(tag: u64) -> Tags {
         Tags { bits: tag, ignore: 0 }
     }
 
-    /// One tag, or all tags if `tag` is `None`.
+    /// Returns one tag, or all tags if `tag` is `None`.
     pub fn exactly_or_any(tag: Option<u64>) -> Tags {
         tag.map_or(Tags::ANY, Tags::exactly)
     }
 
-    /// Whether a receive with these tags takes this tag.
+    /// Whether a receive with these tags takes a message with this tag.
     pub const fn has(self, tag: u64) -> bool {
         (tag ^ self.bits) & !self.ignore == 0
     }
@@ -133,25 +133,25 @@ impl Tags {
     }
 }
 
-/// A message to be sent.
+/// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The destination rank; the host has checked it.
+    /// The destination rank. The host has checked that it exists.
     pub to: u32,
-    /// Its tag, which the host has [checked](check_tag).
+    /// The message's tag. The host has [checked](check_tag) it.
     pub tag: u64,
-    /// Its address in host memory.
+    /// The address of the message in host memory.
     pub address: u64,
-    /// Its length in bytes.
+    /// The message's length in bytes.
     pub bytes: u64,
 }
 
-/// A receive to be posted.
+/// A receive to post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The source rank, which the host has checked; `None` for any rank.
+    /// The source rank, or `None` for any rank. The host has checked that the rank exists.
     pub source: Option<u32>,
-    /// The tags; the host has [checked](check_tag) their bits.
+    /// The tags. The host has [checked](check_tag) their bits.
     pub tags: Tags,
     /// The address of its buffer in host memory.
     pub address: u64,
@@ -160,12 +160,12 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether it takes a message from this rank with this tag.
+    /// Whether the receive takes a message from this rank with this tag.
     pub fn takes(&self, source: u32, tag: u64) -> bool {
         self.source.is_none_or(|wanted| wanted == source) && self.tags.has(tag)
     }
 
-    /// The message in words, as the object of 'waits for' in deadlock hints.
+    /// Describes the message in words, as the object of 'waits for' in deadlock hints.
     pub fn what(&self) -> String {
         let from = self.source.map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
         format!("a message from {from}, {}", self.tags.what())
@@ -177,15 +177,15 @@ impl Wanted {
 pub struct Arrival {
     /// The sender's rank.
     pub source: u32,
-    /// Its tag.
+    /// The message's tag.
     pub tag: u64,
-    /// Its length in bytes as sent.
+    /// The message's length in bytes when it was sent.
     pub bytes: u64,
-    /// Size of the buffer in bytes. A longer message was cut to this size.
+    /// Size of the receive's buffer in bytes. A longer message was cut to this size.
     pub room: u64,
 }
 
-/// A posted receive, in its card design's own type. A clone refers to the same receive.
+/// A posted receive, in the own type of the card's design. A clone refers to the same receive.
 #[derive(Clone)]
 pub struct PostedReceive(Rc<dyn Any>);
 
@@ -197,7 +197,7 @@ impl PostedReceive {
         PostedReceive(Rc::new(posted))
     }
 
-    /// Whether it has this type.
+    /// Whether the receive has this type.
     pub fn is<P: Any>(&self) -> bool {
         self.0.is::<P>()
     }

@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// The most lines that a card outputs in a run. Further lines are only counted.
+/// Maximum number of lines that a card outputs in a run. Further lines are only counted.
 pub const LINES_KEPT: u64 = 1000;
 
 /// The text that a handler printed by one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// Time.
+    /// The simulated time of the call.
     pub time: Time,
-    /// Node.
+    /// The node of the card.
     pub node: NodeId,
-    /// Handler processor.
+    /// The handler processor.
     pub hpu: usize,
     /// The raw text; [`Display`](fmt::Display) escapes it for a terminal.
     pub text: String,
 }
 
 impl LogLine {
-    /// Number of lines.
+    /// Number of lines of the text.
     pub fn lines(&self) -> usize {
         lines(&self.text).count()
     }
 }
 
 impl fmt::Display for LogLine {
-    /// Prints each line after its origin. Control characters are escaped for a terminal.
+    /// Prints each line after its origin: time, node and processor. Control characters are escaped for a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, line) in lines(&self.text).enumerate() {
             let end = if i == 0 { "" } else { "\n" };
@@ -41,12 +41,12 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// A message to a log.
+/// A message from a card to a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Logged {
     /// Output of a handler.
     Line(LogLine),
-    /// At the end of a run: the number of a node's lines beyond the limit.
+    /// At the end of a run: the number of lines of a node that were beyond the limit.
     LeftOut {
         /// The node.
         node: NodeId,
@@ -56,7 +56,7 @@ pub enum Logged {
 }
 
 impl Logged {
-    /// Its order among the messages of a run: by time and node. Counts of omitted lines come last.
+    /// The order of this message among the messages of a run: by time and node. Counts of omitted lines come last.
     pub fn order(&self) -> (Time, NodeId) {
         match self {
             Logged::Line(line) => (line.time, line.node),
@@ -76,26 +76,26 @@ impl fmt::Display for Logged {
     }
 }
 
-/// The lines of a text, at least one.
+/// Returns the lines of a text, at least one.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_suffix('\n').unwrap_or(text).split('\n')
 }
 
-/// Receives the output of handlers; shared by all nodes.
+/// Receives the output of handlers. All nodes share it.
 pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
 
 /// The kinds of failures of a handler, a process, a command or a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// A trap: an invalid access or instruction, or the cycle limit, stopped it.
+    /// A trap stopped the handler or process: an invalid access or instruction, or the cycle limit.
     Trap,
-    /// It returned a failure, or an invalid return code.
+    /// The handler or process returned a failure, or an invalid return code.
     Fail,
-    /// A budget of its application was used up.
+    /// A budget of the application was used up.
     Budget,
-    /// The card refused a command, or could not carry it out.
+    /// The card refused a command, or could not execute it.
     Refused,
-    /// The network lost or damaged packets that no card resends, and their sender's program continued.
+    /// The network lost or damaged packets that no card resends, and the sender's program continued.
     Lost,
 }
 
@@ -123,13 +123,13 @@ pub struct ProgramFailure {
     pub kind: FailureKind,
     /// Simulated time of the first failure.
     pub time: Time,
-    /// Node.
+    /// The node of the card.
     pub node: NodeId,
     /// Handler processor of the first failure. `None` if the card itself refused a command.
     pub hpu: Option<usize>,
-    /// Reason, and place in the source.
+    /// The reason, and the place in the source.
     pub text: String,
-    /// Number of times.
+    /// Number of failures for this reason.
     pub times: u64,
 }
 
@@ -160,7 +160,7 @@ mod tests {
         let origin = "[1 ns node 1 HPU 2]";
         assert_eq!(shown("got\t5\n"), format!("{origin} got\t5"));
         assert_eq!(shown(""), format!("{origin} "));
-        // A handler cannot forge a line of another one.
+        // A handler cannot print a line that looks like the line of another handler.
         assert_eq!(
             shown("a\n\n[0 ns node 0 HPU 0] b\r\n"),
             format!("{origin} a\n{origin} \n{origin} [0 ns node 0 HPU 0] b\\x0d")

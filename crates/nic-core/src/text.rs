@@ -1,17 +1,17 @@
 //! Text helpers for the notes of several designs.
 
-/// The most items in a list of one kind.
+/// Maximum number of items in a list of one kind.
 pub const LISTED: usize = 8;
 
-/// Sends that wait, because the receiving rank has no room for more messages of this sender.
+/// Sends that wait because the receiving rank has no room for more messages of this sender.
 pub struct BlockedSends {
     /// The receiving rank.
     pub to: u32,
     /// The pair of processes, if hosts have several.
     pub pair: Option<u32>,
-    /// Their number.
+    /// Number of sends that wait.
     pub sends: u64,
-    /// The window in messages.
+    /// Size of the window in messages.
     pub window: u64,
 }
 
@@ -28,7 +28,7 @@ impl BlockedSends {
     }
 }
 
-/// Notes on a deadlock: facts, each at its rank. Each note begins with a line break.
+/// Returns notes on a deadlock, one for each fact at its rank. Each note begins with a line break.
 pub fn at_ranks(facts: &[(u32, String)]) -> String {
     let line = |(rank, text): &(u32, String)| format!("\n  note: at rank {rank}, {text}");
     let mut text: String = facts.iter().take(LISTED).map(line).collect();
@@ -38,7 +38,7 @@ pub fn at_ranks(facts: &[(u32, String)]) -> String {
     text
 }
 
-/// A count with its noun.
+/// Returns a count with its noun.
 pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

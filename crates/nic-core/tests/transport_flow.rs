@@ -1,18 +1,18 @@
-//! The two ends of a flow over an adversarial channel, without simulated time. At any moment the accepted packets are a
-//! prefix of the sent packets, each once and in order. Once the channel is reliable again, all packets arrive.
+//! The two ends of a flow over an adversarial channel, without simulated time. The accepted packets are always a prefix
+//! of the sent packets, each once and in order. When the channel is reliable again, all packets arrive.
 
 use nicety_nic_core::parts::transport::{Arrived, Expired, Receiving, Sending};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// The next step of the channel, the clock or the sender. Indices are taken modulo the number of candidates.
+/// The next step of the channel, the clock or the sender. An index is taken modulo the number of candidates.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The sender sends another packet.
+    /// The sender sends a new packet.
     Send,
-    /// The sender sends an old packet again.
+    /// The sender resends an old packet.
     Again,
-    /// Any packet or answer in flight arrives.
+    /// A packet or an answer in flight arrives.
     Deliver(usize),
     Answer(usize),
     /// A packet or an answer is lost or duplicated.
@@ -49,11 +49,11 @@ struct Pair {
     sending: Sending<u64>,
     receiving: Receiving,
     window: u64,
-    /// A packet's number and its content.
+    /// The packets in flight: number and content.
     packets: VecDeque<(u64, u64)>,
     answers: VecDeque<Answer>,
     sent: u64,
-    /// The reference: accepted contents, in order.
+    /// The expected result: the accepted contents, in order.
     taken: Vec<u64>,
 }
 
@@ -141,7 +141,7 @@ proptest! {
     ) {
         let mut pair = Pair::new(window);
         steps.into_iter().for_each(|step| pair.step(step));
-        // From now on the channel loses nothing, and the timeout expires when nothing is in flight.
+        // From now on the channel loses no packet, and the timeout expires when no packet is in flight.
         for _ in 0..10_000 {
             if pair.sending.is_idle() && pair.packets.is_empty() && pair.answers.is_empty() {
                 break;
@@ -175,7 +175,7 @@ fn a_window_that_is_full_waits_and_one_that_goes_back_does_too() {
     assert!(!sending.refused(1));
     assert!(!sending.has_room(), "1 and 2 go first");
     assert_eq!(sending.send_again().map(|(number, packet)| (number, *packet)), Some((1, 1)));
-    // Meanwhile the first one arrives after all.
+    // The acknowledgement of packet 1 arrives before the next resend.
     assert!(sending.acknowledged(2));
     assert_eq!(sending.send_again().map(|(number, packet)| (number, *packet)), Some((2, 2)));
     assert!(sending.send_again().is_none() && sending.has_room());

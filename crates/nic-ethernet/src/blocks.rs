@@ -1,6 +1,6 @@
-//! Blocks of receive buffers. The card takes a block from its ring for frames of one size, and fills it from the front. The
-//! driver returns a block when the last of its frames is free. Blocks of short frames stay open for long, so blocks return in
-//! another order than that in which they were taken.
+//! Blocks of receive buffers. The card takes a block from the ring for frames of one size, and fills the block from its
+//! front. The driver returns a block when all frames of the block are free. Blocks of short frames stay open for long.
+//! The order in which blocks return therefore differs from that in which the card took them.
 
 use super::spec::ReceiveSpec;
 use std::cell::{Cell, RefCell};
@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 /// The blocks of a ring.
 pub(super) struct Blocks {
     entries: u64,
-    /// Places of the blocks in the ring, by their order.
+    /// Places of the posted blocks, in the order in which the card takes them.
     posted: RefCell<VecDeque<u64>>,
     /// Places of free blocks that the driver has not posted yet.
     freed: RefCell<VecDeque<u64>>,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     bytes: u64,
     /// Sizes of buffers, the smallest first. A block has buffers of one size.
     sizes: Vec<u64>,
@@ -27,48 +27,48 @@ pub(super) struct Blocks {
 /// A block that the card fills.
 #[derive(Clone, Copy)]
 struct Open {
-    /// Its number among all that were taken.
+    /// The block's number among all blocks that the card took.
     block: u64,
-    /// Its place in memory.
+    /// The block's place in memory.
     place: u64,
-    /// Buffers used.
+    /// Number of used buffers.
     used: u64,
 }
 
 /// A buffer for a frame.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// The number of its block.
+    /// The number of the buffer's block.
     pub(super) block: u64,
-    /// Its offset from the ring's first buffer.
+    /// The buffer's offset from the ring's first buffer, in bytes.
     pub(super) offset: u64,
-    /// Its size.
+    /// The buffer's size in bytes.
     pub(super) size: u64,
 }
 
 /// Blocks with frames that the driver has seen, in the order in which the card took them.
 #[derive(Default)]
 struct Seen {
-    /// The number of the first of them.
+    /// The number of the first of these blocks.
     first: u64,
     states: VecDeque<State>,
-    /// Blocks among them that the driver has not returned.
+    /// Number of these blocks that the driver has not freed.
     used: u64,
 }
 
 struct State {
     /// The block's place in memory.
     place: u64,
-    /// Frames freed.
+    /// Number of freed frames.
     freed: u64,
-    /// Frames that it has room for.
+    /// Number of frames that the block has room for.
     room: u64,
     /// Whether the driver copies the block's frames.
     copies: bool,
 }
 
 impl Blocks {
-    /// Returns the free blocks of a ring; none if its entries are single buffers.
+    /// Returns the free blocks of a ring. Returns `None` if the ring's entries are single buffers.
     pub(super) fn new(spec: &ReceiveSpec) -> Option<Blocks> {
         let sizes: Vec<u64> =
             [spec.small, spec.medium, spec.buffer].into_iter().filter(|&size| size > 0).collect();
@@ -105,9 +105,10 @@ impl Blocks {
         self.posted.borrow_mut().extend(self.freed.borrow_mut().drain(..blocks as usize));
     }
 
-    /// Records that the driver sees a frame in a buffer of this size. Returns whether it copies the frame. It decides with a
-    /// block's first frame, by its blocks in use: it copies from `percent` percent of the ring on. The smallest of several
-    /// sizes has `small` percent.
+    /// Records that the driver sees a frame in this buffer. Returns whether the driver copies the frame. The driver
+    /// decides for the whole block when it sees the block's first frame. It copies if the blocks in use are at least
+    /// `percent` percent of the ring. For buffers of the smallest of several sizes, it also copies from `small` percent
+    /// on.
     pub(super) fn see(&self, frame: &Place, percent: u64, small: u64) -> bool {
         let &Place { block, offset, size } = frame;
         let mut seen = self.seen.borrow_mut();
@@ -122,7 +123,7 @@ impl Blocks {
         seen.states[(block - seen.first) as usize].copies
     }
 
-    /// Frees a frame that the driver has seen. Returns whether its block is to be posted.
+    /// Frees a frame that the driver has seen. Returns whether the frame's block is free and must be posted.
     pub(super) fn free(&self, block: u64) -> bool {
         let mut seen = self.seen.borrow_mut();
         let at = (block - seen.first) as usize;
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(take(&blocks, 257), Some((1, 8192)));
         assert_eq!(take(&blocks, 256), Some((0, 256)));
         assert_eq!(take(&blocks, 1024), Some((1, 8192 + 1024)));
-        // A third size has no block.
+        // No block is left for a third size.
         assert_eq!((take(&blocks, 1025), take(&blocks, 2049)), (None, None));
     }
 
@@ -193,7 +194,7 @@ mod tests {
     fn a_block_that_stays_open_keeps_its_place() {
         let blocks = blocks(3);
         assert_eq!(take(&blocks, 60), Some((0, 0)));
-        // Full frames go around the other two.
+        // Blocks of full frames go around the two open blocks of short frames.
         for block in 1..9 {
             for n in 0..4 {
                 let frame = blocks.take(1500).unwrap();
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|block| see(block, 256)), [false, false, false, true]);
         // Full frames are copied from the eighth block on.
         assert_eq!([4, 5, 6, 7].map(|block| see(block, 2048)), [false, false, false, true]);
-        // A block keeps its decision.
+        // The decision for a block does not change.
         assert!(!see(0, 256));
     }
 }

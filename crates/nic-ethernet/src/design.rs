@@ -11,8 +11,8 @@ use crate::work::{ForHost, HostWork};
 use crate::xdp::{Xdp, XdpError, XdpProgram, XdpReport};
 use crate::{stages, wire};
 use nicety_fabric::Packet;
-use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
+use nicety_host::{BusSpec, KernelCounters};
 use nicety_hpu::Core;
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{DueTime, Early, Offered};
@@ -21,7 +21,7 @@ use nicety_nic_core::{
     OfDesign, ProgramFailure, RefusedCommand, at_ranks, cards_of,
 };
 use nicety_nic_processors::{Busy, stages as handlers};
-use nicety_types::{Duration, NodeId, Path};
+use nicety_types::{Buffer, Duration, NodeId, Path};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub const DESIGN: &Design = &Design {
     // TCP computes checksums and resends.
     needs_bytes: true,
-    // The stages of handlers belong to the design that had them first.
+    // The stages of handlers are those of the PsPIN design.
     stages: &[
         stages::STAGES,
         &[handlers::MATCH, handlers::MATCH_QUEUED, handlers::HANDLER, handlers::HANDLER_QUEUED],
@@ -130,15 +130,15 @@ impl Node {
         &self.sockets
     }
 
-    /// Returns its rules and handlers, if it has processors for them.
+    /// Returns the card's rules and handlers, if the card has handler processors.
     pub fn handling(&self) -> Option<&Handling> {
         self.net.card.handling.as_ref()
     }
 
-    /// Sends frames to a station when they are due, or as soon after that as the receiver permits: a tester without a
-    /// host. `next` writes a frame, and returns when it is due; none at the end. The frame's Ethernet addresses become
-    /// those of this station and the other. Nothing is sent once `over` is true. From now on the card drops every
-    /// received frame.
+    /// Sends frames to a station, like a tester without a host. A frame is sent when it is due, or as soon after that
+    /// as the receiver permits. `next` writes a frame and returns its due time, or `None` at the end. The frame's
+    /// Ethernet addresses become those of this station and of the receiver. Nothing is sent once `over` is true. From
+    /// this call on, the card drops every received frame.
     ///
     /// # Panics
     /// When a frame is too short for its addresses.
@@ -156,10 +156,11 @@ impl Node {
         &self.net.spec
     }
 
-    /// Attaches an XDP program to the driver, or replaces the attached one; set-up, without virtual time.
+    /// Attaches an XDP program to the driver, or replaces the attached program. This is set-up, and takes no virtual
+    /// time.
     ///
     /// # Errors
-    /// The host cannot run it.
+    /// When the host cannot run the program.
     pub fn attach_xdp(&self, program: XdpProgram) -> Result<(), XdpError> {
         self.net.card.xdp.attach(program, &self.net.spec)
     }
@@ -168,6 +169,31 @@ impl Node {
     pub async fn system_call(&self, program: u32, path: &mut Path) {
         let call = self.net.programs.enter(program);
         self.net.system_call(call.thread(), path).await;
+    }
+
+    /// Waits for records of a program's ring buffer or perf events by a system call of a thread of the host's program.
+    pub async fn xdp_records(
+        &self,
+        caller: u32,
+        program: &XdpProgram,
+        map: (usize, &str),
+        path: &mut Path,
+    ) -> Vec<Vec<u8>> {
+        let call = self.net.programs.enter(caller);
+        self.net.records(call.thread(), program, map, path).await
+    }
+
+    /// Takes at most `most` frames of an AF_XDP socket of a program, by a thread of the host's program. The frames that it took
+    /// last give their buffers back. It waits by a system call while there are none.
+    pub async fn xdp_frames(
+        &self,
+        caller: u32,
+        program: &XdpProgram,
+        socket: ((usize, u32), usize),
+        path: &mut Path,
+    ) -> Vec<Buffer> {
+        let call = self.net.programs.enter(caller);
+        self.net.socket_frames(call.thread(), program, socket, path).await
     }
 
     /// The XDP program of the driver, and its counters.
@@ -180,18 +206,18 @@ impl Node {
         self.net.card.port.serialisation(bytes)
     }
 
-    /// Counts the frames of a tester separately from now on.
+    /// Counts the frames of a tester separately from this call on.
     pub fn watch_tester(&self, tester: NodeId) {
         self.net.card.testers.watch(tester, false);
     }
 
-    /// The same for a generator, the only device at the end of its wire. Handlers' frames to missing stations leave by
-    /// the wire on which they arrived.
+    /// Counts the frames of a generator separately from this call on. The generator is the only device at the end of
+    /// its wire. Frames that handlers send to missing stations leave by the wire on which they arrived.
     pub fn watch_generator(&self, generator: NodeId) {
         self.net.card.testers.watch(generator, true);
     }
 
-    /// The disposition of a tester's frames; none if they are not counted.
+    /// The disposition of a tester's frames. `None` if the tester's frames are not counted.
     pub fn dispositions(&self, tester: NodeId) -> Option<FrameDispositions> {
         self.net.card.testers.dispositions(tester)
     }
@@ -201,7 +227,8 @@ impl Node {
         self.net.card.busy()
     }
 
-    /// Time of fetches of transmit descriptors so far, one after another. A fetch of few descriptors counts as its part.
+    /// The total time of fetches of transmit descriptors so far. A fetch of fewer descriptors than possible counts in
+    /// proportion to its descriptors.
     pub fn fetching(&self) -> Duration {
         self.net.card.fetching.get()
     }
@@ -265,6 +292,10 @@ impl OfDesign for EthernetSpec {
 impl CardSpec for EthernetSpec {
     fn design(&self) -> &'static Design {
         DESIGN
+    }
+
+    fn bus(&self) -> Option<&BusSpec> {
+        Some(&self.bus)
     }
 
     fn core(&self) -> Option<&Core> {

@@ -1,4 +1,4 @@
-//! The driver: interrupts for received and sent frames, descriptors, doorbells.
+//! The driver: interrupts for received and sent frames, descriptors, and doorbells.
 
 use crate::card::receive::Arrived;
 use crate::card::transmit::Finish;
@@ -11,13 +11,15 @@ use nicety_host::threads::{Data, Group, Page, Piece, Placement, Thread};
 use nicety_types::{Buffer, MessageId, Path, Stage};
 use std::rc::Rc;
 
-/// Cache lines of a received frame that the driver and the stack read: descriptor, buffer head, headers.
+/// Cache lines of a received frame that the driver and the stack read: the descriptor, the buffer head, and the
+/// headers.
 const HEADER_LINES: u64 = 3;
 /// Cache lines of a channel's state in the driver: the ring's indices and counters.
 const STATE_LINES: u64 = 4;
 
 impl Net {
-    /// Starts the interrupt threads. Those of receive channels are spread over the CPUs in the spec.
+    /// Starts the interrupt threads. The threads of receive channels are distributed over the CPUs that the spec
+    /// states.
     pub(super) fn start_driver(self: &Rc<Net>) {
         for (number, ring) in self.card.receive.iter().enumerate() {
             let handler = self.interrupt_thread(self.spec.interrupts.cpu(number));
@@ -54,7 +56,7 @@ impl Net {
         thread
     }
 
-    /// The handler of a receive channel's interrupts.
+    /// Handles the interrupts of a receive channel.
     async fn serve_received(self: Rc<Net>, number: usize, thread: Thread) {
         let ring = &self.card.receive[number];
         let state = Data::new(STATE_LINES);
@@ -68,7 +70,8 @@ impl Net {
                 let (handlers, busy) = self.handlers.get();
                 self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
             }
-            // A register gives the number of frames. Without it, frames that arrive meanwhile are taken, too.
+            // A register gives the number of frames. Without the read of a register, the handler also takes frames that
+            // arrive meanwhile.
             let there = match self.spec.driver.interrupt_reads {
                 0 => self.spec.driver.budget,
                 _ => self.spec.driver.budget.min(ring.arrived.borrow().len() as u64),
@@ -87,7 +90,8 @@ impl Net {
                 taken += 1;
             }
             self.flush(&thread, batch).await;
-            // Register writes tell the card the frames taken, their buffers, and that it may interrupt again.
+            // By register writes the card learns the number of taken frames and the returned buffers, and is armed
+            // again.
             let returned = ring.emptied.take();
             self.write_register(&thread).await;
             ring.give_back(returned);
@@ -107,7 +111,8 @@ impl Net {
         }
     }
 
-    /// Runs the handler's work before it looks at frames. Its channel has a number among all channels of the card.
+    /// Runs the work of an interrupt's handler before the handler takes frames. `channel` is the channel's number among
+    /// all channels of the card.
     async fn begin_interrupt(&self, thread: &Thread, channel: usize, state: &Data, path: &mut Path) {
         let (driver, interrupts) = (&self.spec.driver, &self.spec.interrupts);
         let taken = Piece::new(Group::Kernel, interrupts.taken).stalled(interrupts.taken_time);
@@ -122,7 +127,8 @@ impl Net {
         }
     }
 
-    /// Takes a frame from its ring, with other bytes than there if a program may have changed them.
+    /// Takes a frame from its ring. If an XDP program may have changed the frame, `changed` has the bytes that replace
+    /// those in the ring.
     pub(super) async fn take_frame(
         &self,
         thread: &Thread,
@@ -162,7 +168,7 @@ impl Net {
         Frame { bytes, verified, headers, path, loan }
     }
 
-    /// Hands frames to the soft rings of their connections. Consecutive frames of a soft ring go there together.
+    /// Hands frames to the soft rings of their connections. Consecutive frames of a soft ring are handed over together.
     async fn hand_over(&self, thread: &Thread, chain: Vec<Frame>) {
         let of = |frame: &Frame| self.card.soft_ring(&frame.bytes);
         let mut frames = chain.into_iter().map(|frame| (of(&frame), frame)).peekable();
@@ -188,14 +194,14 @@ impl Net {
         thread.hold(Group::Driver, read).await;
     }
 
-    /// Writes a register: the CPU hands the write to the bus. Returns when it has left the CPU.
+    /// Writes a register. The CPU hands the write to the bus. Returns when the write has left the CPU.
     pub(super) async fn write_register(&self, thread: &Thread) {
         let (bus, no_frame, bytes) = (self.card.dma.bus(), self.no_frame(), self.spec.registers.bytes);
         let store = async { drop(bus.store(no_frame, bytes, Path::clock(self.sim.now())).await) };
         thread.hold(Group::Driver, store).await;
     }
 
-    /// Sends a frame, or leaves it to the owner of its ring.
+    /// Sends a frame, or leaves the frame to the owner of its ring.
     pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
         let number = self.card.transmit_ring(frame);
         let Some(serialiser) = self.serialisers.get(number) else {
@@ -212,7 +218,7 @@ impl Net {
         }
     }
 
-    /// The kernel's thread of a serialiser: sends all waiting frames.
+    /// Sends the waiting frames of a serialiser, on the kernel's thread.
     pub(super) async fn serve_serialiser(self: Rc<Net>, number: usize) {
         let serialiser = &self.serialisers[number];
         loop {
@@ -224,7 +230,7 @@ impl Net {
         }
     }
 
-    /// Sends a frame: a descriptor in a ring, and the doorbell. Waits for a free descriptor.
+    /// Sends a frame: waits for a free descriptor in the ring, fills it, and rings the doorbell.
     async fn send_by(
         self: &Rc<Net>,
         number: usize,
@@ -251,7 +257,7 @@ impl Net {
             let copied = if frame.len() as u64 <= driver.copy { self.lines(frame.len()) } else { 0 };
             let work = driver.transmit + copied * self.spec.sockets.copy;
             thread.run(Piece::new(Group::Driver, work).touching(&touched), stages::DRIVER_OUT, path).await;
-            // Another thread may have been faster.
+            // Another thread may have taken the free descriptor.
             if !ring.is_full() {
                 break;
             }

@@ -3,9 +3,9 @@
 use nicety_spec::Section;
 use nicety_types::Duration;
 
-/// The most instructions of a single key.
+/// The greatest value of a key in instructions.
 const MOST_INSTRUCTIONS: u64 = 10_000_000;
-/// The longest IP packet, rounded up by a byte.
+/// The length of the longest IP packet in bytes, rounded up by a byte.
 pub(super) const MOST_PACKET: u64 = 64 << 10;
 
 /// The coalescing of a channel's interrupts.
@@ -13,29 +13,30 @@ pub(super) const MOST_PACKET: u64 = 64 << 10;
 pub struct InterruptsSpec {
     /// Number of frames per interrupt.
     pub packets: u64,
-    /// Time after the first unreported frame, or between the ends of a timer that runs from the driver's arming on.
+    /// Time from the first unreported frame to the interrupt. If the timer runs from the driver's arming on, this is
+    /// the timer's period.
     pub time: Duration,
     /// Whether the timer runs from the driver's arming on, and not from a frame on.
     pub from_arming: bool,
     /// Number of CPUs for the channels.
     pub cpus: usize,
-    /// The first of them.
+    /// The first of these CPUs.
     pub first: usize,
-    /// The distance from one of them to the next.
+    /// The distance from one of these CPUs to the next.
     pub step: usize,
-    /// Vectors of the card's channels, those for receiving first. The last one has all channels beyond. 0 for a vector per
-    /// channel.
+    /// Number of vectors for the card's channels. The receive channels come first. The last vector serves all remaining
+    /// channels. 0 stands for a vector per channel.
     pub vectors: usize,
-    /// CPUs that the operating system uses. Those of interrupts are counted modulo this number.
+    /// Number of CPUs that the operating system uses. The CPUs of interrupts are counted modulo this number.
     pub all: usize,
-    /// Instructions of the host per interrupt, before its handler begins and after it ends.
+    /// Instructions of the host per interrupt, before the handler begins and after it ends.
     pub taken: u64,
-    /// Time that this work waits for registers of the bus bridge.
+    /// Time for which this work waits for registers of the bus bridge.
     pub taken_time: Duration,
 }
 
 impl InterruptsSpec {
-    /// The CPU of a channel's interrupts, by its number among all channels of the card.
+    /// Returns the CPU of a channel's interrupts. `channel` is the channel's number among all channels of the card.
     pub(super) const fn cpu(&self, channel: usize) -> usize {
         let vector = match self.vectors.checked_sub(1) {
             Some(last) if last < channel => last,
@@ -44,7 +45,7 @@ impl InterruptsSpec {
         (self.first + vector % self.cpus * self.step) % self.all
     }
 
-    /// Whether a channel shares its vector with others, of `channels` in all.
+    /// Whether a channel shares its vector with others. The card has `channels` channels.
     pub(super) const fn shares(&self, channel: usize, channels: usize) -> bool {
         self.vectors > 0 && channels > self.vectors && channel + 1 >= self.vectors
     }
@@ -53,38 +54,40 @@ impl InterruptsSpec {
 /// The driver's work, in instructions unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
-    /// An interrupt, apart from its frames.
+    /// The work of an interrupt, without that of its frames.
     pub interrupt: u64,
-    /// Registers of the card that its handler reads, one after another.
+    /// Number of the card's registers that an interrupt's handler reads, one after another.
     pub interrupt_reads: u64,
-    /// Registers that it reads before, if several channels share its vector.
+    /// Number of registers that the handler reads before, if several channels share the vector.
     pub shared_reads: u64,
-    /// Registers that its handler writes: the first with the frames taken, the others when they are handed over.
+    /// Number of registers that the handler writes. It writes the first after it took the frames, and the others after
+    /// it handed them over.
     pub interrupt_writes: u64,
-    /// A received frame.
+    /// The work of a received frame.
     pub receive: u64,
-    /// The return of an entry of a receive ring, with a register write, when the last frame in its buffers is freed. With
-    /// 0 the handler returns all at once.
+    /// The work to return an entry of a receive ring, besides a register write. An entry is returned when the last
+    /// frame in its buffers is freed. With 0, the handler returns all entries at once.
     pub post: u64,
-    /// The release of a frame, beside that.
+    /// The work to free a frame, besides the return of an entry.
     pub free: u64,
-    /// Limit for frames in the kernel, in percent of a ring's buffers. Beyond it the driver copies frames.
+    /// Limit for frames in the kernel, in percent of a ring's buffers. From this limit on, the driver copies frames.
     pub loan: u64,
-    /// The same for frames in the smallest of several sizes of buffers, in blocks.
+    /// The same limit for frames in the smallest of several sizes of buffers, if entries are blocks.
     pub loan_small: u64,
-    /// A frame to send.
+    /// The work of a frame to send.
     pub transmit: u64,
-    /// Frames that the owner of a transmit ring sends, its own included, before it hands the others' to a thread of the
-    /// kernel. 0 if each thread sends its own.
+    /// Number of frames that the owner of a transmit ring sends, including its own. After these, it leaves the frames
+    /// of others to a thread of the kernel. 0 if each thread sends its own frames.
     pub serial: u64,
-    /// The longest frame to send that the driver copies to its own buffer, in bytes; 0 for no copies.
+    /// Length in bytes of the longest frame to send that the driver copies to its own buffer. 0 if the driver copies
+    /// none.
     pub copy: u64,
-    /// Used descriptors of a ring at which a sender reads a register to learn the free ones; 0 if the card reports
-    /// them.
+    /// Number of used descriptors of a ring from which on a sender reads a register, to learn the free descriptors. 0
+    /// if the card reports them.
     pub reclaim: u64,
-    /// The most frames per interrupt.
+    /// The maximum number of frames per interrupt.
     pub budget: u64,
-    /// Whether a handler that has taken the most, and sees more, goes on without another interrupt.
+    /// Whether a handler goes on without another interrupt after it took the maximum number of frames and sees more.
     pub polls: bool,
 }
 
@@ -143,7 +146,7 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
     }
 }
 
-/// Reads the spec of interrupts, including the bus's part.
+/// Reads the spec of interrupts, including the keys in the bus's section.
 pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> InterruptsSpec {
     InterruptsSpec {
         packets: s.count("packets", 1..=1 << 16, "frames after which a channel interrupts"),

@@ -7,11 +7,11 @@ use std::net::IpAddr;
 /// A hash of a frame's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowHash {
-    /// Toeplitz, of addresses and ports, with the key that drivers use.
+    /// The Toeplitz hash of addresses and ports, with the key that drivers use.
     Toeplitz,
-    /// Exclusive or of the four bytes of both ports. Consecutive ports differ in it.
+    /// Exclusive or of the four bytes of both ports. The values of consecutive ports differ.
     Ports,
-    /// CRC-32C of addresses, ports and protocol.
+    /// The CRC-32C of addresses, ports and protocol.
     Crc,
 }
 
@@ -31,7 +31,7 @@ impl FlowHash {
         }
     }
 
-    /// Returns the hash of a frame, or 0 if it is no IP packet.
+    /// Returns the hash of a frame, or 0 if the frame has no IP packet.
     pub(super) fn of(self, toeplitz: &Toeplitz, frame: &[u8]) -> usize {
         let ip = || Parsed::read(frame).ok().and_then(|parsed| parsed.ip);
         match self {
@@ -44,7 +44,7 @@ impl FlowHash {
     }
 }
 
-/// The bytes of both ports; none without ports.
+/// Returns the bytes of both ports, or no bytes for a packet without ports.
 fn ports<'f>(frame: &'f [u8], ip: &IpPacket) -> &'f [u8] {
     let has_ports = !ip.fragment && matches!(ip.protocol, TCP | UDP) && ip.payload.len() >= 4;
     if has_ports { &frame[ip.payload.start..ip.payload.start + 4] } else { &[] }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn ports_are_combined_byte_by_byte() {
-        // 0xC0 ^ 0x05 ^ 0x00 ^ 0x50.
+        // The expected value is 0xC0 ^ 0x05 ^ 0x00 ^ 0x50.
         assert_eq!(FlowHash::Ports.of(&Toeplitz::default(), &frame(0xC005)), 0x95);
         assert_eq!(FlowHash::Ports.of(&Toeplitz::default(), &[0; 14]), 0);
     }
@@ -105,7 +105,8 @@ mod tests {
     fn the_crc_of_one_bit_is_its_polynomial() {
         assert_eq!(crc(&[1]), POLYNOMIAL);
         assert_eq!(crc(&[0, 0]), 0);
-        // The register after nine shifts: the polynomial's highest bit is clear.
+        // The byte's bit 1 is shifted out one step before the end, so the polynomial is shifted once more. The
+        // polynomial's highest bit is clear.
         assert_eq!(crc(&[2]), POLYNOMIAL << 1);
     }
 

@@ -1,4 +1,4 @@
-//! A generator of frames: a card without a host that sends as fast as its link allows, and drops received frames.
+//! A generator of frames: a card without a host. It sends frames as fast as its link allows, and drops received frames.
 
 use crate::card::Card;
 use crate::wire;
@@ -8,9 +8,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl Card {
-    /// Sends frames to a station when they are due, or as soon after that as the receiver permits. `next` writes a
-    /// frame, and returns when it is due; none at the end. The frame's Ethernet addresses become those of this station
-    /// and the other. Nothing is sent once `over` is true. From now on the card drops every received frame.
+    /// Sends frames to a station. A frame is sent when it is due, or as soon after that as the receiver permits. `next`
+    /// writes a frame and returns its due time, or `None` at the end. The frame's Ethernet addresses become those of
+    /// this station and of the receiver. Nothing is sent once `over` is true. From this call on, the card drops every
+    /// received frame.
     ///
     /// # Panics
     /// When a frame is too short for its addresses.

@@ -1,9 +1,9 @@
-//! Coalesced interrupts: a channel interrupts after a number of frames, or at the end of a timer. The timer runs from the
-//! first frame that is not reported, or from the driver's arming on. The latter has an end after each period, with or
-//! without frames. Its end has completions written that wait in the card.
+//! Coalesced interrupts. A channel interrupts after a number of frames, or at the end of a timer. The timer runs from
+//! the first frame that is not reported, or from the driver's arming on. A timer of the latter kind ends after each
+//! period, with or without frames. At such an end, the card writes the completions that wait in it.
 //!
-//! After an interrupt, the channel is silent until the driver arms it again. The driver does so when it has taken all
-//! frames that it saw. Frames that arrived in between count at once.
+//! After an interrupt, the channel raises no further interrupt until the driver arms it again. The driver arms the
+//! channel when it has taken all frames that it saw. Frames that arrived in between count at once.
 
 use crate::spec::InterruptsSpec;
 use nicety_kernel::Sim;
@@ -23,18 +23,18 @@ struct Inner {
     /// The channel's number.
     channel: usize,
     armed: Cell<bool>,
-    /// Frames not yet reported by an interrupt.
+    /// Number of frames that no interrupt has reported yet.
     frames: Cell<u64>,
-    /// Number of interrupts and armings, by which a timer detects that it is obsolete.
+    /// Number of interrupts and armings. A timer detects by this number that it is obsolete.
     era: Cell<u64>,
-    /// Frames with completions that wait in the card.
+    /// Number of frames with completions that wait in the card.
     staged: Cell<u64>,
     /// The instant from which the timer runs, if it runs from the arming on.
     base: Cell<Time>,
-    /// Whether its next end is awaited, and the number of the awaited one.
+    /// Whether the next end of the timer is awaited, and the number of the awaited end.
     awaited: Cell<bool>,
     ends: Cell<u64>,
-    /// Whether it has ended with frames since the driver's write of the frames taken.
+    /// Whether the timer has ended since the driver's write of the number of taken frames.
     overdue: Cell<bool>,
     raise: RefCell<Option<Raise>>,
     write: RefCell<Option<Raise>>,
@@ -64,7 +64,7 @@ impl Coalescing {
         self.0.raise.replace(Some(Box::new(raise)));
     }
 
-    /// Sets the way in which the card writes the completions that wait.
+    /// Sets the function that writes the completions that wait in the card.
     pub(super) fn connect_writes(&self, write: impl Fn(usize) + 'static) {
         self.0.write.replace(Some(Box::new(write)));
     }
@@ -86,7 +86,8 @@ impl Coalescing {
         }
     }
 
-    /// The driver has told the card the frames that it has taken. `unseen` frames have arrived since it looked.
+    /// Records that the driver has written the number of taken frames. `unseen` frames have arrived that the driver has
+    /// not seen.
     pub(super) fn taken(&self, unseen: u64) {
         self.0.overdue.set(false);
         if self.0.spec.from_arming {
@@ -94,7 +95,7 @@ impl Coalescing {
         }
     }
 
-    /// Arms the channel: the driver has taken all frames that it saw. `unseen` frames have arrived since.
+    /// Arms the channel after the driver has taken all frames that it saw. `unseen` frames have arrived since.
     pub(super) fn arm(&self, unseen: u64) {
         let inner = &self.0;
         inner.armed.set(true);
@@ -102,7 +103,7 @@ impl Coalescing {
         inner.era.set(inner.era.get() + 1);
         if inner.spec.from_arming {
             if !inner.overdue.get() {
-                // This write starts it again, unless it has ended.
+                // The arming starts the timer again, unless the timer has ended.
                 inner.base.set(inner.sim.now());
                 inner.awaited.set(false);
                 inner.ends.set(inner.ends.get() + 1);
@@ -115,7 +116,7 @@ impl Coalescing {
 }
 
 impl Inner {
-    /// Raises an interrupt, or starts the timer if a frame is the `first`.
+    /// Raises an interrupt, or starts the timer if the `first` unreported frame has arrived.
     fn look(self: Rc<Inner>, first: bool) {
         if self.frames.get() >= self.spec.packets || self.spec.time.is_zero() {
             self.raise();
@@ -141,8 +142,8 @@ impl Inner {
         self.await_end();
     }
 
-    /// Awaits the next end of the timer that runs from the arming on, if it has something to report. Without frames its
-    /// ends have no effect.
+    /// Awaits the next end of the timer that runs from the arming on, if there are frames to report. Without frames,
+    /// the ends of the timer have no effect.
     fn await_end(self: Rc<Inner>) {
         let has_frames = self.staged.get() > 0 || self.frames.get() > 0 && !self.overdue.get();
         if self.awaited.get() || !has_frames || !self.spec.from_arming || self.spec.time.is_zero() {
@@ -164,7 +165,8 @@ impl Inner {
         });
     }
 
-    /// Handles the end of the timer: has completions written, and raises an interrupt with the frames there.
+    /// Handles the end of the timer: has the waiting completions written, and raises an interrupt if frames are
+    /// unreported.
     fn end(self: Rc<Inner>) {
         self.overdue.set(true);
         if self.staged.get() > 0
@@ -190,8 +192,8 @@ mod tests {
     use super::*;
     use nicety_kernel::{Config, World};
 
-    /// Returns the times of a channel's interrupts, in microseconds. It gets frames at the times `frames`, and is armed
-    /// again `handling` after each interrupt.
+    /// Returns the times of a channel's interrupts, in microseconds. The channel gets frames at the times `frames`. The
+    /// driver arms it again `handling` microseconds after each interrupt.
     fn interrupts(frames: &'static [u64], handling: u64) -> Vec<u64> {
         interrupts_by(false, frames, handling)
     }
@@ -254,31 +256,32 @@ mod tests {
         // Four at 4. Three more until 9, when the timer starts, and it ends at 19. One at 20, before the driver arms at
         // 24.
         assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 20], 5), [4, 19, 34]);
-        // Four more before the driver arms: at once.
+        // Four more frames arrive before the driver arms, so the second interrupt follows at once.
         assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 8], 5), [4, 9]);
     }
 
     #[test]
     fn a_timer_from_the_arming_on_ends_without_regard_to_frames() {
-        // It ends at 10, with a frame since 1.
+        // The timer ends at 10, with a frame since 1.
         assert_eq!(interrupts_by(true, &[1], 1), [10]);
-        // Its end at 10 has no frame. The next one has.
+        // There is no frame at the timer's end at 10. There is one at the next end.
         assert_eq!(interrupts_by(true, &[12], 1), [20]);
-        // The driver arms at 11, which starts it anew.
+        // The driver arms at 11, and so starts the timer again.
         assert_eq!(interrupts_by(true, &[1, 13], 1), [10, 21]);
-        // Four frames interrupt before.
+        // The fourth frame raises the interrupt before the timer's end.
         assert_eq!(interrupts_by(true, &[1, 2, 3, 4], 1), [4]);
     }
 
     #[test]
     fn a_timer_that_ends_while_the_driver_works_interrupts_when_it_arms() {
-        // At 4 by the number of frames. The timer ends at 10 with the frame of 5, and the driver arms at 12.
+        // The number of frames causes the interrupt at 4. The timer ends at 10 with the frame of 5, and the driver arms
+        // at 12.
         assert_eq!(interrupts_by(true, &[1, 2, 3, 4, 5], 8), [4, 12]);
     }
 
     #[test]
     fn an_old_timer_does_nothing() {
-        // The first frame's timer would end at 11, but four frames interrupted before.
+        // The first frame's timer would end at 11, but the fourth frame raised the interrupt before.
         assert_eq!(interrupts(&[1, 2, 3, 4, 10], 1), [4, 20]);
     }
 }

@@ -1,4 +1,4 @@
-//! Ethernet cards, and the kernel path behind them: drivers, soft rings, TCP, sockets.
+//! Ethernet cards, and the kernel path behind them: drivers, soft rings, TCP, and sockets.
 //!
 //! | file | contents |
 //! |---|---|
@@ -25,14 +25,15 @@
 //!
 //! # The steps of a byte
 //! 1. A thread enters the kernel, and copies the bytes to its socket. TCP makes segments of them, each a frame. The
-//!    driver puts each frame into a buffer with a descriptor, and writes to a register of the card (the doorbell).
-//! 2. The card fetches descriptors, then the frame, and sends it with its check sequence.
-//! 3. The other card verifies it, and selects a receive channel by a hash of addresses and ports. It writes the frame
-//!    to the channel's next buffer, then a completion. Without a free buffer it drops the frame.
+//!    driver puts each frame into a buffer with a descriptor, and writes a register of the card (the doorbell).
+//! 2. The card fetches descriptors and then the frame. It sends the frame with its check sequence.
+//! 3. The other card verifies the check sequence, and selects a receive channel by a hash of addresses and ports. It
+//!    writes the frame to the channel's next buffer, and then a completion. Without a free buffer, it drops the frame.
 //! 4. After a number of frames, or a time after the first, the channel interrupts its CPU. The handler reads registers
 //!    and takes all frames. It then hands them to the soft rings of their connections, and wakes their threads.
-//! 5. The thread of a soft ring runs TCP, sends acknowledgements, and wakes the thread that waits for the bytes.
-//! 6. That thread copies them and frees their frames. The buffers go back to the card.
+//! 5. The thread of a soft ring runs TCP, sends acknowledgements, and wakes the program's thread that waits for the
+//!    bytes.
+//! 6. The program's thread copies the bytes and frees their frames. The buffers return to the card.
 //!
 //! The protocols are in `crates/stack`. The costs and queues of each step are here. Threads are `nicety_host::threads`.
 
@@ -73,6 +74,6 @@ pub use spec::{
     RegistersSpec, SocketsSpec, StackCosts, TcpSpec, TransmitSpec, XdpSpec,
 };
 pub use tester::Tester;
-pub use wire::{ipv4, ipv6};
+pub use wire::{ipv4, ipv6, station};
 pub use work::{ForHost, HostWork};
-pub use xdp::{MARK, Mode as XdpMode, Xdp, XdpError, XdpProgram, XdpProgress, XdpReport};
+pub use xdp::{MARK, Mode as XdpMode, Xdp, XdpError, XdpProgram, XdpProgress, XdpReport, XskOptions};

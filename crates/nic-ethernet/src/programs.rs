@@ -1,7 +1,7 @@
 //! The kernel's threads for the threads of programs.
 //!
-//! A call of a program's thread runs on a kernel thread. That thread keeps its CPU if the next call follows at the same
-//! instant, and yields it otherwise. Concurrent calls of a program have a thread each.
+//! A call of a program's thread runs on a kernel thread. The kernel thread keeps its CPU if the next call follows at
+//! the same instant, and yields the CPU otherwise. Concurrent calls of a program's thread have a kernel thread each.
 
 use nicety_host::threads::{Placement, Thread, Threads};
 use nicety_kernel::{Signal, Sim};
@@ -12,9 +12,9 @@ use std::rc::Rc;
 /// The threads of a host's programs.
 pub(super) struct Programs {
     threads: Threads,
-    /// Idle threads, by the number of the program's thread.
+    /// Idle kernel threads, by the number of the program's thread.
     free: RefCell<BTreeMap<u32, Vec<Rc<Slot>>>>,
-    /// Threads with a call that has ended at this instant, and the call's number.
+    /// Kernel threads with a call that has ended at this instant, and the call's number.
     left: RefCell<VecDeque<(Rc<Slot>, u64)>>,
     changed: Signal,
 }
@@ -25,7 +25,7 @@ struct Slot {
     calls: Cell<u64>,
 }
 
-/// A thread in a call. Dropping it ends the call.
+/// A kernel thread in a call. Dropping it ends the call.
 pub(super) struct InCall {
     programs: Rc<Programs>,
     program: u32,
@@ -44,7 +44,7 @@ impl Programs {
         programs
     }
 
-    /// Makes threads yield their CPUs if their programs have not called again.
+    /// Makes kernel threads yield their CPUs if their programs have not called again.
     async fn serve(self: Rc<Programs>, sim: Sim) {
         loop {
             self.changed.wait_until(|| !self.left.borrow().is_empty()).await;
@@ -59,7 +59,7 @@ impl Programs {
         }
     }
 
-    /// Returns the thread for a call of this thread of the host's program.
+    /// Returns the kernel thread for a call of this thread of the host's program.
     pub(super) fn enter(self: &Rc<Programs>, program: u32) -> InCall {
         let known = self.free.borrow_mut().entry(program).or_default().pop();
         let slot = known.unwrap_or_else(|| {

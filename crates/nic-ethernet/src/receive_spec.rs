@@ -5,7 +5,7 @@ use crate::flows::FlowHash;
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
-/// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
+/// Number of bytes of a frame before its IP packet: the headers of Ethernet and of 802.1Q.
 pub(super) const HEADERS: u64 = 18;
 
 /// The receive rings in host memory.
@@ -13,31 +13,31 @@ pub(super) const HEADERS: u64 = 18;
 pub struct ReceiveSpec {
     /// Number of DMA channels, each with a ring. A hash distributes frames to them.
     pub channels: usize,
-    /// That hash.
+    /// The hash that distributes frames to the channels.
     pub hash: FlowHash,
-    /// Entries per ring: blocks of buffers.
+    /// Number of entries per ring. An entry is a block of buffers, or a single buffer.
     pub entries: u64,
     /// Size of a buffer in bytes.
     pub buffer: u64,
-    /// Buffers of an entry.
+    /// Number of buffers of an entry.
     pub block: u64,
-    /// Size of the buffers in blocks for short frames; 0 if those take full ones.
+    /// Size in bytes of the buffers in blocks for short frames. 0 if short frames take full buffers.
     pub small: u64,
-    /// The same for frames of a length between.
+    /// Size in bytes of the buffers in blocks for frames of medium length. 0 if these frames take full buffers.
     pub medium: u64,
-    /// Size in bytes of the pages that map the buffers; 0 if they are always in the TLB.
+    /// Size in bytes of the pages that map the buffers. 0 if the pages are always in the TLB.
     pub page: u64,
-    /// Entries of the ring of completions; 0 for one per buffer.
+    /// Number of entries of the ring of completions. 0 stands for one entry per buffer.
     pub completions: u64,
-    /// Completions that the card writes at a time. At the end of the interrupt's timer it writes fewer.
+    /// Number of completions that the card writes at a time. It writes fewer at the end of the interrupt's timer.
     pub batch: u64,
     /// Size of a completion in bytes.
     pub completion: u64,
-    /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 without LRO.
+    /// Length in bytes of the longest IP packet that the card joins from frames of a connection (LRO). 0 without LRO.
     pub lro: u64,
-    /// The time that a frame waits to be joined with others.
+    /// The longest time for which a frame waits to be joined with others.
     pub lro_time: Duration,
-    /// The most connections of a channel with waiting frames.
+    /// The maximum number of connections of a channel with waiting frames.
     pub lro_connections: usize,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn read_receive(reader: &Reader<'_>, mtu: u64, checksums: bool) -> Re
     receive
 }
 
-/// Refuses combinations of values that a card cannot have.
+/// Rejects combinations of values that no card can have.
 fn check_receive(s: &Section<'_>, receive: &ReceiveSpec, checksums: bool) {
     if receive.lro > 0 && !checksums {
         let help = "write frames.checksums = \"card\", or leave lro out";
@@ -128,7 +128,7 @@ fn check_receive(s: &Section<'_>, receive: &ReceiveSpec, checksums: bool) {
     }
 }
 
-/// Refuses sizes of buffers for shorter frames that no block has, or that are not shorter.
+/// Rejects sizes of buffers for shorter frames if entries are not blocks, or if these buffers are not smaller.
 fn check_sizes(s: &Section<'_>, receive: &ReceiveSpec) {
     for (key, size, next) in
         [("small", receive.small, receive.medium), ("medium", receive.medium, receive.buffer)]
@@ -143,7 +143,7 @@ fn check_sizes(s: &Section<'_>, receive: &ReceiveSpec) {
     }
 }
 
-/// Refuses a receive buffer without room for the longest frame.
+/// Rejects a receive buffer without room for the longest frame.
 fn check_buffer(reader: &Reader<'_>, mtu: u64, buffer: u64) {
     if buffer >= mtu + HEADERS {
         return;
@@ -154,7 +154,7 @@ fn check_buffer(reader: &Reader<'_>, mtu: u64, buffer: u64) {
         "a frame of {longest} bytes, with {} of frames.mtu, does not fit into a receive buffer of {buffer} bytes (receive.buffer)",
         mtu
     );
-    // If a longer MTU was requested, the buffer has to grow with it.
+    // The correction depends on the cause. If a longer MTU was requested, the buffer has to grow with it.
     match reader.section("frames") {
         of if of.change("mtu") > s.change("buffer") => {
             of.refuse("mtu", &message, &format!("write receive.buffer = \"{longest} B\" or more, too"));

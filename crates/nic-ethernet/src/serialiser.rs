@@ -1,5 +1,5 @@
-//! Serialisers of transmit rings: one thread at a time sends by a ring. It is the owner of the ring, and sends frames of
-//! others. It hands the rest to a thread of the kernel.
+//! Serialisers of transmit rings. One thread at a time sends by a ring. This thread is the owner of the ring, and also
+//! sends frames of other threads. It leaves the remaining frames to a thread of the kernel.
 
 use crate::card::transmit::Finish;
 use nicety_host::threads::{Placement, Thread, Threads};
@@ -21,11 +21,11 @@ pub(super) struct Waiting {
     pub(super) path: Path,
 }
 
-/// The ownership of a ring. An owner that goes with frames left makes the kernel's thread send them.
+/// The ownership of a ring. If frames are left when the owner ends its ownership, the kernel's thread sends them.
 pub(super) struct Owner<'s>(&'s Serialiser);
 
 impl Owner<'_> {
-    /// The kernel's thread, if it has frames to send once the owner goes.
+    /// Returns the kernel's thread, if frames are left that this thread will send.
     pub(super) fn successor(&self) -> Option<&Thread> {
         (!self.0.waiting.borrow().is_empty()).then_some(&self.0.worker)
     }
@@ -46,7 +46,7 @@ impl Serialiser {
         Serialiser { owned: Cell::new(false), waiting: RefCell::default(), worker }
     }
 
-    /// The kernel's thread.
+    /// Returns the kernel's thread.
     pub(super) fn worker(&self) -> &Thread {
         &self.worker
     }
@@ -56,7 +56,7 @@ impl Serialiser {
         (!self.owned.replace(true)).then(|| Owner(self))
     }
 
-    /// Leaves a frame to the owner.
+    /// Leaves a frame to the ring's owner.
     pub(super) fn leave(&self, frame: &[u8], finish: Finish, path: &Path) {
         self.waiting.borrow_mut().push_back(Waiting { frame: frame.to_vec(), finish, path: path.clone() });
     }
@@ -66,7 +66,7 @@ impl Serialiser {
         self.owned.set(false);
     }
 
-    /// The next frame for the owner.
+    /// Returns the next frame that the owner has to send.
     pub(super) fn next(&self) -> Option<Waiting> {
         self.waiting.borrow_mut().pop_front()
     }

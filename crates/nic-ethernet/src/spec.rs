@@ -33,7 +33,7 @@ pub struct EthernetSpec {
     pub cpus: usize,
     /// The card's registers.
     pub registers: RegistersSpec,
-    /// Frames.
+    /// The frames, and the card's part in their checksums.
     pub frames: FramesSpec,
     /// The transmit rings.
     pub transmit: TransmitSpec,
@@ -51,9 +51,9 @@ pub struct EthernetSpec {
     pub tcp: TcpSpec,
     /// Messages of `send` and `recv`.
     pub messages: MessagesSpec,
-    /// Handlers on frames, if the card has processors for them.
+    /// Handlers on frames, if the card has handler processors.
     pub handlers: Option<HandlersSpec>,
-    /// The costs of XDP in the driver, if the host runs such programs.
+    /// The costs of XDP in the driver, if the host runs XDP programs.
     pub xdp: Option<XdpSpec>,
 }
 
@@ -64,31 +64,31 @@ pub struct HandlersSpec {
     pub hpu: Arc<HpuSpec>,
     /// Capacity of the table of rules.
     pub rules: usize,
-    /// The most words of a frame that a rule compares.
+    /// The maximum number of words of a frame that a rule compares.
     pub words: usize,
     /// Time to compare a frame with all rules.
     pub match_: Duration,
-    /// Bytes before a frame for headers that handlers add.
+    /// Number of bytes before a frame for headers that handlers add.
     pub headroom: u64,
 }
 
 /// The card's registers, over the bus.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistersSpec {
-    /// Bytes of a register.
+    /// Size of a register in bytes.
     pub bytes: u64,
-    /// From the arrival of a read at the card to its answer.
+    /// Time from the arrival of a read at the card to its answer.
     pub latency: Duration,
 }
 
 /// Frames, and the card's part in their checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct FramesSpec {
-    /// The longest IP packet in a frame, in bytes.
+    /// Length of the longest IP packet in a frame, in bytes.
     pub mtu: u64,
     /// Whether the card writes checksums of TCP and UDP, and verifies them.
     pub checksums: bool,
-    /// The longest IP packet that the card splits into frames (TSO), in bytes; 0 without TSO.
+    /// Length in bytes of the longest IP packet that the card splits into frames (TSO). 0 without TSO.
     pub tso: u64,
 }
 
@@ -97,67 +97,68 @@ pub struct FramesSpec {
 pub struct TransmitSpec {
     /// Number of DMA channels, each with a ring.
     pub channels: usize,
-    /// Descriptors per ring.
+    /// Number of descriptors per ring.
     pub entries: u64,
-    /// Bytes of a descriptor.
+    /// Size of a descriptor in bytes.
     pub descriptor: u64,
     /// The hash that distributes connections to channels.
     pub hash: FlowHash,
-    /// The most descriptors per fetch.
+    /// The maximum number of descriptors per fetch.
     pub fetch: u64,
-    /// The most frames, of all channels, that are being read or wait for the link.
+    /// The maximum number of frames, of all channels, that the card reads or that wait for the link.
     pub fifo: u64,
 }
 
 /// The protocols' work, in instructions unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCosts {
-    /// Number of kernel threads that take frames from the interrupts' CPUs. A hash distributes connections to them.
-    /// With none the interrupt handlers run the protocols.
+    /// Number of soft rings, the kernel threads that take frames from the interrupts' CPUs. A hash distributes
+    /// connections to these threads. Without soft rings, the interrupt handlers run the protocols.
     pub rings: usize,
-    /// Whether each of them is bound to a CPU: consecutive ones, from the CPU of the first receive channel's interrupts.
-    /// Bound threads go before those of programs.
+    /// Whether each of these threads is bound to a CPU. The CPUs are consecutive, from that of the first receive
+    /// channel's interrupts on. Bound threads have priority over threads of programs.
     pub bound: bool,
     /// The hash that distributes connections to these threads.
     pub hash: FlowHash,
-    /// The most frames waiting for one of them.
+    /// The maximum number of frames that wait for one of these threads.
     pub backlog: usize,
-    /// A frame with payload.
+    /// The work of a received frame with payload.
     pub receive: u64,
-    /// A frame without payload: an acknowledgement, in or out.
+    /// The work of a frame without payload, such as an acknowledgement, in either direction.
     pub acknowledge: u64,
-    /// A frame with payload to send.
+    /// The work of a frame with payload to send.
     pub transmit: u64,
-    /// The checksum of a cache line of a frame, if the card does not compute it.
+    /// The work of the checksum of a cache line of a frame, if the card does not compute checksums.
     pub checksum: u64,
-    /// Cache lines of a connection's state.
+    /// Number of cache lines of a connection's state.
     pub lines: u64,
-    /// The allocation or release of a packet buffer.
+    /// The work to allocate or release a packet buffer.
     pub buffer: u64,
 }
 
 /// Sockets: the work of their calls, in instructions, and their limits.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketsSpec {
-    /// A system call without work.
+    /// The cost of a system call without work.
     pub call: u64,
-    /// The socket's part of a call.
+    /// The socket's work for a call.
     pub socket: u64,
-    /// The copy of a cache line between kernel and user.
+    /// The work to copy a cache line between kernel and user.
     pub copy: u64,
     /// Size of a socket's send buffer in bytes.
     pub send_buffer: u64,
     /// Size of a socket's receive buffer in bytes.
     pub receive_buffer: u64,
-    /// A reader is notified without a push when 1/`push` of a receive buffer is full; 0 for a notification per frame.
+    /// Without a push, a reader is notified when 1/`push` of a receive buffer is full. 0 stands for a notification per
+    /// frame.
     pub push: u64,
-    /// The time for which less than that is held back from a reader.
+    /// The time for which fewer bytes are held back from a reader.
     pub push_time: Duration,
-    /// Free room of a send buffer at which a waiting thread is woken, in percent of the buffer.
+    /// Free room of a send buffer, in percent of the buffer, from which on a waiting thread is woken.
     pub wake_room: u64,
-    /// The most connections of a host.
+    /// The maximum number of connections of a host.
     pub connections: u64,
-    /// The most bytes of all connections' buffers.
+    /// The maximum total size of all connections' buffers, in bytes.
     pub memory: u64,
 }
 
@@ -170,15 +171,15 @@ pub struct TcpSpec {
     pub min_rto: Duration,
     /// The greatest retransmission timeout.
     pub max_rto: Duration,
-    /// The time that the acknowledgement of a single segment waits for another segment.
+    /// The time for which the acknowledgement of a single segment waits for another segment.
     pub delayed_ack: Duration,
-    /// The most segments per acknowledgement.
+    /// The maximum number of segments per acknowledgement.
     pub ack_segments: u8,
     /// The time for which a connection continues without a sign of its peer.
     pub timeout: Duration,
-    /// The same for a connection that is being established.
+    /// The time for which an attempt to establish a connection continues without a sign of the peer.
     pub connect_timeout: Duration,
-    /// The time that the end that closed first waits for late segments.
+    /// The time for which the end that closed first waits for late segments.
     pub time_wait: Duration,
     /// The initial window of a connection in segments.
     pub initial_window: u32,
@@ -186,14 +187,15 @@ pub struct TcpSpec {
     pub congestion: CongestionControl,
     /// Whether selective acknowledgements are offered and used.
     pub sack: bool,
-    /// Whether a lost tail is probed before the retransmission timeout, where the peer acknowledges selectively.
+    /// Whether a probe is sent before the retransmission timeout in case the last segments are lost. The peer must
+    /// acknowledge selectively.
     pub loss_probe: bool,
 }
 
 /// Messages of `send` and `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct MessagesSpec {
-    /// The most bytes of messages without a receive in the library's memory.
+    /// The maximum number of bytes of messages without a receive in the library's memory.
     pub unexpected: u64,
     /// The library's work for a message at either end, in instructions.
     pub match_: u64,
@@ -206,7 +208,7 @@ impl EthernetSpec {
         StackSpec {
             mac: wire::station(node),
             ipv4: Some(Network { address: wire::ipv4(node.0), prefix: 8, gateway: None }),
-            // Like operating systems, the host has no IPv6 if its MTU is too small for it.
+            // As in operating systems, the host has no IPv6 if its MTU is too small for IPv6.
             ipv6: (frames.mtu as usize >= LEAST_MTU_V6).then_some(Network {
                 address: wire::ipv6(node.0),
                 prefix: 64,

@@ -1,5 +1,5 @@
-//! A tester at the end of a link: it sends frames when they are due, and takes all arriving ones. It has no host and no
-//! card.
+//! A tester at the end of a link. It sends frames when they are due, and takes all arriving frames. It has no host and
+//! no card.
 
 use crate::card::transmit::whole;
 use crate::wire;
@@ -17,13 +17,14 @@ pub struct Tester {
     recorder: Recorder,
     stopped: Cell<bool>,
     stopping: Signal,
-    /// Received frames, and their bytes.
+    /// Number of received frames, and of their bytes.
     returned: Cell<(u64, u64)>,
 }
 
 impl Tester {
     /// Installs a tester at this end of a link. It takes all arriving frames.
-    pub fn install(sim: &Sim, port: Port, recorder: &Recorder) -> Rc<Tester> {
+    pub fn install(sim: &Sim, mut port: Port, recorder: &Recorder) -> Rc<Tester> {
+        port.record(recorder);
         let tester = Rc::new(Tester {
             sim: sim.clone(),
             port,
@@ -36,9 +37,9 @@ impl Tester {
         tester
     }
 
-    /// Sends frames to a station from `start` on, when they are due or as soon after that as the receiver permits.
-    /// `next` writes a frame, and returns when it is due; none at the end. The frame's Ethernet addresses become those
-    /// of this station and the other.
+    /// Sends frames to a station from `start` on. A frame is sent when it is due, or as soon after that as the receiver
+    /// permits. `next` writes a frame and returns its due time, or `None` at the end. The frame's Ethernet addresses
+    /// become those of this station and of the receiver.
     ///
     /// # Panics
     /// When a frame is too short for its addresses.
@@ -84,7 +85,7 @@ impl Tester {
         self.stopping.notify_all();
     }
 
-    /// Number of received frames, and their bytes without check sequences.
+    /// Number of received frames, and of their bytes without check sequences.
     pub fn returned(&self) -> (u64, u64) {
         self.returned.get()
     }
@@ -103,7 +104,7 @@ impl Tester {
     }
 }
 
-/// The bytes of a frame made here.
+/// Returns the bytes of a frame.
 fn frame_of(payload: &nicety_types::Payload) -> nicety_types::Buffer {
     payload.clone().into_buffer().expect("frames are real bytes")
 }

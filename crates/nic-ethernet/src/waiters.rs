@@ -3,7 +3,7 @@
 use nicety_host::threads::Thread;
 use std::cell::{Cell, RefCell};
 
-/// Threads that sleep until a change, or are about to, in the order of arrival.
+/// Threads that sleep until a change, or are about to sleep, in the order of arrival.
 #[derive(Default)]
 pub(super) struct Waiters {
     threads: RefCell<Vec<(u64, Thread)>>,
@@ -25,7 +25,7 @@ impl Waiters {
         Waiting { waiters: self, number }
     }
 
-    /// All waiting threads.
+    /// Returns all waiting threads.
     pub(super) fn all(&self) -> Vec<Thread> {
         self.threads.borrow().iter().map(|(_, thread)| thread.clone()).collect()
     }

@@ -5,20 +5,20 @@ use nicety_stack::Parsed;
 use nicety_types::NodeId;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of the shortest frame, without its check sequence (IEEE 802.3, 4A.4.2).
+/// Length of the shortest frame in bytes, without its check sequence (IEEE 802.3, 4A.4.2).
 pub(super) const SHORTEST: usize = 60;
-/// Bytes of the check sequence, which is the header of a frame on the link.
+/// Length in bytes of the check sequence. The model carries it in the header of a packet on the link.
 pub(super) const CHECK_SEQUENCE: usize = 4;
 /// The last rank with an address in 10.0.0.0/8. The network's last address is a broadcast.
 const MOST_RANK: u32 = (1 << 24) - 3;
 
-/// The address of a node's station: locally administered, with the node's number.
-pub(super) fn station(node: NodeId) -> [u8; 6] {
+/// Returns the address of a node's station. It is locally administered, and contains the node's number.
+pub fn station(node: NodeId) -> [u8; 6] {
     let [a, b, c, d] = node.0.to_be_bytes();
     [0x02, 0x00, a, b, c, d]
 }
 
-/// Returns the destination of a frame among `nodes` nodes; none for groups and missing stations.
+/// Returns the destination of a frame among `nodes` nodes, or `None` for groups and missing stations.
 pub(super) fn destination(frame: &[u8], nodes: u32) -> Option<NodeId> {
     let [0x02, 0x00, a, b, c, d] = *frame.first_chunk()? else { return None };
     let node = u32::from_be_bytes([a, b, c, d]);
@@ -30,12 +30,12 @@ pub(super) fn sender(frame: &[u8]) -> Option<u32> {
     destination(frame.get(6..)?, u32::MAX).map(|node| node.0)
 }
 
-/// The IPv4 address of a rank: 10.0.0.1 for rank 0, and so on.
+/// Returns the IPv4 address of a rank: 10.0.0.1 for rank 0, and so on.
 pub fn ipv4(rank: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits() + rank)
 }
 
-/// The IPv6 address of a rank: fd00::1 for rank 0, and so on.
+/// Returns the IPv6 address of a rank: fd00::1 for rank 0, and so on.
 pub fn ipv6(rank: u32) -> Ipv6Addr {
     Ipv6Addr::from_bits((0xfd00_u128 << 112) + 1 + u128::from(rank))
 }
@@ -54,13 +54,13 @@ pub(super) fn rank(address: IpAddr) -> Option<u32> {
     }
 }
 
-/// The Ethernet type of ARP (RFC 826), and IP protocols that carry no program data or resend it. They are IP options
-/// and control messages, IP groups, and TCP (IANA's protocol numbers).
+/// The Ethernet type of ARP (RFC 826), and the IP protocols that carry no program data or resend it. These protocols
+/// are IP options and control messages, IP groups, and TCP (IANA's protocol numbers).
 const ARP: u16 = 0x0806;
 const RECOVERED: [u8; 5] = [0, 1, 2, 6, 58];
 
-/// Whether the hosts recover from the loss of a frame. TCP resends a segment, and the protocols below carry no program
-/// data.
+/// Whether the hosts recover from the loss of a frame. TCP resends a segment, and the other protocols of `RECOVERED`
+/// carry no program data.
 pub(super) fn is_recovered(frame: &[u8]) -> bool {
     let Ok(parsed) = Parsed::read(frame) else { return false };
     match parsed.ip {
@@ -69,7 +69,7 @@ pub(super) fn is_recovered(frame: &[u8]) -> bool {
     }
 }
 
-/// The frame check sequence: CRC-32, its least significant byte first.
+/// Returns the frame check sequence: the CRC-32 of the frame, least significant byte first.
 pub(super) fn check_sequence(frame: &[u8]) -> HeaderBytes {
     HeaderBytes::new(&crc32fast::hash(frame).to_le_bytes())
 }

@@ -1,5 +1,4 @@
-//! Work of a host for frames: the busy time of each thread that takes frames one after another, and its number of
-//! frames.
+//! Work of a host for frames: the busy time and the number of frames of each part that takes frames one after another.
 
 use crate::net::Net;
 use nicety_types::Duration;
@@ -8,27 +7,27 @@ use std::collections::BTreeSet;
 /// A part of a host that takes frames one after another: a CPU with the interrupts of receive channels, or a soft ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostWork {
-    /// Its name, such as `CPU 3`.
+    /// The part's name, such as `CPU 3`.
     pub name: String,
-    /// Its CPU time.
+    /// The part's CPU time.
     pub busy: Duration,
-    /// Frames taken in that time.
+    /// Number of frames taken in that time.
     pub taken: u64,
-    /// Frames that arrived for it: those taken, and those dropped before it.
+    /// Number of frames that arrived for the part: those taken, and those dropped before.
     pub came: u64,
 }
 
 /// Bus time of frames for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForHost {
-    /// For frames that went to host memory.
+    /// Bus time of frames that went to host memory.
     pub carried: Duration,
-    /// For frames without a buffer there.
+    /// Bus time of frames without a buffer in host memory.
     pub left_out: Duration,
 }
 
 impl Net {
-    /// The work of each part of the host.
+    /// Returns the work of each part of the host.
     pub(super) fn work(&self) -> Vec<HostWork> {
         let (interrupts, rings) = (&self.spec.interrupts, &self.card.receive);
         let threads = self.interrupted.borrow();
@@ -53,7 +52,8 @@ impl Net {
                 name: format!("soft ring {number}"),
                 busy: ring.thread.busy(),
                 taken: ring.taken.get(),
-                // Of the frames missed by interrupts, an equal share would have arrived here.
+                // Of the frames that found no buffer, a share in proportion to the ring's other frames would have
+                // arrived here.
                 came: (pushed * came / taken) as u64,
             }
         };

@@ -26,6 +26,10 @@ pub struct XdpSpec {
     pub transmit: u64,
     /// A redirected frame, before it is sent or queued.
     pub redirect: u64,
+    /// A frame to a socket of AF_XDP, besides a copy.
+    pub socket: u64,
+    /// Whether receive rings can have buffers of such sockets.
+    pub zero_copy: bool,
 }
 
 impl XdpSpec {
@@ -65,5 +69,11 @@ pub(super) fn read_xdp(s: &Section<'_>) -> Option<XdpSpec> {
         ),
         transmit: instructions(s, "transmit", "a frame to send by XDP_TX or to a port"),
         redirect: instructions(s, "redirect", "a redirected frame, before it is sent or queued"),
+        socket: instructions(
+            s,
+            "socket",
+            "a frame to an AF_XDP socket, in place of redirect; a copy counts apart",
+        ),
+        zero_copy: s.flag("zero_copy", "whether receive rings can have buffers of AF_XDP sockets"),
     })
 }

@@ -1,11 +1,11 @@
-//! Every written byte is read once and in order.
+//! Tests that every written byte is read once and in order.
 
 use super::support::{Rig, User, at, pattern};
 use nicety_fabric::{Faults, Rates};
 use nicety_nic_ethernet::{Report, Setting, SocketKind};
 use proptest::prelude::*;
 
-/// The actions of a side of a connection.
+/// The actions of one side of a connection.
 #[derive(Clone, Debug)]
 struct Side {
     writes: Vec<usize>,
@@ -30,7 +30,7 @@ fn side() -> impl Strategy<Value = Side> {
     )
 }
 
-/// Receive buffers in rows, which frames that are joined need.
+/// Single receive buffers. Joined frames need consecutive ones.
 const ROWS: [&str; 3] = ["receive.block=0 B", "receive.small=0 B", "receive.medium=0 B"];
 
 fn cards() -> impl Strategy<Value = Vec<&'static str>> {
@@ -62,7 +62,7 @@ fn cards() -> impl Strategy<Value = Vec<&'static str>> {
         .prop_map(|(a, b, c, d, e, more)| [vec![a, b, c, d, e], more].concat())
 }
 
-/// Carries out connections between these sides, and checks each byte where it is read.
+/// Carries out connections between these sides, and checks each byte that is read.
 fn carry_out(card: &str, overrides: &[&str], sides: &[(Side, Side)], faults: Faults) -> [Report; 2] {
     let mut rig = Rig::of(&[(card, overrides); 2], faults);
     for node in 0..2 {
@@ -80,7 +80,7 @@ fn carry_out(card: &str, overrides: &[&str], sides: &[(Side, Side)], faults: Fau
     [0, 1].map(|node| rig.report(node))
 }
 
-/// A node's side of a connection: a thread that reads everything, and one that writes.
+/// Runs a node's side of a connection: one thread reads all bytes, and another writes.
 async fn connection(node: u32, port: u16, reader: User, writer: User, own: Side, peer: Side) {
     let socket = reader.open(SocketKind::Stream);
     reader.set(socket, Setting::SendBuffer(own.send_buffer)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Errors that a socket programmer gets.
+//! Tests the errors of calls on sockets.
 
 use super::support::{Rig, User, at};
 use nicety_nic_ethernet::{Setting, SocketKind};
@@ -27,7 +27,7 @@ fn a_port_without_a_listener_refuses_at_once() {
     let rig = alone(&[], async |user| {
         let socket = user.open(SocketKind::Stream);
         assert_eq!(user.connect(socket, at(1, 80)).await.unwrap_err().name(), "ECONNREFUSED");
-        // The program may try again.
+        // The program may connect again.
         assert_eq!(user.connect(socket, at(1, 81)).await.unwrap_err().name(), "ECONNREFUSED");
         assert!(user.sim.now().ps() < 2_000_000_000);
     });
@@ -39,7 +39,7 @@ fn a_host_that_is_not_there_is_unreachable() {
     alone(&[], async |user| {
         let socket = user.open(SocketKind::Stream);
         assert_eq!(user.connect(socket, at(7, 80)).await.unwrap_err().name(), "EHOSTUNREACH");
-        // Three requests, a second apart.
+        // The stack sends three requests, one second apart.
         assert_eq!(user.sim.now().ps() / 1_000_000_000_000, 3);
         let far = "192.168.1.1:80".parse().unwrap();
         assert_eq!(user.connect(socket, far).await.unwrap_err().name(), "ENETUNREACH");
@@ -55,7 +55,7 @@ fn a_port_has_one_socket() {
         user.bind(one, 80).await.unwrap();
         assert_eq!(user.bind(two, 80).await.unwrap_err().name(), "EADDRINUSE");
         assert_eq!(user.bind(one, 81).await.unwrap_err().name(), "EINVAL");
-        // The port of send and recv.
+        // `send` and `recv` use port 1.
         assert_eq!(user.bind(two, 1).await.unwrap_err().name(), "EADDRINUSE");
         user.listen(one, 1).await.unwrap();
         user.close(one).await.unwrap();
@@ -151,7 +151,7 @@ fn a_connection_that_is_reset_is_told() {
         let listening = user.listening(80).await;
         let socket = user.accept(listening).await.unwrap();
         user.sim.delay(nicety_types::Duration::from_us(2000)).await;
-        // With unread bytes.
+        // The socket is closed with unread bytes.
         user.close(socket).await.unwrap();
     });
     rig.run();
@@ -161,7 +161,7 @@ fn a_connection_that_is_reset_is_told() {
 fn no_more_connections_than_memory_for_their_buffers() {
     let mut rig = Rig::new("niagara2-niu", 2, &["sockets.memory=1 MiB", "sockets.send_buffer=464 KiB"]);
     rig.program(0, async |user| {
-        // Each has 464 KiB on its way out and 48 KiB in.
+        // Each connection has a send buffer of 464 KiB and a receive buffer of 48 KiB.
         for _ in 0..2 {
             user.connected(1, 80).await;
         }

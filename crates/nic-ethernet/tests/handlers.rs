@@ -1,4 +1,4 @@
-//! Handlers on frames: their selection, their times, and the disposition of frames.
+//! Tests handlers on frames: their selection, their times, and the disposition of frames.
 
 use super::support::{Rig, at};
 use nicety_hpu::asm::*;
@@ -61,7 +61,8 @@ fn journey(handlers: Option<Handlers>, rules: &str) -> (Path, Vec<RuleReport>) {
 #[test]
 fn a_frame_takes_its_rule_and_its_handler_longer() {
     let (plain, none) = journey(None, "");
-    // Start 16 cycles, an addition, a return of 2 cycles, and 4 to end. A nanosecond each.
+    // The start takes 16 cycles, an addition 1 cycle, the return 2 cycles, and the end 4 cycles. A cycle takes a
+    // nanosecond.
     let handler_time = Duration::from_ns(16 + 1 + 2 + 4);
     let matching = Duration::from_ns(2);
     let (passed, reports) = journey(Some(handler(Code::new().returns(HOST))), "udp dport=9");
@@ -70,7 +71,7 @@ fn a_frame_takes_its_rule_and_its_handler_longer() {
     assert_eq!(passed.total(stages::HANDLER_QUEUED), Duration::ZERO);
     let longer = passed.at().since(plain.at());
     let all = |path: &Path| path.stages().collect::<Vec<_>>();
-    // Any frame is compared with all rules.
+    // Every frame is compared with the rules, even if there are none.
     assert_eq!(plain.total(stages::MATCH), matching);
     assert_eq!(longer, handler_time, "{:?} {:?}", all(&plain), all(&passed));
     let all = RuleReport { rule: "udp dport=9".into(), frames: 1, to_host: 1, ..RuleReport::default() };
@@ -80,8 +81,8 @@ fn a_frame_takes_its_rule_and_its_handler_longer() {
     assert_eq!(reports[0], RuleReport { rule: "udp dport=10".into(), ..RuleReport::default() });
 }
 
-/// Sends frames with these first payload bytes and lengths to a card with this handler. Returns its reports, its
-/// counters, its failures, and the end of the run.
+/// Sends frames with these first payload bytes and lengths to a card with this handler. Returns the card's reports and
+/// counters, the handler's failures, and the end of the run.
 fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offered {
     let mut rig = Rig::new(CARD, 2, more);
     let node = &rig.hosts[1].node;
@@ -139,8 +140,8 @@ fn frames_go_where_their_handler_says() {
     let RuleReport { frames, to_host, to_wire, dropped, failed, .. } = found.rule;
     assert_eq!((frames, dropped, to_host, to_wire, failed), (6, 1, 2, 3, 0));
     assert_eq!((found.received, found.sent, found.failures.len()), (2, 3, 0));
-    // Frames to itself leave, and no station takes them. Outgoing frames take as many bytes on the wire as arriving
-    // ones.
+    // Frames that a handler sends to its own card's address leave the card, but no station takes them. Outgoing frames
+    // have as many bytes on the wire as arriving ones.
     let found = offered(&handler(Code::new().returns(WIRE)), &[(0, 60), (0, 1518)], &[]);
     assert_eq!((found.rule.to_wire, found.sent), (2, 2));
     assert_eq!((found.nobodys, found.link), (2, Duration::from_ps(80 * (60 + 24 + 1518 + 24))));
@@ -152,7 +153,7 @@ fn frames_go_where_their_handler_says() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12 * ProptestConfig::default().cases / 256))]
 
-    // No frame is lost or duplicated with any number of places and cores. The same frames give the same run.
+    // With any number of places and cores, no frame is lost or duplicated. The same frames give the same run.
     #[test]
     fn each_frame_has_one_fate(
         frames in prop::collection::vec((0u8..4, 60usize..1519), 1..200),
@@ -172,8 +173,8 @@ proptest! {
 
 #[test]
 fn a_frame_may_become_longer_and_shorter() {
-    // Nine bytes before it, twelve from there, its action stored as its first byte, and 90 bytes in all. The frame is
-    // found at its new place.
+    // The handler adds eight bytes before the frame, removes twelve bytes at its start, and resizes it to 90 bytes.
+    // Then byte 10 of the frame is the action.
     let code = Code::new()
         .with(&[mv(S0, A0)])
         .small(A0, 8)
@@ -188,7 +189,7 @@ fn a_frame_may_become_longer_and_shorter() {
     assert_eq!((found.rule.to_host, found.received, found.failures), (2, 2, vec![]));
 }
 
-/// Frames of 60 bytes grow to 90. Byte 59 is the frame's, and later bytes are zeros.
+/// Frames of 60 bytes grow to 90 bytes. Byte 59 is from the frame, and later bytes are zeros.
 #[test]
 fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
     let grown = |at| {
@@ -198,7 +199,7 @@ fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
             .command(RESIZE);
         code.with(&[lw(A5, 0, S0), lbu(A0, at, A5), ret()])
     };
-    // The action is the byte: 7 is invalid, and 0 drops.
+    // The handler returns the byte as its action. The action 7 is invalid, and 0 drops the frame.
     let kept = offered(&handler(grown(59)), &[(1, 60)], &[]);
     assert!(kept.failures[0].contains("returned 7"), "{:?}", kept.failures);
     for at in [60, 75, 89] {
@@ -253,7 +254,7 @@ fn rules_have_limits() {
         refused("udp sport=1 dport=2"),
         "rule 'udp sport=1 dport=2' compares 4 words of a frame, and the card at most 3; ask for less, or raise hpu.words"
     );
-    // The longest frame with 1500 bytes of IP has 1518 with a tag. Its last word is at 1512.
+    // The longest frame has 1500 bytes of IP, and 1518 bytes with a tag. The last word is at 1512.
     assert_eq!(
         refused("udp or word@1516&ff=1"),
         "rule 'udp or word@1516&ff=1': offset 1516 is beyond every frame of the card; the last word is at 1512; \

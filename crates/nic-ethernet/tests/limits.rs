@@ -1,4 +1,4 @@
-//! Limits of cards and hosts, and the behaviour at them.
+//! Tests the behaviour of cards and hosts at their limits.
 
 use super::support::{PLAIN_NIU, Rig, at, pattern, read};
 use nicety_fabric::{Faults, Rates};
@@ -84,7 +84,7 @@ fn a_full_soft_ring_drops_and_counts() {
     });
     rig.run();
     let report = rig.report(1);
-    // One is in reception, and three wait.
+    // The stack processes one frame, and three frames wait.
     assert_eq!((report.card.frames_received, report.backlog_full), (32, 28));
 }
 
@@ -133,7 +133,7 @@ fn a_writer_is_woken_when_there_is_room_for_more_than_a_little() {
         rig.run();
         rig.report(0).groups.iter().find(|group| group.group == "copy").unwrap().instructions
     };
-    // The same bytes are copied, in whole lines. More pieces have more partial lines.
+    // Both runs copy the same bytes, in whole lines. A copy in more pieces has more partial lines.
     let (third, any) = (switches("sockets.wake_room=33"), switches("sockets.wake_room=1"));
     assert!(third < any, "{third} {any}");
 }
@@ -202,7 +202,7 @@ fn a_lost_tail_is_probed_where_the_spec_has_probes() {
         rig.run();
         end.get()
     };
-    // Without probes each lost message waits for tcp.min_rto, 400 ms.
+    // Without probes, each lost message is sent again only after tcp.min_rto, 400 ms.
     let (probed, waited) = (took(&[]), took(&["tcp.loss_probe=false"]));
     assert!(waited.since(probed) > Duration::from_us(400_000), "{probed:?} {waited:?}");
 }

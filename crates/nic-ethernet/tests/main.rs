@@ -1,4 +1,4 @@
-//! Ethernet cards below TCP.
+//! Tests Ethernet cards below TCP.
 
 mod bytes;
 mod channels;

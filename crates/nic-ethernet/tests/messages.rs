@@ -1,4 +1,4 @@
-//! `send` and `recv` over connections.
+//! Tests `send` and `recv` over connections.
 
 use super::support::{Rig, User, at, pattern};
 use nicety_kernel::{Either, race};
@@ -34,13 +34,13 @@ impl User {
     }
 }
 
-/// A thread gets its message although another thread reads the connection and waits for a later message.
+/// A thread gets its message, although another thread reads the connection and waits for a later message.
 #[test]
 fn threads_that_wait_side_by_side_go_on_with_their_own_messages() {
     let mut rig = Rig::new("niagara2-niu", 2, &[]);
     rig.program(0, async |user| {
         user.message(1, 2, &pattern(5000, 2)).await;
-        // Sent only when the receiver of the first message requests it.
+        // The second message is sent only when the receiver of the first message requests it.
         user.receive(3, 8).await.unwrap();
         user.message(1, 1, &pattern(100, 1)).await;
     });
@@ -58,7 +58,7 @@ fn threads_that_wait_side_by_side_go_on_with_their_own_messages() {
     rig.run();
 }
 
-/// A receive that is given up within a message loses no byte of the next.
+/// A receive that is cancelled within a message loses no byte of the next message.
 #[test]
 fn a_wait_that_is_given_up_leaves_messages_whole() {
     for us in (250..1200).step_by(50) {
@@ -82,7 +82,7 @@ fn a_wait_that_is_given_up_leaves_messages_whole() {
     }
 }
 
-/// Foreign bytes at the port of messages are no message, and do no harm.
+/// Foreign bytes at the port of messages are no message, and cause no failure.
 #[test]
 fn other_bytes_at_the_port_of_messages_are_told() {
     for bytes in [&b"GET / HTTP/1.0\r\n\r\nand more than a header"[..], &forged(5, 0), &forged(0, u64::MAX)] {
@@ -97,7 +97,7 @@ fn other_bytes_at_the_port_of_messages_are_told() {
             let error = user.receive(9, 100).await.unwrap_err();
             assert_eq!(error.to_string(), "recv: the bytes of a connection from rank 0 are no message");
         });
-        // A message of the maximum length waits for a receive for ever.
+        // A message of the maximum length never finds a receive.
         if is_huge {
             assert!(rig.fail().to_string().contains("deadlock"));
         } else {
@@ -128,8 +128,8 @@ fn a_connection_is_made_once_for_each_pair() {
         });
     }
     rig.run();
-    // Two connections from each, and two to each: a SYN and its answer, then five messages each way with
-    // acknowledgements.
+    // Each rank has two connections to others, and two from others. Each connection has a SYN with its answer, and then
+    // five messages with acknowledgements.
     let card = rig.report(0).card;
     assert!((20..60).contains(&card.frames_received), "{card:?}");
 }
@@ -165,10 +165,10 @@ fn a_message_within_the_host_takes_its_copy() {
     };
     for is_early in [false, true] {
         let [none, one, two] = [64, 1 << 20, 2 << 20].map(|bytes| took(bytes, is_early));
-        // A message before its receive had been copied into the library's memory by then.
+        // A message that arrives before its receive has already been copied into the library's memory.
         let each = two - one;
         assert!((one - none).abs_diff(each) < each / 100, "{none} {one} {two}");
-        // At most the bandwidth of memory.
+        // The copy has at most the bandwidth of memory.
         let bytes_per_s = f64::from(1 << 20) / (each as f64 / 1e12);
         assert!((1e9..499e9).contains(&bytes_per_s), "{bytes_per_s}");
     }

@@ -1,12 +1,14 @@
-//! TCP offloads of cards: cutting packets into frames, and joining frames. Protocols without soft rings.
+//! Tests the TCP offloads of cards, which split packets into frames and join frames. Also tests protocols without soft
+//! rings.
 
 use super::support::{PLAIN_NIU, Rig, pattern, read};
 use nicety_nic_ethernet::Report;
 
-/// CPUs that keep up with one connection.
+/// CPUs that are fast enough for one connection.
 const FAST: &[&str] = &["threads.cycles_per_instruction=1"];
 
-/// Sends a stream of `bytes` bytes from node 0 to node 1, with these overrides at either end. Returns the counters.
+/// Sends a stream of `bytes` bytes from node 0 to node 1, with these overrides at each end. Returns the reports of both
+/// nodes.
 fn stream(bytes: usize, sender: &[&str], receiver: &[&str]) -> [Report; 2] {
     let [sender, receiver] = [sender, receiver].map(|changes| [FAST, changes].concat());
     let mut rig = Rig::of(&[(PLAIN_NIU, &sender), (PLAIN_NIU, &receiver)], Default::default());
@@ -54,7 +56,7 @@ fn a_card_that_joins_frames_saves_the_receivers_work() {
     assert_eq!((joined.retransmissions, joined.dropped), (0, 0));
 }
 
-/// Packets of many buffers reach the end of the ring, and continue at its start.
+/// Packets of many buffers reach the end of the ring, and later packets continue at its start.
 #[test]
 fn joined_frames_take_buffers_in_a_row() {
     for entries in ["receive.entries=33", "receive.entries=50", "receive.entries=100"] {
@@ -64,7 +66,8 @@ fn joined_frames_take_buffers_in_a_row() {
     }
 }
 
-/// Without a waiting time, a frame is joined only with frames of the same instant. There are none.
+/// Without a waiting time, a frame is joined only with frames of the same instant. No frames arrive at the same
+/// instant.
 #[test]
 fn frames_that_wait_no_time_are_joined_with_none() {
     let [_, report] = stream(100_000, &[], &["receive.lro=64 KiB"]);

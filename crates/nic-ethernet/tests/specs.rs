@@ -1,9 +1,9 @@
-//! The specs of the Niagara 2 study differ only in the differences that its paper and its driver state.
+//! Tests that the specs of the Niagara 2 study differ only as the study's paper and the driver state.
 
 use nicety_spec::{SHIPPED, Spec};
 use std::collections::BTreeMap;
 
-/// Returns every parameter of a card as in its file, with its kind and source.
+/// Returns every parameter of a card as in the card's file, with the parameter's kind and source.
 fn parameters(name: &str) -> BTreeMap<String, (String, String, String)> {
     let (_, listing) =
         nicety_nic_core::read(&Spec::load(name, &[], SHIPPED).unwrap(), &[nicety_nic_ethernet::DESIGN])
@@ -23,7 +23,7 @@ fn integrated_and_discrete_differ_by_the_host_link_and_by_what_the_driver_makes_
     differ.sort_unstable();
     differ.dedup();
     let others: Vec<_> = differ.iter().filter(|key| !key.starts_with("bus.")).collect();
-    // Buffers in memory of the kernel, and vectors, are as the public driver has them on either bus.
+    // The pages of the buffers and the number of vectors are those of the public driver on each bus.
     assert_eq!(others, [&"interrupts.vectors", &"receive.page", &"transmit.channels"]);
     for key in ["bus.kind", "bus.latency", "bus.pcie.generation"] {
         assert!(differ.contains(&key), "{key}");

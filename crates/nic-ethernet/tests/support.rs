@@ -1,4 +1,4 @@
-//! Hosts with their cards, and programs that call sockets.
+//! Hosts with their cards, and programs that call sockets, for tests.
 
 use nicety_fabric::{Faults, NetworkSpec, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
@@ -12,11 +12,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The cards `niagara2-niu` and `niagara2-neptune` for times computed by hand: with fewer mechanisms, which tests add.
+/// The cards `niagara2-niu` and `niagara2-neptune` with fewer mechanisms, for times computed by hand. Tests add the
+/// mechanisms that they need.
 pub const PLAIN_NIU: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plain-niu.toml");
 pub const PLAIN_NEPTUNE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plain-neptune.toml");
 
-/// Returns a shipped card, or that of a file, with overrides.
+/// Returns the spec of a shipped card or of a card in a file, with overrides.
 pub fn read(name: &str, overrides: &[&str]) -> Result<Arc<dyn CardSpec>, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
@@ -26,7 +27,7 @@ pub fn read(name: &str, overrides: &[&str]) -> Result<Arc<dyn CardSpec>, String>
     Ok(card)
 }
 
-/// Nodes. Their programs are added before the run.
+/// Nodes of a network. Their programs are added before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub hosts: Vec<User>,
@@ -37,7 +38,7 @@ impl Rig {
         Rig::of(&vec![(card, overrides); nodes as usize], Faults::default())
     }
 
-    /// Cards by node, with their overrides.
+    /// Returns nodes with these cards and overrides.
     pub fn of(cards: &[(&str, &[&str])], faults: Faults) -> Rig {
         let specs: Vec<_> = cards.iter().map(|(name, overrides)| read(name, overrides).unwrap()).collect();
         let mut world = World::new(Config { seed: 1, ..Config::default() });
@@ -76,7 +77,7 @@ impl Rig {
     }
 }
 
-/// A thread of a host's program, with its path.
+/// A thread of a host's program, with the thread's path.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -175,7 +176,7 @@ impl User {
         socket
     }
 
-    /// Receives all bytes up to the peer's last.
+    /// Receives all bytes up to the peer's last byte.
     pub async fn recv_all(&self, socket: u32, most: u64) -> Called<Vec<u8>> {
         let mut all = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! A datagram's path by hand, to the picosecond.
+//! Tests the path of a datagram against times that are calculated by hand, to the picosecond.
 
 use super::support::{PLAIN_NEPTUNE, PLAIN_NIU, Rig, at};
 use nicety_nic_ethernet::{Report, SocketKind, stages};
@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 const START: Time = Time::from_ps(1_000_000_000);
 
-/// A clock of 1 GHz, and distinct costs. A miss of the first level takes 10 ns, and a miss of both levels 100 ns.
+/// A clock of 1 GHz, and costs that differ from each other. A miss of the first level takes 10 ns, and a miss of both
+/// levels 100 ns.
 const COSTS: [&str; 30] = [
     "host.clock=1 GHz",
     "host.memory_latency=100 ns",
@@ -42,8 +43,8 @@ const COSTS: [&str; 30] = [
     "receive.completion=8 B",
 ];
 
-/// Sends `datagrams` datagrams of 100 bytes. Returns the path of the first from its call to the waiting receiver, and
-/// the reports.
+/// Sends `datagrams` datagrams of 100 bytes. Returns the first datagram's path from its call to the waiting receiver,
+/// and the reports.
 fn journey(card: &str, datagrams: usize, more: &[&str]) -> (Path, [Report; 2]) {
     let mut rig = Rig::new(card, 2, &[&COSTS, more].concat());
     let path = Rc::new(RefCell::new(None));
@@ -80,17 +81,17 @@ fn stages(path: &Path) -> Vec<(Stage, u64)> {
 
 /// The parts of a path that do not depend on the bus, in nanoseconds.
 const SWITCH: u64 = 1000 + 2 * 100;
-/// The switch and the thread's two lines. A call. The socket. Two copied lines that miss. The stack and a buffer.
+/// The next costs are a system call, a copy of two lines that miss, and the stack with a buffer.
 const SYSTEM_CALL: u64 = 300;
 const COPY: u64 = 2 * 16 + 2 * 100;
 const STACK_OUT: u64 = 1400 + 130;
-/// The driver, three copied lines, and the ring's four lines.
+/// The driver's work, three copied lines, and the ring's four lines.
 const DRIVER_OUT: u64 = 600 + 3 * 16 + 4 * 100;
-/// A frame of 14 + 20 + 8 + 100 bytes, with preamble, check sequence and gap, at 800 ps each, and the flight.
+/// A frame of 14 + 20 + 8 + 100 bytes, with preamble, check sequence and gap, at 800 ps per byte, and the flight.
 const LINK: u64 = (142 + 24) * 800 + 500_000;
 /// The driver takes the frame, with three lines that the card has written, and a buffer.
 const DRIVER_IN: u64 = 500 + 3 * 100 + 130;
-/// The soft ring's thread is woken on another CPU, for the first time there.
+/// The soft ring's thread is woken on another CPU, and runs there for the first time.
 const SOFT_RING: u64 = 110 + 200 + 60 + SWITCH;
 /// Three lines of headers are in the other core's caches.
 const STACK_IN: u64 = 1200 + 3 * 10;
@@ -98,7 +99,7 @@ const STACK_IN: u64 = 1200 + 3 * 10;
 #[test]
 fn on_chip() {
     let (path, [_, receiver]) = journey(PLAIN_NIU, 1, &["bus.latency=75 ns", "bus.gap=125 ps/B"]);
-    // A read of 8 bytes: 100 in the card, 75 there, 1 and 75 back.
+    // A read of 8 bytes takes 75 ns to the card, 100 ns in the card, 1 ns for its bytes, and 75 ns back.
     let read = 100 + 75 + 1 + 75;
     let ps = 1000;
     let expected = [
@@ -108,21 +109,22 @@ fn on_chip() {
         (stages::COPY, 2 * COPY * ps),
         (stages::STACK_OUT, STACK_OUT * ps),
         (stages::DRIVER_OUT, DRIVER_OUT * ps),
-        // The doorbell's 8 bytes.
+        // These are the doorbell's 8 bytes and its crossing.
         (stages::DESCRIPTOR_QUEUED, (1 + 75) * ps),
         (stages::DESCRIPTOR, (75 + 1 + 75) * ps),
         (Stage::FETCH, (75 + 75) * ps + 142 * 125),
         (Stage::LINK, LINK),
         (Stage::DEPOSIT, 75 * ps + 142 * 125),
         (stages::COMPLETION, ps),
-        // The timer, the interrupt's crossing, and the time to its handler.
+        // These are the timer, the interrupt's crossing, and the time to the handler.
         (stages::COALESCED, (200_000 + 75 + 70) * ps),
         (stages::HANDLER, (1500 + 4 * 100 + 2 * read) * ps),
         (stages::DRIVER_IN, DRIVER_IN * ps),
-        // The write of the register with the number of taken frames precedes it.
+        // The write of the register with the number of taken frames precedes the soft ring's work.
         (stages::SOFT_RING, (1 + SOFT_RING) * ps),
         (stages::STACK_IN, STACK_IN * ps),
-        // The receiver continues on its last CPU, by a cross-call. Its two lines are still in the first level there.
+        // The receiver continues on its last CPU, by a cross-call. The two lines of its thread are still in the first
+        // level there.
         (Stage::WAKE, (110 + 200 + 60 + 1000) * ps),
         (Stage::CPU_QUEUED, SWITCH * ps),
     ];
@@ -131,7 +133,8 @@ fn on_chip() {
     }
     let all: u64 = expected.iter().map(|(_, time)| time).sum();
     assert_eq!(path.at().since(START).ps(), all, "{:?}", stages(&path));
-    // The program, the soft ring's thread, the program again. The second and the third are by cross-calls.
+    // The CPUs switch to the program, to the soft ring's thread, and to the program again. The last two switches are by
+    // cross-calls.
     assert_eq!((receiver.context_switches, receiver.cross_calls, receiver.interrupts), (3, 2, 1));
     assert_eq!((receiver.card.receive_interrupts, receiver.card.frames_received), (1, 1));
 }
@@ -148,11 +151,12 @@ fn over_pci_express() {
     ];
     let (path, [_, receiver]) = journey(PLAIN_NEPTUNE, 1, &more);
     let (on_chip, _) = journey(PLAIN_NIU, 1, &[]);
-    // A request of 24 bytes and a completion of 28, at 500 ps each, two crossings, and 100 in the card.
+    // A read has a request of 24 bytes and a completion of 28 bytes, at 500 ps per byte. It has two crossings, and
+    // takes 100 ns in the card.
     let read = 100 + 12 + 250 + 14 + 250;
-    // First the host takes the interrupt from the bridge.
+    // The host first takes the interrupt from the bridge.
     assert_eq!(path.total(stages::HANDLER), Duration::from_ns(450 + 1000 + 1500 + 4 * 100 + 2 * read));
-    // A write of 8 bytes is 32 on the bus. The interrupt's write of 4 bytes is 28.
+    // A write of 8 bytes has 32 bytes on the bus. The interrupt's write of 4 bytes has 28 bytes.
     assert_eq!(path.total(stages::DESCRIPTOR_QUEUED), Duration::from_ns(16 + 250));
     assert_eq!(path.total(stages::COALESCED), Duration::from_ns(200_000 + 14 + 250 + 70));
     assert_eq!(path.total(stages::SOFT_RING), Duration::from_ns(16 + SOFT_RING));
@@ -177,7 +181,7 @@ fn thirty_two_frames_interrupt_before_the_time_is_over() {
     let (first, [_, one]) = journey(PLAIN_NIU, 31, &[]);
     assert!(first.total(stages::COALESCED) >= Duration::from_us(200));
     assert_eq!(one.card.receive_interrupts, 1);
-    // The sender takes about 5 us for each, so the 32nd arrives at 160 us.
+    // The sender takes about 5 us for each frame, so the 32nd frame arrives at 160 us.
     let (first, [_, two]) = journey(PLAIN_NIU, 32, &[]);
     assert!((100..200).contains(&(first.total(stages::COALESCED).ps() / 1_000_000)), "{:?}", stages(&first));
     assert_eq!(two.card.receive_interrupts, 1);
@@ -190,7 +194,7 @@ fn thirty_two_frames_interrupt_before_the_time_is_over() {
 fn checksums_are_the_hosts_work_where_the_card_does_not_compute_them() {
     let (card, _) = journey(PLAIN_NIU, 1, &[]);
     let (host, _) = journey(PLAIN_NIU, 1, &["frames.checksums=host", "stack.checksum=9"]);
-    // 142 bytes are three lines, at both ends.
+    // The 142 bytes of the frame are three lines at both ends.
     for stage in [stages::STACK_OUT, stages::STACK_IN] {
         assert_eq!(host.total(stage), card.total(stage) + Duration::from_ns(3 * 9));
     }

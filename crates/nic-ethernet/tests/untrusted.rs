@@ -1,4 +1,4 @@
-//! Ethernet: frames with a check sequence of 4 bytes as their header.
+//! Tests a card with forged frames. A frame on the link has a check sequence of 4 bytes as its header.
 
 use nicety_fabric::Symbol;
 use nicety_kernel::World;
@@ -10,7 +10,7 @@ use nicety_types::{Duration, NodeId, Path, Payload, Time};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
-/// Runs a host that waits for connections and datagrams, and a forger. Returns the report.
+/// Runs a host that waits for connections and datagrams, and a forger. Returns the host's report.
 fn run(frames: Vec<Forged>) -> Report {
     let spec = Spec::load("niagara2-niu", &[], SHIPPED).unwrap();
     let (card, _) = nicety_nic_core::read(&spec, &[nicety_nic_ethernet::DESIGN]).unwrap();
@@ -27,7 +27,7 @@ fn run(frames: Vec<Forged>) -> Report {
         sockets.listen(0, listening, 2, &mut path).await.unwrap();
         let datagrams = sockets.open(SocketKind::Datagram);
         sockets.bind(0, datagrams, 80, &mut path).await.unwrap();
-        // Much later, the host works as before.
+        // Much later, the host must work as before.
         clock.delay(Duration::from_us(50_000)).await;
         let another = sockets.open(SocketKind::Datagram);
         sockets.bind(0, another, 81, &mut path).await.unwrap();
@@ -48,7 +48,7 @@ fn address(rank: u32) -> [u8; 4] {
     address.octets()
 }
 
-/// Returns a frame for the host: IPv4 with these numbers in its header, and a correct or an incorrect checksum.
+/// Returns a frame for the host, with IPv4 and these numbers in its headers. If `filled`, the checksum is correct.
 fn packet(protocol: u8, [from, to]: [u16; 2], flags: u8, rest: &[u8], filled: bool) -> Vec<u8> {
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
     let inner = match protocol {
@@ -105,7 +105,7 @@ fn frames_are_dropped_for_what_they_are() {
     let frames =
         [damaged, phantom, control, checked(vec![1; 3000], 0), checked(wrong_sum, 0), checked(whole, 0)];
     let report = run(frames.to_vec());
-    // The frames at the forger's end are invalid too.
+    // The frames that the forger sends at the end are invalid, too.
     assert_eq!(report.card.fcs_errors, 3 + 2 * 64);
     assert_eq!((report.card.too_long, report.card.frames_received, report.dropped), (1, 2, 1));
 }

@@ -5,8 +5,9 @@ use crate::stages;
 use crate::wire::CHECKSUM;
 use crate::{
     Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
+    Slot,
 };
-use nicety_host::KernelCounters;
+use nicety_host::{BusSpec, KernelCounters};
 use nicety_hpu::Core;
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::Early;
@@ -16,10 +17,11 @@ use nicety_nic_core::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::iter::successors;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Long-running processes on microengines, and channels to them.
+/// The design of cards with long-running processes on microengines, and channels to these processes.
 pub const DESIGN: &Design = &Design {
     modes: &["channels"],
     natural_mode: Some("channels"),
@@ -39,9 +41,34 @@ pub struct Report {
     pub port: PortReport,
     /// The microengines with a program.
     pub microengines: Vec<MicroengineReport>,
+    /// The further cards of the host, from card 1 on.
+    pub further_cards: Vec<FurtherReport>,
     /// Entries into the host's kernel.
     #[serde(skip)]
     pub kernel: KernelCounters,
+}
+
+/// The counters of a further card of a host. Such a card has no port to the network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "FurtherCard")]
+pub struct FurtherReport {
+    /// The number of the card in the host.
+    pub card: usize,
+    /// Counters of the channels to processes.
+    #[serde(flatten)]
+    pub channels: ChannelCounters,
+    /// The microengines with a program.
+    pub microengines: Vec<MicroengineReport>,
+}
+
+impl FurtherReport {
+    fn of(table: &ProcessTable) -> FurtherReport {
+        FurtherReport {
+            card: table.number(),
+            channels: table.card().channel_counters(),
+            microengines: table.microengines(),
+        }
+    }
 }
 
 impl Counters for Report {
@@ -54,7 +81,8 @@ impl Counters for Report {
 fn hints(cards: &RankedCards) -> String {
     let tables: Vec<(u32, Rc<ProcessTable>)> = cards_of(cards).collect();
     let facts = |of: fn(&ProcessTable) -> Vec<String>| {
-        tables.iter().flat_map(move |(rank, table)| of(table).into_iter().map(move |fact| (*rank, fact)))
+        let of_host = move |table: &ProcessTable| table.all().flat_map(of).collect::<Vec<_>>();
+        tables.iter().flat_map(move |(rank, table)| of_host(table).into_iter().map(move |fact| (*rank, fact)))
     };
     let (processes, queues) = (facts(|table| table.doings()), facts(|table| frames(&table.port())));
     let (mut text, mut room) = (String::new(), LISTED);
@@ -70,7 +98,7 @@ fn hints(cards: &RankedCards) -> String {
     text
 }
 
-/// Adds facts of ranks to a text while there is room, and the number of the others.
+/// Adds facts of ranks to a text while there is room, and then the number of further facts.
 fn list(
     text: &mut String,
     room: &mut usize,
@@ -116,6 +144,10 @@ impl CardSpec for NfpSpec {
         DESIGN
     }
 
+    fn bus(&self) -> Option<&BusSpec> {
+        Some(&self.bus)
+    }
+
     fn node(&self) -> NodeSpec {
         self.node
     }
@@ -137,8 +169,7 @@ impl CardSpec for NfpSpec {
     }
 
     fn protocol(&self) -> String {
-        // Its processes split messages into frames, which the receiving card must accept. Its rank table limits the
-        // peers.
+        // The card's processes split messages into frames, and the receiving card must accept these frames.
         let (frame, message) = (self.port.payload, self.channels.message);
         format!("Ethernet frames of up to {frame} B, in messages of up to {message} B")
     }
@@ -152,9 +183,15 @@ impl CardSpec for NfpSpec {
         node_context: NodeContext<'_>,
     ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
         let NodeContext { sim, nodes, memory, cpus, port, recorder, .. } = node_context;
-        let linked = ((nodes > 1).then_some(port), nodes);
-        let card = Card::install(sim, self, memory.clone(), cpus, linked, recorder);
-        Ok(Rc::new(ProcessTable::new(sim, card, nodes)))
+        let install = |slot: &Slot, port, nodes| {
+            let card =
+                Card::install(sim, self.clone(), memory.clone(), cpus, (port, nodes), (slot, recorder));
+            ProcessTable::new(sim, card, nodes, slot.card)
+        };
+        let first = Slot::default();
+        let slots = successors(Some(first.next()), |slot| Some(slot.next()));
+        let further = slots.take(self.cards - 1).map(|slot| Rc::new(install(&slot, None, 1)));
+        Ok(Rc::new(install(&first, (nodes > 1).then_some(port), nodes).with_further(further.collect())))
     }
 }
 
@@ -172,7 +209,8 @@ impl nicety_nic_core::Card for ProcessTable {
             microengines: self.microengines(),
             channels: self.card().channel_counters(),
             port: self.port(),
-            kernel: self.card().kernel_counters(),
+            further_cards: self.further().iter().map(|table| FurtherReport::of(table)).collect(),
+            kernel: self.all().map(|table| table.card().kernel_counters()).sum(),
         })
     }
 
@@ -201,7 +239,7 @@ impl From<MessageError> for CardError {
     fn from(error: MessageError) -> CardError {
         let text = error.to_string();
         match error {
-            // Detected before the card is involved.
+            // These errors are detected before the message reaches the card.
             MessageError::Rank { .. } | MessageError::TooLong { .. } | MessageError::Microengine { .. } => {
                 CardError::Input(text)
             }

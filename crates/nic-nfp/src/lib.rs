@@ -1,19 +1,19 @@
 //! A network flow processor, as in the NFComms paper: microengines with processes, and channels from programs of the
 //! host.
 //!
-//! A module imports only from modules before it in this order:
+//! A module imports only from modules above it in this table:
 //!
 //! | module | contents |
 //! |---|---|
 //! | `stages` | the stages of a message that only this card has |
-//! | `map` | the memories that a microengine refers to, and their addresses |
+//! | `map` | the memories of a microengine, and their addresses |
 //! | `wire` | [`Frame`]: the header of an Ethernet frame as bytes |
 //! | `spec` | [`NfpSpec`], and its spec keys |
 //! | `processor` | [`Nfp`]: microengines, their programs, the memories |
 //! | `card` | [`Card`]: the processor, its channels to the host, and the host's driver |
 //! | `messenger` | [`Messenger`]: messages between hosts, forwarded by processes on the card |
 //! | `processes` | [`ProcessTable`]: the processes started by the host, and their outcomes |
-//! | `design` | the card behind the design seam, with its deadlock hints |
+//! | `design` | the card as a [`Design`](nicety_nic_core::Design), with its deadlock hints |
 
 mod card;
 mod design;
@@ -27,10 +27,10 @@ mod wire;
 
 pub use card::{
     Card, ChannelCounters, ChannelError, Device, Job, MESSAGE_QUEUE, Pending, PortCounters, QueueCounters,
-    Selected,
+    Selected, Slot,
 };
 pub use design::DESIGN;
-pub use design::Report;
+pub use design::{FurtherReport, Report};
 pub use map::MemoryKind;
 pub use messenger::{Arrival, INLINE, MessageError, Messenger, MessengerCounters, Posted, WINDOW};
 pub use nicety_channels::{
@@ -41,9 +41,10 @@ pub use processes::{
     CardMemory, MicroengineReport, PortReport, Process, ProcessEnd, ProcessReport, ProcessTable, Processes,
     Start,
 };
+pub use processor::observe;
 pub use processor::{
     ContextCounters, CoreCounters, LEAST_STACK, Memory, MemoryCounters, Nfp, Outcome, Outside, Place,
-    Program, ProgramError, SIGNALS, Trapped, crc32, number,
+    ProcessProfile, Program, ProgramError, ProgramProfile, SIGNALS, Trapped, crc32, number,
 };
 pub use spec::{ChannelSpec, DriverSpec, ManagerSpec, MemorySpec, NfpSpec, PortSpec};
 pub use wire::{Address, Frame};

@@ -1,4 +1,4 @@
-//! The memories that a microengine refers to, and their addresses, equal to those in `nfp.h`.
+//! The memories of a microengine, and their addresses. The addresses are equal to those in `nfp.h`.
 
 /// The microengine's own local memory: the program's data, then the stacks of its contexts.
 pub const LOCAL: u32 = 0x1000_0000;
@@ -30,7 +30,7 @@ impl MemoryKind {
     /// All kinds, nearest first.
     pub const ALL: [MemoryKind; 4] = [MemoryKind::Cls, MemoryKind::Ctm, MemoryKind::Imem, MemoryKind::Emem];
 
-    /// Its name, in messages and tables.
+    /// Returns the memory's name in messages and tables.
     pub const fn name(self) -> &'static str {
         match self {
             MemoryKind::Cls => "CLS",
@@ -40,7 +40,7 @@ impl MemoryKind {
         }
     }
 
-    /// The NAME of its spec section `memory.NAME`.
+    /// Returns the NAME of the memory's spec section `memory.NAME`.
     pub const fn key(self) -> &'static str {
         match self {
             MemoryKind::Cls => "cls",
@@ -50,7 +50,7 @@ impl MemoryKind {
         }
     }
 
-    /// Its first address.
+    /// Returns the memory's first address.
     pub const fn base(self) -> u32 {
         match self {
             MemoryKind::Cls => CLS,
@@ -60,7 +60,7 @@ impl MemoryKind {
         }
     }
 
-    /// Whether each island has a memory of this kind of its own.
+    /// Whether each island has its own memory of this kind.
     pub const fn of_island(self) -> bool {
         matches!(self, MemoryKind::Cls | MemoryKind::Ctm)
     }

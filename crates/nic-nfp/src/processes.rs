@@ -1,31 +1,33 @@
-//! The processes on a node's microengines: loaded programs, started processes, and their outcomes.
+//! The processes on a node's microengines: loaded programs, started processes, and the outcomes of the processes.
 
+use crate::observe::Observe;
 use crate::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
-    PortCounters, Program, ProgramError, QueueCounters,
+    PortCounters, Program, ProgramError, ProgramProfile, QueueCounters,
 };
 use nicety_kernel::Sim;
 use nicety_nic_core::{CardError, FailureKind, Pairs, ProgramFailure};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::cell::RefCell;
+use std::iter;
 use std::rc::Rc;
 
 /// A compiled program of processes that fits the card's microengines. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Processes(pub Rc<Program>);
 
-/// The place and the arguments of a process to be started.
+/// The place and the arguments of a process to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start<'s> {
-    /// The name of its C function.
+    /// The name of the process's C function.
     pub name: &'s str,
     /// The microengine.
     pub microengine: usize,
     /// The context.
     pub context: usize,
-    /// The number of contexts to prepare when the program is loaded; by default, all contexts of the microengine. The
-    /// stacks of these contexts share the local memory that the program's data leaves.
+    /// The number of contexts to prepare when the program is loaded. By default, these are all contexts of the
+    /// microengine. The stacks of these contexts share the local memory that is left beside the program's data.
     pub contexts: Option<usize>,
     /// Arguments of the function, at most eight words.
     pub arguments: &'s [u32],
@@ -34,9 +36,9 @@ pub struct Start<'s> {
 /// A started process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Its microengine.
+    /// The process's microengine.
     pub microengine: usize,
-    /// Its context.
+    /// The process's context.
     pub context: usize,
     /// The number of earlier processes on the card.
     number: usize,
@@ -45,9 +47,9 @@ pub struct Process {
 /// The outcome of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
-    /// Its function returned this value.
+    /// The process's function returned this value.
     Returned(u32),
-    /// It trapped: the reason, and the place in the source.
+    /// The process trapped. The text has the reason, and the place in the source.
     Trapped(String),
 }
 
@@ -123,7 +125,7 @@ impl PortReport {
 pub struct CardMemory {
     /// The memory.
     pub kind: MemoryKind,
-    /// The number of the island, if each island has a memory of this kind; otherwise 0.
+    /// The number of the island, if each island has its own memory of this kind. Otherwise 0.
     pub island: usize,
     /// Offset of the first byte in the memory.
     pub offset: u32,
@@ -132,7 +134,7 @@ pub struct CardMemory {
 }
 
 impl CardMemory {
-    /// Its address for processes.
+    /// Returns the part's address for processes.
     pub fn address(&self) -> u32 {
         self.kind.base() + self.offset
     }
@@ -150,17 +152,21 @@ struct Started {
     number: usize,
 }
 
-/// The microengines of a card, and the processes the host started on them.
+/// The microengines of a card, and the processes that the host has started on them.
 pub struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
     messenger: Rc<Messenger>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
-    /// By microengine and context.
+    /// The last started process of each microengine and context.
     started: RefCell<Vec<Vec<Option<Started>>>>,
     count: RefCell<usize>,
     failures: Rc<RefCell<Vec<ProgramFailure>>>,
+    /// The number of the card in its host.
+    number: usize,
+    /// The further cards of the host, if this is the first one.
+    further: Vec<Rc<ProcessTable>>,
 }
 
 /// The error for messages between hosts.
@@ -169,8 +175,9 @@ fn unfit(error: &ProgramError) -> CardError {
 }
 
 impl ProcessTable {
-    /// A card without processes. The processes that forward messages between ranks start with the first message.
-    pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
+    /// Returns the table of card `number` of a host, without processes. The processes that forward messages between ranks start with
+    /// the first message.
+    pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32, number: usize) -> ProcessTable {
         let messenger = Messenger::install(sim, &card, ranks)
             .unwrap_or_else(|error| Messenger::unfit(sim, &card, ranks, unfit(&error)));
         let nfp = card.processor().clone();
@@ -182,17 +189,39 @@ impl ProcessTable {
             started: RefCell::new((0..cores).map(|_| (0..contexts).map(|_| None).collect()).collect()),
             count: RefCell::new(0),
             failures: Rc::default(),
+            number,
+            further: Vec::new(),
             nfp,
             card,
         }
     }
 
-    /// The messenger of the card's host.
+    /// The first card of a host, followed by the host's further cards.
+    pub fn with_further(self, further: Vec<Rc<ProcessTable>>) -> ProcessTable {
+        ProcessTable { further, ..self }
+    }
+
+    /// The further cards of the host, from card 1 on.
+    pub fn further(&self) -> &[Rc<ProcessTable>] {
+        &self.further
+    }
+
+    /// This card and the host's further cards.
+    pub fn all(&self) -> impl Iterator<Item = &ProcessTable> {
+        iter::once(self).chain(self.further.iter().map(|table| &**table))
+    }
+
+    /// The number of the card in its host.
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Returns the messenger of the card's host.
     pub(crate) const fn messenger(&self) -> &Rc<Messenger> {
         &self.messenger
     }
 
-    /// Makes room for the messages of each pair of processes.
+    /// Makes room in the card's memory for the messages of each pair of processes.
     ///
     /// # Errors
     /// When the card's memory is too small.
@@ -200,12 +229,12 @@ impl ProcessTable {
         self.messenger.have_pairs(pairs).map_err(|error| unfit(&error))
     }
 
-    /// Sends that wait for room at their receivers, for deadlock hints.
+    /// Returns the sends that wait for room at their receivers, for deadlock hints.
     pub fn blocked_sends(&self) -> Vec<String> {
         self.messenger.blocked_sends().iter().map(|blocked| blocked.text(None)).collect()
     }
 
-    /// Counters of the port.
+    /// Returns the counters of the port.
     pub fn port(&self) -> PortReport {
         PortReport {
             counters: self.card.port_counters(),
@@ -219,12 +248,27 @@ impl ProcessTable {
         &self.card
     }
 
-    /// Returns its spec.
+    /// Returns the card's spec.
     pub fn spec(&self) -> &NfpSpec {
         self.nfp.spec()
     }
 
-    /// Starts a process. First loads the program, if its microengine has another program or another number of contexts.
+    /// Profiles the processes that start from now on, of this card.
+    pub fn profile(&self) {
+        self.nfp.profile();
+    }
+
+    /// Ends the profiles of this card, and returns them in the order of the programs' first processes.
+    pub fn take_profiles(&self) -> Vec<ProgramProfile> {
+        self.nfp.take_profiles()
+    }
+
+    /// Reports the instructions of all processes that start from now on to `observer`, of this card.
+    pub fn observed_by(&self, observer: Rc<dyn Observe>) {
+        self.nfp.observed_by(observer);
+    }
+
+    /// Starts a process. If the microengine has another program or another number of contexts, loads the program first.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, CardError> {
         let Start { name, microengine, context, contexts, arguments } = *start;
         let spec = self.nfp.spec();
@@ -308,10 +352,10 @@ impl ProcessTable {
         self.started.borrow()[microengine][context].as_ref().map(|s| s.name.clone()).unwrap_or_default()
     }
 
-    /// Reports a process that traps.
+    /// Starts a task that records a failure if the process traps.
     fn watch(&self, microengine: usize, context: usize, name: &str) {
         let (sim, nfp, failures) = (self.sim.clone(), self.nfp.clone(), self.failures.clone());
-        let name = name.to_owned();
+        let process = self.describe(name, microengine, context);
         self.sim.spawn(async move {
             if let Err(failure) = nfp.finished(microengine, context).await {
                 failures.borrow_mut().push(ProgramFailure {
@@ -319,14 +363,14 @@ impl ProcessTable {
                     time: sim.now(),
                     node: sim.node(),
                     hpu: None,
-                    text: trapped(&name, microengine, context, &failure.trap.to_string()),
+                    text: format!("{process}: {}", failure.trap),
                     times: 1,
                 });
             }
         });
     }
 
-    /// Waits until a process has ended, and returns its value.
+    /// Waits until a process has ended, and returns the result of its function.
     pub async fn finished(&self, process: &Process) -> Result<u32, CardError> {
         let Process { microengine, context, number } = *process;
         let name = {
@@ -344,8 +388,8 @@ impl ProcessTable {
         match self.nfp.finished(microengine, context).await {
             Ok(value) => Ok(value),
             Err(failure) => {
-                let text = trapped(&name, microengine, context, &failure.trap.to_string());
-                Err(CardError::Trapped(text))
+                let process = self.describe(&name, microengine, context);
+                Err(CardError::Trapped(format!("{process}: {}", failure.trap)))
             }
         }
     }
@@ -371,7 +415,7 @@ impl ProcessTable {
         Ok(())
     }
 
-    /// Reads a part of a memory. Takes no simulated time.
+    /// Reads a part of a memory. This takes no virtual time.
     ///
     /// # Errors
     /// When the part reaches beyond the memory.
@@ -380,7 +424,7 @@ impl ProcessTable {
         memory.peek(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
     }
 
-    /// Writes a part of a memory. Takes no simulated time.
+    /// Writes a part of a memory. This takes no virtual time.
     ///
     /// # Errors
     /// When the part reaches beyond the memory.
@@ -389,9 +433,18 @@ impl ProcessTable {
         memory.poke(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
     }
 
-    /// Processes that trapped.
+    /// Returns the failures of processes that trapped, on all cards of the host.
     pub fn failures(&self) -> Vec<ProgramFailure> {
-        self.failures.borrow().clone()
+        self.all().flat_map(|table| table.failures.borrow().clone()).collect()
+    }
+
+    /// Names a process and its place. Of a further card, the place includes the card.
+    fn describe(&self, name: &str, microengine: usize, context: usize) -> String {
+        let card = match self.number {
+            0 => String::new(),
+            number => format!("card {number}, "),
+        };
+        format!("process {name} on {card}microengine {microengine}, context {context}")
     }
 
     /// Describes the state of each context's last process, for deadlock hints.
@@ -404,16 +457,16 @@ impl ProcessTable {
                 let what = match self.nfp.outcome(microengine, context) {
                     None => self.nfp.doing(microengine, context),
                     Some(Outcome::Returned(value)) => format!("has returned {}", value as i32),
-                    // Traps are reported elsewhere, and earlier.
+                    // Traps are left out, because `failures` reports them.
                     Some(Outcome::Trapped(_)) => continue,
                 };
-                found.push(format!("process {name} on microengine {microengine}, context {context}, {what}"));
+                found.push(format!("{}, {what}", self.describe(name, microengine, context)));
             }
         }
         found
     }
 
-    /// Reports of the microengines with a program.
+    /// Returns the reports of the microengines with a program.
     pub fn microengines(&self) -> Vec<MicroengineReport> {
         let loaded = self.loaded.borrow();
         let used = (0..loaded.len()).filter(|&microengine| loaded[microengine].is_some());
@@ -442,12 +495,8 @@ impl ProcessTable {
     }
 }
 
-/// The most arguments of a process: the registers in which C passes them.
+/// Maximum number of arguments of a process: the registers in which C passes arguments.
 const ARGUMENTS: usize = 8;
-
-fn trapped(name: &str, microengine: usize, context: usize, trap: &str) -> String {
-    format!("process {name} on microengine {microengine}, context {context}: {trap}")
-}
 
 fn below(number: usize, count: usize, what: &str, key: &str) -> Result<(), CardError> {
     if number < count {

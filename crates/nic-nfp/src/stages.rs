@@ -4,11 +4,11 @@ nicety_types::stages! {
     /// All stages.
     pub const STAGES;
 
-    /// A driver's own work on the host's CPU: mailboxes, page lists, doorbells.
+    /// The driver works on the host's CPU: mailboxes, page lists, doorbells.
     pub const DRIVER = 80, "driver";
     /// A manager of the card moves a channel's mailbox, or starts its move by DMA.
     pub const MANAGER = 120, "manager";
-    /// Waiting for a manager.
+    /// A message waits for a manager.
     pub const MANAGER_QUEUED = 130, "manager, queued";
     /// A process on the card does its own work.
     pub const PROCESS = 340, "process";

@@ -2,9 +2,9 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0..6, 6..12 | address of the receiver and the sender |
+//! | 0..6, 6..12 | addresses of the receiver and the sender |
 //! | 12..14 | big-endian: bytes of payload without padding, or an EtherType, which is 0x600 or more |
-//! | 14..18 | CRC-32 over all bytes before it and the payload; sent after the payload, and kept here |
+//! | 14..18 | CRC-32 over bytes 0 to 14 and the payload; on the wire it follows the payload |
 //!
 //! An address names a queue of a node's port: 02, the queue, and the node's number, big-endian.
 
@@ -13,9 +13,9 @@ use nicety_types::{NodeId, Payload, Segment};
 
 /// Bytes of a header without the checksum.
 const HEADER: usize = 14;
-/// Bytes of the checksum, at the end of the header here.
+/// Bytes of the checksum, which is at the end of the simulated header.
 pub(super) const CHECKSUM: usize = 4;
-/// The least value of the last field that is an EtherType. A lower value is a length.
+/// The lowest value of the last field that is an EtherType. A lower value is a length.
 const LEAST_TYPE: u16 = 0x600;
 
 /// A locally administered Ethernet address. In this network, it is the address of a queue of a node's port.
@@ -23,7 +23,7 @@ const LEAST_TYPE: u16 = 0x600;
 pub struct Address(pub [u8; 6]);
 
 impl Address {
-    /// The address of a queue.
+    /// Returns the address of a queue.
     pub const fn of(node: NodeId, queue: u8) -> Address {
         let [a, b, c, d] = node.0.to_be_bytes();
         Address([2, queue, a, b, c, d])
@@ -45,25 +45,25 @@ pub struct Frame {
     pub destination: Address,
     /// The sender.
     pub source: Address,
-    /// An EtherType, or the bytes of payload without padding.
+    /// The EtherType, or the length of the payload without padding in bytes.
     pub last: u16,
 }
 
 impl Frame {
-    /// Returns the EtherType. `None` for a frame with a length.
+    /// Returns the EtherType, or `None` for a frame with a length field.
     pub const fn ether_type(&self) -> Option<u16> {
         if self.last < LEAST_TYPE { None } else { Some(self.last) }
     }
 
-    /// Returns the length of the payload without padding; `bytes` is its length with padding. The two differ only in a
-    /// frame with a length field. `None` if the payload is empty or shorter than this field says; a port drops such a
-    /// frame.
+    /// Returns the length of the payload without padding. `bytes` is the length with padding. The two differ only in a
+    /// frame with a length field. Returns `None` if the payload is empty, or shorter than the length field says. A port
+    /// drops such a frame.
     pub fn unpadded(&self, bytes: u64) -> Option<u64> {
         let length = if self.ether_type().is_some() { bytes } else { self.last.into() };
         (1..=bytes).contains(&length).then_some(length)
     }
 
-    /// Returns the bytes on the wire, for a frame with this payload.
+    /// Returns the header's bytes for a frame with this payload.
     pub fn emit(&self, payload: &Payload) -> HeaderBytes {
         HeaderBytes::emitted(HEADER + CHECKSUM, |bytes| {
             let (header, sum) = bytes.split_at_mut(HEADER);
@@ -74,8 +74,8 @@ impl Frame {
         })
     }
 
-    /// Parses the header of a frame with this payload. `None` if the bytes are not a header, or header or payload is
-    /// damaged.
+    /// Parses the header of a frame with this payload. Returns `None` if the bytes are not a header, or if the header
+    /// or the payload is damaged.
     pub fn parse(bytes: &[u8], payload: &Payload) -> Option<Frame> {
         let (header, sum) = bytes.split_first_chunk::<HEADER>()?;
         let intact = !payload.is_damaged() && payload.is_real();

@@ -1,11 +1,13 @@
-//! Cycle counts calculated by hand from the shipped spec. An instruction takes 1 cycle, a return 3 cycles, and a switch
-//! 2. A read of CLS takes 37 cycles, a write of CLS 38, and a signal 10.
+//! Tests cycle counts that are calculated by hand from the shipped spec. An instruction takes 1 cycle, a return 3
+//! cycles, and a switch 2 cycles. A read of CLS takes 37 cycles, a write of CLS 38 cycles, and a signal 10 cycles.
 
 use crate::{Rig, program, spec};
 use nicety_hpu::asm::*;
+use nicety_hpu::profile::Cause;
 use nicety_nic_nfp::{ContextCounters, CoreCounters, MemoryCounters, MemoryKind, Outcome, map, number};
+use std::collections::BTreeMap;
 
-/// Code that loads a word, uses it and returns. Takes 1 cycle, a reference, and 1 + 3 cycles.
+/// Returns code that loads a word, uses it and returns. It takes 1 cycle, a reference, and 1 + 3 cycles.
 fn load() -> [u32; 3] {
     [lw(T0, 0, A0), addi(A0, T0, 1), ret()]
 }
@@ -14,7 +16,7 @@ fn context(computing: u64, asleep: u64, ready: u64, idle: u64, instructions: u64
     ContextCounters { computing, asleep, ready, idle, instructions, references: 1 }
 }
 
-/// Returns a small constant.
+/// Returns an instruction that sets a register to a small constant.
 fn set(register: u32, value: i32) -> u32 {
     addi(register, ZERO, value)
 }
@@ -23,7 +25,7 @@ fn set(register: u32, value: i32) -> u32 {
 fn a_context_sleeps_while_a_memory_answers() {
     let mut rig = Rig::running(&spec(&[]), &load(), &[(0, 1)], &[map::CLS + 8]);
     rig.nfp.memory(MemoryKind::Cls, 0).poke(8, &41u32.to_le_bytes()).unwrap();
-    // 0: the load. 1 to 38: CLS. 38: the addition, 39 to 42: the return.
+    // The load is at cycle 0, and CLS serves it from 1 to 38. The addition is at 38, and the return takes 39 to 42.
     assert_eq!(rig.run(), 42);
     assert_eq!(rig.nfp.outcome(0, 0), Some(Outcome::Returned(42)));
     assert_eq!(rig.nfp.context_counters(0, 0), context(5, 37, 0, 0, 3));
@@ -35,8 +37,8 @@ fn a_context_sleeps_while_a_memory_answers() {
 #[test]
 fn two_contexts_hide_the_latency_of_each_other() {
     let mut rig = Rig::running(&spec(&[]), &load(), &[(0, 2)], &[map::CLS]);
-    // First:  load 0, CLS 1 to 38, switch 38 to 40, then 40 to 44.
-    // Second: switch 1 to 3, load 3, CLS 4 to 41, core taken until 44, switch to 46, then 46 to 50.
+    // First context: load 0, CLS 1 to 38, switch 38 to 40, then 40 to 44. Second context: switch 1 to 3, load 3, CLS 4
+    // to 41, core occupied until 44, switch to 46, then 46 to 50.
     assert_eq!(rig.run(), 50);
     assert_eq!(rig.nfp.context_counters(0, 0), context(5, 37, 2, 6, 3));
     assert_eq!(rig.nfp.context_counters(0, 1), context(5, 37, 3 + 5, 0, 3));
@@ -45,18 +47,49 @@ fn two_contexts_hide_the_latency_of_each_other() {
 }
 
 #[test]
+fn a_profile_charges_each_instruction_with_its_sleep() {
+    let spec = spec(&[]);
+    let mut rig = Rig::new(&spec);
+    rig.nfp.profile();
+    let program = program(&spec, &load());
+    rig.nfp.load(0, &program, 2).unwrap();
+    (0..2).for_each(|context| rig.nfp.start(0, context, map::CODE, &[map::CLS]));
+    rig.run();
+    let [profile] = &rig.nfp.take_profiles()[..] else { panic!("one program") };
+    let mut found: BTreeMap<(u32, Cause), u64> = BTreeMap::new();
+    profile.totals.for_each(&profile.image, |executed| {
+        if executed.cycles > 0 {
+            *found.entry((executed.pc - map::CODE, executed.cause)).or_default() += executed.cycles;
+        }
+    });
+    // The second reference comes to CLS at 4, which the first one has left by then. The cycles are those of the test above.
+    // Ready are 2 behind the first load, 3 before the second context begins, and 5 behind its load.
+    let expected = [
+        ((0, Cause::Issue), 2),
+        ((0, Cause::Memory), 2 * 37),
+        ((0, Cause::Ready), 2 + 3 + 5),
+        ((4, Cause::Issue), 2),
+        ((8, Cause::Issue), 2),
+        ((8, Cause::Branch), 2 * 2),
+    ];
+    assert_eq!(found, BTreeMap::from(expected));
+    let counters: Vec<_> = profile.processes.iter().map(|process| process.counters).collect();
+    assert_eq!(counters, [context(5, 37, 2, 0, 3), context(5, 37, 3 + 5, 0, 3)]);
+}
+
+#[test]
 fn a_running_context_is_not_preempted() {
-    // The first is ready at 38. The second computes from 3 to 104 without a reference.
+    // The first context is ready at 38. The second context computes without a reference until 110.
     let words = [vec![beq(A1, ZERO, 4 * 102)], vec![nop(); 100], vec![ret()], load().to_vec()].concat();
     let rig = Rig::new(&spec(&[]));
     rig.nfp.load(0, &program(&spec(&[]), &words), 2).unwrap();
     rig.nfp.start(0, 0, map::CODE, &[map::CLS, 0]);
     rig.nfp.start(0, 1, map::CODE, &[map::CLS, 1]);
     let mut rig = rig;
-    // First: taken branch 0 to 3, load 3. Second: switch 4 to 6, branch 6, nops 7 to 107, return to 110. First again:
-    // switch to 112, 112 to 116.
+    // First context: taken branch 0 to 3, load 3. Second context: switch 4 to 6, branch 6, nops 7 to 107, return to
+    // 110. First context again: switch to 112, 112 to 116.
     assert_eq!(rig.run(), 116);
-    // Asleep 4 to 41, then ready until 112.
+    // The first context is asleep from 4 to 41, and then ready until 112.
     assert_eq!(rig.nfp.context_counters(0, 0), context(3 + 1 + 4, 37, 71, 0, 4));
 }
 
@@ -64,8 +97,8 @@ fn a_running_context_is_not_preempted() {
 fn references_queue_at_a_memory() {
     let spec = spec(&["memory.cls.gap=10"]);
     let mut rig = Rig::running(&spec, &load(), &[(0, 1), (1, 1), (12, 1)], &[map::CLS]);
-    // Both references of the island are issued at 1. One is done at 38. The other is served from 11 on and done at
-    // 48. The third context has another CLS.
+    // Both references to the island's CLS are issued at cycle 1. One is done at 38. The other is served from 11 on and
+    // done at 48. The third context uses another CLS.
     assert_eq!(rig.run(), 52);
     assert_eq!(rig.nfp.context_counters(0, 0), context(5, 37, 0, 10, 3));
     assert_eq!(rig.nfp.context_counters(1, 0), context(5, 47, 0, 0, 3));
@@ -93,7 +126,7 @@ fn each_memory_has_its_latency() {
 
 #[test]
 fn a_block_is_one_reference() {
-    // 64 bytes are eight beats of 8: the last comes 7 cycles after the first.
+    // 64 bytes are eight beats of 8 bytes. The last beat follows 7 cycles after the first.
     for (call, len, latency) in [
         (number::READ, 64, 75 + 7),
         (number::WRITE, 64, 75 + 7),
@@ -122,11 +155,11 @@ fn signals_play_ping_pong() {
         rig.nfp.load(core, &program(&spec, words), 1).unwrap();
         rig.nfp.start(core, 0, map::CODE, &[]);
     }
-    // Sent at 5, arrives at 15. The reply arrives at 30. Returned at 33.
+    // The signal is sent at 5 and arrives at 15. The reply arrives at 30, and the process returns at 33.
     assert_eq!(rig.run(), 33);
     assert_eq!(rig.nfp.outcome(0, 0), Some(Outcome::Returned(1 << 5)));
     let counters = |core| rig.nfp.context_counters(core, 0);
-    // Waiting from 8 to 30, and from 3 to 15.
+    // The first context waits from 8 to 30, and the second from 3 to 15.
     assert_eq!((counters(0).computing, counters(0).asleep, counters(0).idle), (8 + 3, 22, 0));
     assert_eq!((counters(1).computing, counters(1).asleep, counters(1).idle), (3 + 8, 12, 10));
 }
@@ -146,7 +179,7 @@ fn waiting_for_any_signal_takes_those_that_have_come() {
         sent.iter().for_each(|&signal| rig.nfp.signal(0, 0, signal));
         rig.run();
         assert_eq!(rig.nfp.outcome(0, 0), expected.map(Outcome::Returned), "{call:#x} {sent:?}");
-        // A signal without a waiter is kept.
+        // A signal that no context waits for is kept.
         if expected.is_some() && sent.contains(&9) {
             rig.nfp.start(0, 0, map::CODE, &[1 << 9]);
             rig.run();
@@ -157,7 +190,7 @@ fn waiting_for_any_signal_takes_those_that_have_come() {
 
 #[test]
 fn a_signal_wakes_before_a_memory_does() {
-    // One context waits for EMEM until 326, the other for a signal that arrives at 10.
+    // One context waits for EMEM, the other for a signal that arrives at 10.
     let words = [beq(A1, ZERO, 16), set(A7, number::WAIT_ALL as i32), ecall(), ret(), lw(A0, 0, A0), ret()];
     let spec = spec(&[]);
     let mut rig = Rig::new(&spec);
@@ -165,8 +198,8 @@ fn a_signal_wakes_before_a_memory_does() {
     rig.nfp.start(0, 0, map::CODE, &[map::EMEM, 0]);
     rig.nfp.start(0, 1, map::CODE, &[1, 1]);
     rig.nfp.signal(0, 1, 0);
-    // First: branch 0 to 3, load 3, EMEM 4 to 329. Second: switch 4 to 6, branch 6, set 7, wait at 9, signal at 10,
-    // return 10 to 13. First: switch 329 to 331, return to 334.
+    // First context: branch 0 to 3, load 3, EMEM 4 to 329. Second context: switch 4 to 6, branch 6, set 7, wait at 9,
+    // signal at 10, return 10 to 13. First context again: switch 329 to 331, return to 334.
     assert_eq!(rig.run(), 334);
     let second = rig.nfp.context_counters(0, 1);
     assert_eq!((second.computing, second.asleep, second.ready, second.idle), (6, 1, 6, 321));
@@ -178,13 +211,14 @@ fn the_crc_holds_the_core() {
     let mut rig = Rig::running(&spec(&[]), &words, &[(0, 1)], &[0, 0x0100_007f]);
     assert_eq!(rig.run(), 1 + 39 + 3);
     assert_eq!(rig.nfp.context_counters(0, 0).computing, 43);
-    // zlib.crc32(bytes([127, 0, 0, 1]))
+    // The expected value is zlib.crc32(bytes([127, 0, 0, 1])).
     assert_eq!(rig.nfp.outcome(0, 0), Some(Outcome::Returned(0x651f_5f40)));
 }
 
 #[test]
 fn ready_contexts_take_turns() {
-    // Each notes the cycle before and after its yield. It stores both in CTM, eight bytes for each hart.
+    // Each context reads the cycle counter before and after its yield. It stores both values in CTM, in eight bytes per
+    // hart.
     let words = [
         csrrs(T1, 0xc00, ZERO),
         set(A7, number::YIELD as i32),
@@ -210,7 +244,7 @@ fn ready_contexts_take_turns() {
 
 #[test]
 fn atomic_operations_lose_nothing() {
-    // Every context of three microengines makes a hundred additions each by AMO and by LR and SC.
+    // Every context of three microengines makes a hundred additions by AMO, and a hundred by LR and SC.
     let words = [
         set(T0, 100),
         set(T1, 1),

@@ -1,4 +1,4 @@
-//! The limits of a microengine, and the errors beyond them.
+//! Tests the limits of a microengine, and the errors beyond these limits.
 
 use crate::{Rig, program, spec, try_spec};
 use nicety_hpu::Image;
@@ -94,7 +94,8 @@ fn a_signal_that_never_comes_is_a_deadlock() {
 
 #[test]
 fn a_stack_belongs_to_its_context() {
-    // The second of two contexts has the upper half of local memory. The first one's stack is 16 bytes below.
+    // The second of two contexts has the upper half of local memory. The address 16 bytes below is in the stack of the
+    // first context.
     let spec = spec(&[]);
     let mut rig = Rig::new(&spec);
     rig.nfp.load(0, &program(&spec, &[addi(SP, SP, -2048), sw(A0, -16, SP), ret()]), 2).unwrap();
@@ -131,7 +132,7 @@ fn every_address_of_local_memory_is_one_contexts() {
     }
 }
 
-/// Recursion and large frames move the stack pointer without a store below it.
+/// Recursion and large frames move the stack pointer without a store below the stack.
 #[test]
 fn a_stack_pointer_that_leaves_its_stack_is_an_overflow() {
     let down = |by: i32, times: i32| {
@@ -153,7 +154,8 @@ fn a_stack_pointer_that_leaves_its_stack_is_an_overflow() {
             let bottom = map::LOCAL + 512 * context as u32;
             let text = format!("{below} bytes below the stack of 512 bytes at {bottom:#x}");
             assert!(trap.to_string().contains(&text), "{trap}");
-            // The instruction after the one that moved it, which is in the same line of C.
+            // The trap is at the instruction after the one that moved the stack pointer. Both belong to the same line
+            // of C.
             assert_eq!(trap.pc, map::CODE + 8);
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of microengines: cycles calculated by hand, compiled programs, and general properties.
+//! Tests microengines: cycles calculated by hand, compiled programs, and general properties.
 
 mod channels;
 mod cycles;
@@ -44,7 +44,7 @@ impl Rig {
         Rig { world, nfp }
     }
 
-    /// Starts the same code on these `(microengine, contexts)`, with the same arguments.
+    /// Starts the same code with the same arguments. Each item is a microengine and its number of contexts.
     fn running(spec: &NfpSpec, words: &[u32], cores: &[(usize, usize)], arguments: &[u32]) -> Rig {
         let rig = Rig::new(spec);
         let program = program(spec, words);
@@ -55,7 +55,7 @@ impl Rig {
         rig
     }
 
-    /// Runs to the end. Returns the last cycle.
+    /// Runs to the end, and returns the last cycle.
     fn run(&mut self) -> u64 {
         self.world.run().unwrap();
         self.nfp.cycle()

@@ -1,8 +1,10 @@
-//! Properties of every program.
+//! Tests properties of random programs.
 
 use crate::{Rig, program, spec};
+use nicety_hpu::Executed;
 use nicety_hpu::asm::*;
-use nicety_nic_nfp::{MemoryKind, map, number};
+use nicety_hpu::profile::Cause;
+use nicety_nic_nfp::{ContextCounters, MemoryKind, ProgramProfile, map, number};
 use proptest::prelude::*;
 
 /// A piece of a process.
@@ -11,7 +13,7 @@ enum Piece {
     Compute(u8),
     Crc,
     Load(u8),
-    /// Adds to a word shared by all processes.
+    /// Adds to a word that all processes share.
     Add(u8, u8),
     /// Writes a private block.
     Block(u8),
@@ -29,7 +31,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// Returns a process of these pieces. a0 is its number.
+/// Returns the code of a process with these pieces. Register a0 has the number of the process.
 fn assemble(pieces: &[Piece]) -> Vec<u32> {
     let set = |register, value: i32| addi(register, ZERO, value);
     let memory = |which: u8| lui(T0, MemoryKind::ALL[which as usize].base() >> 12);
@@ -47,7 +49,7 @@ fn assemble(pieces: &[Piece]) -> Vec<u32> {
                 slli(T1, S0, 4),
                 add(A0, T0, T1),
                 addi(A0, A0, 64),
-                // Its own stack, still empty: zeros.
+                // The process reads its own stack, which is still empty and contains zeros.
                 addi(A1, SP, -16),
                 sw(S0, 0, A1),
                 set(A2, 16),
@@ -62,9 +64,17 @@ fn assemble(pieces: &[Piece]) -> Vec<u32> {
 }
 
 /// Returns the results of a run: its last cycle, all counters, and the first bytes of the memories.
-fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, String, Vec<Vec<u8>>) {
+fn outcome(
+    processes: &[Vec<Piece>],
+    cores: usize,
+    contexts: usize,
+    profiled: bool,
+) -> (u64, String, Vec<Vec<u8>>) {
     let spec = spec(&["hpu.cores=6", "hpu.island=2"]);
     let mut rig = Rig::new(&spec);
+    if profiled {
+        rig.nfp.profile();
+    }
     let mut code = Vec::new();
     let entries: Vec<u32> = processes
         .iter()
@@ -76,7 +86,7 @@ fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, Str
         .collect();
     let program = program(&spec, &code);
     (0..cores).for_each(|core| rig.nfp.load(core, &program, contexts).unwrap());
-    // In waves of one process per context.
+    // The processes run in waves. Each wave has one process per context.
     for (wave, entries) in entries.chunks(cores * contexts).enumerate() {
         for (place, &entry) in entries.iter().enumerate() {
             let process = (wave * cores * contexts + place) as u32;
@@ -99,12 +109,37 @@ fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, Str
         assert_eq!(of_core.computing, computing);
         counters += &format!("{of_core:?}");
     }
+    if profiled {
+        check_profile(&rig);
+    }
     let memories = [(MemoryKind::Imem, 0), (MemoryKind::Emem, 0)].map(|(kind, island)| {
         let mut bytes = vec![0; 1024];
         rig.nfp.memory(kind, island).peek(0, &mut bytes).unwrap();
         bytes
     });
     (end, counters, memories.to_vec())
+}
+
+/// Checks that the cycles of all instructions are those of the contexts, by cause.
+fn check_profile(rig: &Rig) {
+    let of = |core| (0..8).map(move |context| rig.nfp.context_counters(core, context));
+    let all = (0..6).flat_map(of).fold(ContextCounters::default(), |sum, of_context| sum + of_context);
+    let [ProgramProfile { image, totals, processes }] = &rig.nfp.take_profiles()[..] else {
+        panic!("one program");
+    };
+    let by_process = processes.iter().fold(ContextCounters::default(), |sum, process| sum + process.counters);
+    assert_eq!(by_process, ContextCounters { idle: 0, ..all });
+    let mut found = ContextCounters { references: all.references, ..ContextCounters::default() };
+    totals.for_each(image, |Executed { cause, cycles, executions, .. }| {
+        found.instructions += executions;
+        *match cause {
+            Cause::Memory | Cause::Bank => &mut found.asleep,
+            Cause::Ready => &mut found.ready,
+            _ => &mut found.computing,
+        } += cycles;
+    });
+    assert_eq!(found, by_process);
+    assert_eq!(totals.cycles(), found.elapsed());
 }
 
 proptest! {
@@ -116,9 +151,9 @@ proptest! {
         cores in 1..6usize,
         contexts in 1..=8usize,
     ) {
-        let (end, counters, memories) = outcome(&processes, cores, contexts);
-        let again = outcome(&processes, cores, contexts);
+        let (end, counters, memories) = outcome(&processes, cores, contexts, false);
+        let again = outcome(&processes, cores, contexts, true);
         prop_assert_eq!((end, counters, memories.clone()), again);
-        prop_assert_eq!(memories, outcome(&processes, 1, 1).2);
+        prop_assert_eq!(memories, outcome(&processes, 1, 1, false).2);
     }
 }

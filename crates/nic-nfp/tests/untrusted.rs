@@ -1,12 +1,12 @@
-//! Forged packets for the network flow processor: Ethernet frames, and the protocol of messages between hosts in
-//! frames.
+//! Sends forged packets to the network flow processor: Ethernet frames, and frames with forged envelopes of messages
+//! between hosts.
 
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
 use nicety_nic_core::Tags;
 use nicety_nic_nfp::{
-    Card, MESSAGE_QUEUE, MessageError, Messenger, MessengerCounters, NfpSpec, PortCounters,
+    Card, MESSAGE_QUEUE, MessageError, Messenger, MessengerCounters, NfpSpec, PortCounters, Slot,
 };
 use nicety_nic_testing::forger::{self, Forged, forged, noise, number};
 use nicety_spec::{SHIPPED, Spec, parse_override};
@@ -39,7 +39,7 @@ fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
     }
 }
 
-/// Runs a card and a forger. Returns the counters of port and messages, and the results of receives.
+/// Runs a card and a forger. Returns the counters of the port and of messages, and the results of receives.
 fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64, MessageError>>) {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
@@ -50,9 +50,10 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));
     let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
-    let card = Card::install(&sim, spec, memory.clone(), &cpus, (Some(port), 2), &recorder);
+    let card =
+        Card::install(&sim, spec, memory.clone(), &cpus, (Some(port), 2), (&Slot::default(), &recorder));
     let messenger = Messenger::install(&sim, &card, 2).unwrap();
-    // Three waiting receives, and sends: eager and by rendezvous.
+    // The host posts three receives, and sends eager messages and messages by rendezvous.
     let results = Rc::new(RefCell::new(Vec::new()));
     for bytes in [0u64, 100, 200_000] {
         let address = memory.allocate(bytes.max(1)).unwrap().address();
@@ -84,7 +85,7 @@ fn told() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Returns an envelope: kind, tag, bytes, the message's number, lane, eager bytes.
+/// Returns an envelope with these fields and eager bytes. `id` is the number of the message.
 fn envelope(kind: u32, tag: u32, bytes: u32, id: u32, lane: u32) -> Vec<u8> {
     let words = [1, kind, tag, bytes, id, lane].map(u32::to_le_bytes).concat();
     [words, vec![5; 32]].concat()
@@ -139,7 +140,7 @@ fn frames_that_are_none_are_damaged() {
         Forged { payload: Payload::phantom(46), ..of(frame(0, 1, 46, &full), full) },
     ];
     let (port, ..) = run(frames);
-    // And eight more invalid ones.
+    // The packets include eight more invalid frames.
     assert_eq!((port.damaged, port.waiting, port.unclaimed), (12 + 8, 0, 0));
 }
 
@@ -147,7 +148,7 @@ fn frames_that_are_none_are_damaged() {
 fn invalid_envelopes_are_refused() {
     let late = |bytes: &[u8]| Forged { pause: 300_000, ..good(MESSAGE_QUEUE, 1, bytes) };
     let (port, refused, results) = run(vec![
-        // The first words of a program's own frame. A former version took them for an envelope.
+        // A program's own frame may begin with these words, which a former version took for an envelope.
         late(&[[1u32; 1].map(u32::to_le_bytes).concat(), vec![0; 56]].concat()),
         late(&[1, 0, 0, 0]),
         late(&envelope(0, 0, 0, 1, 0)),
@@ -155,17 +156,17 @@ fn invalid_envelopes_are_refused() {
         late(&envelope(2, 0, 32, 3, 0)),
         late(&envelope(3, 0, 0, 4, 0)),
         late(&envelope(4, 0, 0, 1000, 0)),
-        // A valid message, and its duplicate.
+        // These are a valid message and its duplicate.
         late(&envelope(1, 0, 0, 5, 0)),
         late(&envelope(1, 0, 0, 5, 0)),
-        // Chunks, slots and ends of lanes that were never granted.
+        // These are chunks, slots and ends for lanes that were never granted.
         late(&[2, 9, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 1, 1, 1]),
         late(&[2, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 1, 1, 1]),
         late(&[3, 0, 200, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         late(&[3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         late(&[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         late(&[9; 12]),
-        // A message too long for its receive.
+        // This message is longer than its receive.
         late(&envelope(2, 0, 101, 6, 0)),
     ]);
     assert_eq!(port.unclaimed, 0);

@@ -37,6 +37,7 @@ pub mod stages;
 mod watch;
 
 pub use contention::{AtomicWord, HeldWord, RetriedWord};
+pub use memory::bank_waits::BankUse;
 pub use memory::cached::{CacheCounts, CacheUse};
 pub use memory::levels::LevelUse;
 pub use memory::waits::WaitingLine;
@@ -46,7 +47,9 @@ pub use programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, St
 pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use run::frames::{Frame, FrameAction, FrameLimits, Handled, Owner as FrameOwner};
 pub use run::frames::{Frames, load_frame_handler};
+pub use run::observe;
 pub use run::printf::Printed;
+pub use run::profile::ProgramProfile;
 pub use spec::pspin_map;
 pub use spec::read_hpu;
 pub use spec::{CommandsSpec, DataCacheSpec, HpuSpec, Scheduling};
@@ -61,6 +64,8 @@ use nicety_kernel::Sim;
 use nicety_nic_core::{FailureKind, Log, ProgramFailure, RefusedCommand};
 use nicety_types::{Duration, NodeId, Recorder};
 use programs::attachments::Attachments;
+use run::observe::Observe;
+use run::profile::Profiles;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -149,6 +154,9 @@ pub struct Processors {
     printed: Cell<Printed>,
     recorder: Recorder,
     watch: OnceCell<Rc<dyn Watch>>,
+    /// Boxed, since few nodes have profiles.
+    profiles: OnceCell<Box<Profiles>>,
+    observer: OnceCell<Rc<dyn Observe>>,
 }
 
 impl Processors {
@@ -168,6 +176,8 @@ impl Processors {
             printed: Cell::default(),
             recorder: recorder.clone(),
             watch: OnceCell::new(),
+            profiles: OnceCell::new(),
+            observer: OnceCell::new(),
             hpu,
         }
     }
@@ -195,7 +205,7 @@ impl Processors {
 
     /// Returns the words of memory that handlers hold one at a time: locks, and uncontended words that may be locks.
     pub fn held_words(&self) -> Vec<HeldWord> {
-        self.contention.list()
+        self.contention.list(|place| self.variable_at(place))
     }
 
     /// Returns the word that handlers retried most often, among the words that are no locks.

@@ -10,6 +10,7 @@ use crate::pspin::command_unit::Issued;
 use crate::pspin::hardware::{Bytes, Hardware};
 use crate::pspin::ports::Ports;
 use crate::spec::{Piece, Timings};
+use nicety_hpu::profile::Parts;
 use nicety_hpu::{AddressSpace, DeviceAccess, Isa, Region};
 use nicety_types::{Buffer, MessageId, Path, Payload, Time};
 use std::ops::Range;
@@ -81,7 +82,7 @@ impl RunMemory {
     /// Returns the place, and the range of the packet in it.
     pub(crate) fn into_part(self) -> (Buffer, Range<usize>) {
         let part = self.part();
-        (self.packet.unwrap_or_else(|| Buffer::zeroed(0)), part)
+        (self.packet.unwrap_or_else(Buffer::empty), part)
     }
 
     /// Returns whether all of these addresses are in a phantom payload.
@@ -151,6 +152,7 @@ impl Running {
             attachment: &self.attachment,
             shared_accesses: &mut self.shared_accesses,
             memory_waits: &mut self.memory_waits,
+            causes: &mut self.causes,
         }
     }
 
@@ -209,6 +211,8 @@ pub struct Running {
     pub issued: Option<Rc<Issued>>,
     /// Cycles of its waits for instruction fetches.
     pub fetch_waits: u64,
+    /// The causes of the cycles of its last access in turn.
+    pub(crate) causes: Parts,
 }
 
 /// An access of a handler in its turn, and the counters of the access.
@@ -220,6 +224,7 @@ pub(crate) struct Turn<'r> {
     pub(crate) attachment: &'r Attachment,
     pub(crate) shared_accesses: &'r mut u64,
     pub(crate) memory_waits: &'r mut u64,
+    pub(crate) causes: &'r mut Parts,
 }
 
 impl Turn<'_> {

@@ -7,7 +7,7 @@ use crate::{
     Card, Completed, Endpoint, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
     TransferMethod,
 };
-use nicety_host::{Allocation, Kernel, KernelCounters};
+use nicety_host::{Allocation, BusSpec, Kernel, KernelCounters};
 use nicety_kernel::{Pool, describe};
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{self, Early};
@@ -22,14 +22,14 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Virtual network interfaces for processes.
+/// The design with virtual network interfaces for processes.
 pub const DESIGN: &Design = &Design {
     modes: &["pio", "dma", "copy", "translate"],
     stages: &[stages::STAGES, parts::stages::ENGINE],
     ..Design::new("qnix", "qnix", "virtual network interfaces", |reader| Arc::new(read_qnix(reader)))
 };
 
-/// The number of the process that owns the host's `send` and `recv`.
+/// Number of the process that owns the host's `send` and `recv`.
 pub const OWN_PROCESS: u32 = 0;
 
 /// Counters of a card with virtual network interfaces.
@@ -37,7 +37,7 @@ pub const OWN_PROCESS: u32 = 0;
 pub struct Report {
     /// Counters of the card.
     pub interfaces: Statistics,
-    /// Entries into the host's kernel.
+    /// Counters of the host's kernel.
     pub kernel: KernelCounters,
 }
 
@@ -51,16 +51,17 @@ impl Counters for Report {
 pub struct Node {
     card: Rc<Card>,
     processes: RefCell<BTreeMap<u32, Rc<Process>>>,
-    /// The interface of the process that owns `send` and `recv`.
+    /// Number of the interface of the process that owns `send` and `recv`.
     own: u32,
-    /// Keeps messages of `send` in the order of sending, however long each copy or registration takes.
+    /// Keeps messages of `send` in the order of sending, even if a later message needs less time for its copy or
+    /// registration.
     turn: Pool,
-    /// The library that matches the messages of `send` and `recv`, if the card does not match them.
+    /// The library that matches the messages of `send` and `recv`. Empty if the card matches them.
     library: OnceCell<Rc<Messenger>>,
 }
 
 impl Node {
-    /// Registers the host's own process, with the largest possible Buffer Pool.
+    /// Registers the host's own process with the largest possible Buffer Pool.
     fn set_up(card: Rc<Card>) -> Result<Node, QnixError> {
         let process = Rc::new(Process::new(&card, OWN_PROCESS));
         let own = process.set_up(card.spec().limits.pool)?;
@@ -74,7 +75,7 @@ impl Node {
         &self.card
     }
 
-    /// Returns the interface of the host's own process.
+    /// Returns the number of the interface of the host's own process.
     pub const fn own_interface(&self) -> u32 {
         self.own
     }
@@ -156,6 +157,10 @@ impl OfDesign for QnixSpec {
 impl CardSpec for QnixSpec {
     fn design(&self) -> &'static Design {
         DESIGN
+    }
+
+    fn bus(&self) -> Option<&BusSpec> {
+        Some(&self.bus)
     }
 
     fn node(&self) -> NodeSpec {
@@ -286,7 +291,7 @@ impl From<QnixError> for CardError {
     fn from(error: QnixError) -> CardError {
         use QnixError as E;
         match error {
-            // Invalid at any time.
+            // These arguments are invalid at any time.
             E::NoNode { .. }
             | E::NoSuchInterface { .. }
             | E::Message { .. }

@@ -13,100 +13,100 @@ pub enum QnixError {
     },
     /// The process has an interface already.
     Open {
-        /// Its number.
+        /// Number of that interface.
         vni: u32,
     },
     /// The process does not own this interface.
     NotYours {
-        /// The interface's number.
+        /// Number of the interface.
         vni: u32,
-        /// Its owner, if any.
+        /// The process that owns the interface, if any.
         owner: Option<u32>,
         /// The calling process.
         process: u32,
     },
-    /// The call names bytes outside the memory of the process.
+    /// The call names bytes outside the process's memory.
     NotYourMemory {
-        /// First address.
+        /// Address of the first byte.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u64,
         /// The calling process.
         process: u32,
     },
     /// The process has too many pending sends.
     Sends {
-        /// The most pending sends.
+        /// Maximum number of pending sends.
         limit: u32,
     },
     /// The process has too many pending receives.
     Receives {
-        /// The most pending receives.
+        /// Maximum number of pending receives.
         limit: u32,
     },
     /// The message is longer than the limit.
     Message {
-        /// Its bytes.
+        /// Size of the message in bytes.
         bytes: u64,
-        /// The limit.
+        /// Maximum size in bytes.
         limit: u64,
     },
     /// The buffer has more pages than a Context Region has descriptors.
     Pages {
-        /// Pages.
+        /// Number of pages of the buffer.
         pages: u64,
-        /// Descriptors.
+        /// Number of descriptors of a Context Region.
         limit: u64,
     },
     /// The Buffer Pool is larger than the limit, or empty.
     Pool {
-        /// Its bytes.
+        /// Requested size in bytes.
         bytes: u64,
-        /// The limit.
+        /// Maximum size in bytes.
         limit: u64,
     },
     /// The process has a Buffer Pool already.
     PoolThere,
     /// The buffer is outside the Buffer Pool.
     NotInPool {
-        /// Its first address.
+        /// Address of the buffer.
         address: u64,
-        /// Its bytes.
+        /// Size of the buffer in bytes.
         bytes: u64,
     },
     /// The Buffer Pool has no room for the message.
     PoolFull {
-        /// The message's bytes.
+        /// Size of the message in bytes.
         bytes: u64,
-        /// Bytes of the longest free piece; 0 without a pool.
+        /// Size of the longest free piece in bytes; 0 without a pool.
         free: u64,
     },
     /// The card's memory is exhausted.
     CardMemory {
-        /// Requested bytes.
+        /// Number of requested bytes.
         wanted: u64,
-        /// Bytes left.
+        /// Number of free bytes.
         left: u64,
     },
     /// There is no such node.
     NoNode {
-        /// Its number.
+        /// Number of the requested node.
         node: u32,
         /// Number of nodes.
         nodes: u32,
     },
     /// There is no such interface on a card.
     NoSuchInterface {
-        /// Its number.
+        /// Number of the requested interface.
         vni: u32,
         /// Number of interfaces of a card.
         limit: u32,
     },
     /// The message is too long for the programmed I/O that the caller requested.
     TooLongForPio {
-        /// Its bytes.
+        /// Size of the message in bytes.
         bytes: u64,
-        /// The limit.
+        /// Maximum size in bytes.
         limit: u64,
     },
     /// The process has pending operations.
@@ -116,10 +116,10 @@ pub enum QnixError {
     },
     /// The process has no such operation.
     NoOperation {
-        /// Its number.
+        /// Number of the requested operation.
         operation: u64,
     },
-    /// An access was outside the host's memory.
+    /// The host's memory refused an access or an allocation.
     Memory(MemoryError),
 }
 

@@ -14,13 +14,13 @@ use std::rc::Rc;
 /// A completed send or receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// The other end.
+    /// The interface at the other end of the message.
     pub peer: Endpoint,
     /// The message's tag.
     pub tag: u64,
-    /// The message's bytes.
+    /// Size of the message in bytes.
     pub bytes: u64,
-    /// Whether the message was longer than the buffer.
+    /// Whether the message was longer than the receive's buffer.
     pub truncated: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Command {
 pub(super) enum Source {
     /// The bytes are in the Context Region, where they arrived by programmed I/O.
     Card(Payload),
-    /// The bytes are in host memory, from this address on. The card has the descriptors of their pages.
+    /// The bytes are in host memory from this address on. The card has the descriptors of the bytes' pages.
     Host(u64),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct SendCommand {
     pub(super) tag: u64,
     pub(super) bytes: u64,
     pub(super) source: Source,
-    /// Bytes staged so far.
+    /// Number of bytes staged so far.
     pub(super) staged: u64,
     pub(super) path: Path,
 }
@@ -72,7 +72,7 @@ impl ReceiveCommand {
 /// The progress of an operation.
 pub(super) enum Progress {
     Pending,
-    /// The doorbell is set, after the end of this message. The path ends at the doorbell.
+    /// The doorbell for the completion of this message is set. The path ends at the doorbell.
     Done(Completed, Path, MessageId),
 }
 
@@ -83,22 +83,22 @@ pub(super) enum Kind {
     Receive,
 }
 
-/// A staged packet: a part of a message, and its slot in the card's memory.
+/// A staged packet: a part of a message.
 pub(super) struct Staged {
     /// The bytes of the packet. `None` while a channel fetches them.
     pub(crate) bytes: Option<(Payload, Path)>,
-    /// The packet's staging slot. `None` if its bytes are in a Context Region.
+    /// The packet's staging slot in the card's memory. `None` if its bytes are in a Context Region.
     pub(crate) place: Option<Permit>,
     pub(crate) operation: u64,
     pub(crate) header: Repr,
     pub(crate) last: bool,
 }
 
-/// The location of a packet.
+/// The location of a received packet.
 pub(super) enum Slot {
     /// In the packet buffer.
     Link,
-    /// In a staging slot of the same card, or in a Context Region if `place` is `None`.
+    /// In a staging slot of the sending interface, which is on the same card. In a Context Region if `place` is `None`.
     Staged { place: Option<Permit>, message: MessageId },
     /// In the card's memory, where it occupies this number of bytes.
     Memory(u64),
@@ -114,23 +114,23 @@ pub(super) struct Receiving {
     pub(crate) from: Endpoint,
     pub(crate) tag: u64,
     pub(crate) bytes: u64,
-    /// Bytes that have arrived, in order.
+    /// Number of bytes that have arrived, in order.
     pub(crate) come: Cell<u64>,
-    /// Bytes that are in host memory, or beyond the buffer.
+    /// Number of bytes that are in host memory, or were discarded because they are beyond the buffer.
     pub(crate) settled: Cell<u64>,
     /// The path of the last settled bytes.
     pub(crate) path: RefCell<Path>,
 }
 
-/// A message without a receive.
+/// A message that no receive has taken yet.
 pub(super) struct Waiting {
-    /// The header of its first packet.
+    /// The header of the message's first packet.
     pub(crate) header: Repr,
     pub(crate) come: Cell<u64>,
     pub(crate) packets: RefCell<Vec<Kept>>,
 }
 
-/// A packet in the card's memory.
+/// A packet of a message without a receive, in the card's memory.
 pub(crate) struct Kept {
     pub(crate) offset: u64,
     pub(crate) payload: Payload,
@@ -140,23 +140,24 @@ pub(crate) struct Kept {
 
 /// An open interface.
 pub(super) struct Interface {
-    /// The process.
+    /// Number of the process that owns the interface.
     pub(super) owner: u32,
     /// The Command Queue.
     pub(super) commands: VecDeque<Command>,
-    /// Sends with packets still to be staged, in order.
+    /// Sends with packets that the card has not staged yet, in order.
     pub(super) sends: VecDeque<SendCommand>,
     /// Staged packets, in order.
     pub(super) staged: VecDeque<Staged>,
-    /// Number of packets staged and handed over.
+    /// Number of staged packets that the control program has handed over.
     pub(super) handed_over: u64,
     /// Posted receives and unmatched messages.
     pub(super) matching: Matching<ReceiveCommand, Rc<Waiting>>,
     /// Messages being received.
     pub(super) receiving: BTreeMap<MessageId, Rc<Receiving>>,
-    /// The operations of the process, by number, until it has seen their completion.
+    /// Maps the number of an operation to its kind and progress. An entry stays until the process has seen the
+    /// completion.
     pub(super) operations: BTreeMap<u64, (Kind, Progress)>,
-    /// Bytes of card memory that the descriptors of its Buffer Pool occupy.
+    /// Number of bytes of card memory for the descriptors of the process's Buffer Pool.
     pub(super) pool_memory: u64,
     /// Notified when a doorbell of the process is set.
     pub(super) rung: Signal,

@@ -17,7 +17,7 @@
 //! | `program` | the control program's polling loop |
 //! | `process` | the library in a process: send, receive, test, wait; its system calls, its Buffer Pool |
 //! | `messages` | `send` and `recv` if the library matches them |
-//! | `design` | the card behind the design seam, and the processes of its host |
+//! | `design` | the card with the interface of the design seam, and the processes of its host |
 //!
 //! # The steps of a message
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
@@ -41,17 +41,18 @@
 //! whatever their number of commands.
 //!
 //! # The critical path
-//! The link takes one packet at a time, without a queue. Between two packets, the link is idle during the poll that
-//! finds it free and during the work on the next packet's header. Fetches overlap with transmission, up to
-//! `memory.staging` packets ahead, and so does all other work. Long messages thus reach the link's rate except for the
-//! poll and the header.
+//! The link takes one packet at a time, without a queue. Between two packets, the link is idle while a poll finds it
+//! free and while the control program builds the next header. Fetches overlap with transmission, up to `memory.staging`
+//! packets ahead, and so does all other work. Long messages thus reach the link's rate, apart from the time of the poll
+//! and of the header.
 //!
-//! # Timing decisions that the source leaves open
+//! # Timing decisions that the publication leaves open
 //! - A message is matched with the receives of its interface in posting order, by sender and tag.
 //! - Packets are stored and forwarded in the card's memory, in both directions.
 //! - The set-up of a DMA channel occupies the channel, not the card's processor. Channels are set up in parallel and
 //!   move their bytes one after another, so two channels hide each other's set-up.
-//! - A process that waits for a doorbell occupies no CPU until the doorbell is set; then it polls it.
+//! - A process that waits for a doorbell occupies no CPU until the doorbell is set. Then the process polls the
+//!   doorbell.
 
 mod design;
 mod error;
@@ -94,7 +95,7 @@ use std::sync::Arc;
 pub struct Endpoint {
     /// The node of the interface's card.
     pub node: NodeId,
-    /// The number of the interface on that card.
+    /// Number of the interface on that card.
     pub vni: u32,
 }
 
@@ -108,27 +109,27 @@ impl fmt::Display for Endpoint {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "InterfaceReport")]
 pub struct Statistics {
-    /// Send commands taken.
+    /// Number of Send commands taken.
     pub sends: u64,
-    /// Send commands of messages that were sent by programmed I/O.
+    /// Number of Send commands for messages that were sent by programmed I/O.
     pub programmed_io_sends: u64,
-    /// Receive commands taken.
+    /// Number of Receive commands taken.
     pub receives: u64,
-    /// Packets handed to the link, or to another interface of the card.
+    /// Number of packets handed to the link, or to another interface of the card.
     pub packets_sent: u64,
-    /// Packets received.
+    /// Number of packets received.
     pub packets_received: u64,
-    /// Packets put into the card's memory because no receive matched.
+    /// Number of packets put into the card's memory because no receive matched.
     pub buffered: u64,
-    /// Number of times that the card had no memory for a packet, which stayed in the packet buffer.
+    /// Number of times that the card had no memory for a packet. The packet stayed in the packet buffer.
     pub buffer_stalls: u64,
-    /// Messages dropped because their interface was not open.
+    /// Number of messages dropped because their interface was not open, or was closed before a receive took them.
     pub strays: u64,
-    /// Invalid or damaged packets.
+    /// Number of invalid or damaged packets.
     pub unusable: u64,
-    /// Doorbells set.
+    /// Number of doorbells set.
     pub doorbells: u64,
-    /// Calls refused because a resource did not belong to the process.
+    /// Number of calls refused because a resource did not belong to the process.
     pub refused: u64,
 }
 
@@ -142,7 +143,7 @@ pub struct Card {
     kernel: Rc<Kernel>,
     port: Port,
     recorder: Recorder,
-    /// By number.
+    /// The interfaces by number. `None` if an interface is not open.
     interfaces: RefCell<Vec<Option<Interface>>>,
     /// Numbers of the open interfaces, in order.
     open: RefCell<Vec<u32>>,
@@ -150,7 +151,7 @@ pub struct Card {
     changed: Signal,
     arrivals: receive::Arrivals,
     transfers: transfer::Transfers,
-    /// Slots for packets being fetched or waiting for the link.
+    /// Slots for packets that are being fetched or wait for the link.
     staging: Credits,
     unstaged: LastUse,
     departures: transmit::Departures,
@@ -197,17 +198,17 @@ impl Card {
         card
     }
 
-    /// Returns its spec.
+    /// Returns the specification of the card.
     pub fn spec(&self) -> &QnixSpec {
         &self.spec
     }
 
-    /// Returns the operating system of its host.
+    /// Returns the operating system of the card's host.
     pub fn kernel(&self) -> &Rc<Kernel> {
         &self.kernel
     }
 
-    /// Returns the memory of its host.
+    /// Returns the memory of the card's host.
     pub fn host_memory(&self) -> &Rc<Memory> {
         self.dma.memory()
     }
@@ -217,17 +218,17 @@ impl Card {
         *self.card_memory.borrow()
     }
 
-    /// Returns its counters.
+    /// Returns the card's counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics.get()
     }
 
-    /// Packets sent and received over the link so far.
+    /// Returns the numbers of packets sent and received over the link so far.
     pub fn packets(&self) -> (u64, u64) {
         self.port.packets()
     }
 
-    /// Open interfaces, by number, with their processes.
+    /// Returns the open interfaces in order: the number of each interface and the number of its process.
     pub fn interfaces(&self) -> Vec<(u32, u32)> {
         let interfaces = self.interfaces.borrow();
         let owner = |vni: &u32| Some((*vni, interfaces[*vni as usize].as_ref()?.owner));
@@ -246,12 +247,12 @@ impl Card {
         self.statistics.set(statistics);
     }
 
-    /// Acts on an interface, if it is open.
+    /// Calls `act` with an interface. Returns `None` if the interface is not open.
     fn interface<T>(&self, vni: u32, act: impl FnOnce(&mut Interface) -> T) -> Option<T> {
         self.interfaces.borrow_mut().get_mut(vni as usize)?.as_mut().map(act)
     }
 
-    /// Does work of `cycles` cycles on the card's processor. Charges to `path` the wait until now, and the work.
+    /// Works for `cycles` cycles on the card's processor. Charges the wait until now and the work to `path`.
     async fn work(&self, cycles: u64, path: &mut Path) {
         path.advance(stages::CONTROL_QUEUED, self.sim.now());
         self.sim.delay(self.spec.program.clock.cycles(cycles)).await;

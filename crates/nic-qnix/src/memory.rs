@@ -1,13 +1,13 @@
-//! The card's memory: the fixed part, and the rest for unexpected messages.
+//! The card's memory: a fixed part, and a part for unexpected messages and for descriptors of Buffer Pools.
 
 /// The use of a card's memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardMemory {
-    /// Its size.
+    /// Size of the memory.
     pub size: u64,
-    /// Bytes of the control program, the interfaces with their Context Regions, and the packet buffers.
+    /// Size of the control program, the interfaces with their Context Regions, and the packet buffers.
     pub fixed: u64,
-    /// Bytes of unexpected packets with their status, and of the descriptors of Buffer Pools.
+    /// Size of unexpected packets with their status, and of the descriptors of Buffer Pools.
     pub used: u64,
     /// The maximum of `used` so far.
     pub peak: u64,
@@ -18,12 +18,12 @@ impl CardMemory {
         CardMemory { size, fixed, used: 0, peak: 0 }
     }
 
-    /// Bytes left.
+    /// Returns the number of free bytes.
     pub const fn left(&self) -> u64 {
         self.size - self.fixed - self.used
     }
 
-    /// Takes bytes, if enough bytes are left. Returns whether it took them.
+    /// Takes `bytes` bytes if that many are free. Returns whether it took them.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         if bytes > self.left() {
             return false;

@@ -13,7 +13,7 @@ enum Place {
     Interface(u32),
 }
 
-/// The control program's position in its round.
+/// The control program's position in its polling round.
 struct Round {
     /// The next source to poll, counted from the beginning of the round.
     at: usize,
@@ -22,7 +22,7 @@ struct Round {
 }
 
 impl Card {
-    /// The polling loop; never returns. Polls that find nothing take their time but are not simulated one by one.
+    /// Runs the polling loop; never returns. Polls without work take their time but are not simulated one by one.
     pub(super) async fn run(self: Rc<Card>) {
         let mut round = Round { at: 0, since: self.sim.now() };
         loop {
@@ -46,7 +46,8 @@ impl Card {
         }
     }
 
-    /// Number of polls of a round: link, DMA and interface, for each open interface.
+    /// Number of polls of a round: for each open interface, one poll each of the link, the DMA controller and the
+    /// interface.
     fn places(&self) -> usize {
         (3 * self.open.borrow().len()).max(2)
     }
@@ -59,7 +60,8 @@ impl Card {
         }
     }
 
-    /// Number of polls from a position on that find nothing before a poll finds work. `None` if no poll finds work.
+    /// Number of polls without work from a position on, before a poll with work. `None` if no poll of the round has
+    /// work.
     fn looks(&self, from: usize) -> Option<usize> {
         let (link, dma) = (self.has_packet() || self.may_leave(), self.has_transfer());
         let places = self.places();
@@ -70,11 +72,11 @@ impl Card {
         })
     }
 
-    /// Polls until there is work. A poll sees the state at its beginning.
+    /// Polls until a source has work. Returns the source. A poll sees the state at the beginning of the poll.
     async fn look(&self, round: &mut Round) -> Place {
         let look = self.spec.program.clock.cycles(self.spec.program.poll);
         loop {
-            // An interface may have been closed meanwhile.
+            // An interface may have been closed since the last poll.
             round.at %= self.places();
             let found = self.looks(round.at);
             let changed = self.changed.wait();
@@ -84,7 +86,7 @@ impl Card {
                     return self.arrive(round, before, until);
                 }
                 race(self.sim.until(until), changed).await;
-                // Polls that began before the change have missed it.
+                // Polls that began before the change did not see it.
                 let begun = self.begun(round.since, look);
                 if begun > before as u64 {
                     self.sim.until(until).await;
@@ -99,7 +101,7 @@ impl Card {
         }
     }
 
-    /// Number of polls that began before now.
+    /// Number of polls that began at or after `since` and before now.
     fn begun(&self, since: Time, look: nicety_types::Duration) -> u64 {
         self.sim.now().ps().saturating_sub(since.ps()).div_ceil(look.ps())
     }
@@ -110,7 +112,7 @@ impl Card {
         round.since += look * looks;
     }
 
-    /// Moves the position after a poll that has found work.
+    /// Moves the position behind the source with work, after `looks` polls without work. Returns that source.
     fn arrive(&self, round: &mut Round, looks: usize, until: Time) -> Place {
         let places = self.places();
         let at = (round.at + looks) % places;

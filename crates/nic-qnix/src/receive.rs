@@ -1,4 +1,4 @@
-//! The receive path: from the link to a receive's buffer, or into the card's memory until there is a receive.
+//! The receive path: from the link to a receive's buffer, or into the card's memory until a receive takes the message.
 
 use crate::interface::{Completed, Kept, ReceiveCommand, Receiving, Slot, Waiting};
 use crate::transfer::{Deposit, Doorbell, Transfer};
@@ -13,24 +13,24 @@ use std::rc::Rc;
 
 /// A received packet.
 struct Arrived {
-    /// The parsed header. `None` if the packet is invalid.
+    /// The parsed header. `None` if the header or the packet is invalid.
     header: Option<Repr>,
     payload: Payload,
     path: Path,
     slot: Slot,
 }
 
-/// Packets that the control program has not taken.
+/// Packets that the control program has not taken yet.
 #[derive(Default)]
 pub(super) struct Arrivals {
     queue: RefCell<VecDeque<Arrived>>,
     /// Whether the card had no memory for the first packet, and nothing has changed since.
     held_back: Cell<bool>,
-    /// The latest messages of each sending interface.
+    /// Maps a sending interface to its latest messages.
     heard: RefCell<BTreeMap<Endpoint, DuplicateFilter<REMEMBERED>>>,
 }
 
-/// Number of remembered messages of a sending interface.
+/// Number of remembered messages for each sending interface.
 const REMEMBERED: usize = 64;
 
 impl Arrivals {
@@ -40,7 +40,7 @@ impl Arrivals {
     }
 
     fn hear(&self, from: Endpoint, message: MessageId) {
-        // A message that has waited for its receive has been seen.
+        // For a message that has waited for its receive, this is the second call.
         let _ = self.heard.borrow_mut().entry(from).or_default().note(message.sequence);
     }
 }
@@ -63,7 +63,7 @@ impl Card {
         loop {
             let packet = self.port.receive().await;
             if packet.is_control() {
-                // No card sends such a packet. It occupies no slot of the buffer.
+                // No card sends a control packet. A control packet occupies no slot of the packet buffer.
                 self.count(|counted| counted.unusable += 1);
                 continue;
             }
@@ -93,7 +93,7 @@ impl Card {
         self.changed.notify_all();
     }
 
-    /// Takes a received packet, and moves it to its receive's buffer or into the card's memory.
+    /// Takes a received packet. Moves it to its receive's buffer or into the card's memory.
     pub(super) async fn take_packet(self: &Rc<Card>) {
         let next = self.arrivals.queue.borrow_mut().pop_front();
         let Some(Arrived { header, payload, mut path, slot }) = next else { return };
@@ -146,7 +146,7 @@ impl Card {
             && header.bytes <= limits.message
             && bytes <= self.spec.packet
             && end.is_some_and(|end| end <= header.bytes)
-            // Only an empty message has an empty packet.
+            // Only an empty message has a packet without payload.
             && (bytes > 0 || header.bytes == 0)
     }
 
@@ -166,7 +166,7 @@ impl Card {
                 });
             }
             if let Some(waiting) = interface.matching.messages().find(|w| w.header.message() == message) {
-                // An empty message has one packet.
+                // An empty message has no second packet.
                 let expected =
                     waiting.header.is_of_message(header) && waiting.come.get() == offset && offset > 0;
                 return Some(if expected {
@@ -192,7 +192,7 @@ impl Card {
         PacketClass::Receiving(self.begin(receive, header))
     }
 
-    /// Matches a message with a receive.
+    /// Begins to receive a message into the buffer of a receive.
     fn begin(&self, receive: ReceiveCommand, header: &Repr) -> Rc<Receiving> {
         let Repr { from, to: Endpoint { vni, .. }, .. } = *header;
         let message = header.message();
@@ -214,7 +214,7 @@ impl Card {
         receiving
     }
 
-    /// Queues the deposit of a packet into its receive's buffer. Bytes beyond the buffer are discarded.
+    /// Queues the deposit of a packet into its receive's buffer. Discards bytes beyond the buffer.
     fn come(&self, receiving: &Rc<Receiving>, offset: u64, payload: Payload, mut path: Path, slot: Slot) {
         let bytes = payload.len();
         receiving.come.set(offset + bytes);
@@ -250,7 +250,8 @@ impl Card {
         self.settled(&receiving, bytes, &path);
     }
 
-    /// Counts `bytes` bytes of a message as settled. After the last byte, queues the doorbell of the receive.
+    /// Counts `bytes` bytes of a message as settled. After the last byte of the message, queues the doorbell of the
+    /// receive.
     fn settled(&self, receiving: &Rc<Receiving>, bytes: u64, path: &Path) {
         receiving.path.borrow_mut().follow(path);
         receiving.settled.set(receiving.settled.get() + bytes);
@@ -290,7 +291,7 @@ impl Card {
         waiting.packets.borrow_mut().push(Kept { offset, payload, memory, path });
     }
 
-    /// Frees a packet's location.
+    /// Frees the location of a packet.
     fn vacate(&self, slot: Slot, path: &Path) {
         match slot {
             Slot::Link => self.port.free_slot(),
@@ -302,7 +303,8 @@ impl Card {
         }
     }
 
-    /// Posts a receive: it takes the oldest message that matches, or waits.
+    /// Posts a receive. The receive takes the oldest message that matches it. Without such a message, the receive
+    /// waits.
     pub(super) async fn post(self: &Rc<Card>, vni: u32, mut receive: ReceiveCommand) {
         let found = self.interface(vni, |interface| {
             interface.matching.take_message(|waiting| receive.takes(waiting.header.from, waiting.header.tag))
@@ -323,7 +325,8 @@ impl Card {
         self.let_on();
     }
 
-    /// Frees the card memory of a closed interface's messages. Returns the number of messages without a receive.
+    /// Frees the card memory of messages to a closed interface. Returns the number of messages, which no receive has
+    /// taken.
     pub(super) fn forget(&self, matching: &Matching<ReceiveCommand, Rc<Waiting>>) -> u64 {
         for message in matching.messages() {
             for kept in message.packets.take() {

@@ -1,11 +1,11 @@
-//! The spec of a QNIX card.
+//! The specification of a QNIX card.
 
 use nicety_host::{BusSpec, KernelSpec};
 use nicety_nic_core::{NodeSpec, read_kernel, read_node};
 use nicety_spec::{Reader, Section};
 use nicety_types::{Duration, Frequency, Gap};
 
-/// A QNIX card.
+/// The specification of a QNIX card.
 #[derive(Clone, Debug)]
 pub struct QnixSpec {
     /// The surroundings of the card: host and network.
@@ -24,18 +24,18 @@ pub struct QnixSpec {
     pub program: ProgramSpec,
     /// The DMA controller.
     pub dma: DmaSpec,
-    /// The most payload of a packet, in bytes.
+    /// Maximum payload of a packet in bytes.
     pub packet: u64,
-    /// Longest message sent to the card by programmed I/O, in bytes.
+    /// Maximum size in bytes of a message that a process sends to the card by programmed I/O.
     pub pio: u64,
 }
 
-/// The library in the process. The section `host` has the costs to post a command and to notice a doorbell.
+/// The library in the process. The section `host` has the times to post a command and to notice a doorbell.
 #[derive(Clone, Copy, Debug)]
 pub struct LibrarySpec {
-    /// Size of a command in the Command Queue, in bytes.
+    /// Size of a command in the Command Queue in bytes.
     pub command: u64,
-    /// Time to begin to write descriptors into a Context Region, in addition to the writes themselves.
+    /// Time to begin to write descriptors into a Context Region, without the writes themselves.
     pub context: Duration,
     /// Time per byte to copy from a buffer to a Buffer Pool, or back.
     pub copy: Gap,
@@ -44,80 +44,81 @@ pub struct LibrarySpec {
 /// Limits of the card and its interfaces.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitsSpec {
-    /// Number of virtual network interfaces, and thus of registered processes.
+    /// Number of virtual network interfaces, and thus maximum number of registered processes.
     pub vnis: u32,
-    /// The most pending sends of a process.
+    /// Maximum number of pending sends of a process.
     pub sends: u32,
-    /// The most pending receives of a process.
+    /// Maximum number of pending receives of a process.
     pub receives: u32,
-    /// Bytes of the largest message.
+    /// Maximum size of a message in bytes.
     pub message: u64,
-    /// Bytes of the largest Buffer Pool.
+    /// Maximum size of a Buffer Pool in bytes.
     pub pool: u64,
 }
 
 /// The partition of the card's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct MemorySpec {
-    /// Its size in bytes.
+    /// Size of the memory in bytes.
     pub size: u64,
-    /// Bytes of the control program and its own state.
+    /// Size in bytes of the control program and its own state.
     pub program: u64,
-    /// Bytes of a virtual network interface without its Context Regions.
+    /// Size in bytes of a virtual network interface without its Context Regions.
     pub interface: u64,
-    /// Bytes of the descriptor of a page.
+    /// Size of a page's descriptor in bytes.
     pub descriptor: u64,
-    /// Bytes of the status of a buffered packet.
+    /// Size in bytes of the status of a buffered packet.
     pub status: u64,
-    /// The most staged packets in the transmit path.
+    /// Maximum number of staged packets in the transmit path.
     pub staging: u32,
 }
 
-/// The control program. Steps are in cycles of its processor.
+/// The control program. The duration of each step is in cycles of the card's processor.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramSpec {
     /// The processor's clock.
     pub clock: Frequency,
-    /// Cycles to poll one source of work.
+    /// Number of cycles to poll one source of work.
     pub poll: u64,
-    /// Cycles to take a command out of a Command Queue.
+    /// Number of cycles to take a command out of a Command Queue.
     pub command: u64,
-    /// Cycles to build a packet's header and to hand the packet to the link.
+    /// Number of cycles to build a packet's header and to hand the packet to the link.
     pub header: u64,
-    /// Cycles to examine a received packet.
+    /// Number of cycles to examine a received packet.
     pub receive: u64,
-    /// Cycles to compare a message with one receive, or a receive with one message.
+    /// Number of cycles to compare one message with one receive.
     pub compare: u64,
-    /// Cycles to program a DMA channel.
+    /// Number of cycles to program a DMA channel.
     pub transfer: u64,
 }
 
 /// The DMA controller.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaSpec {
-    /// Number of channels. Each does one transfer at a time.
+    /// Number of channels. Each channel does one transfer at a time.
     pub channels: usize,
-    /// Set-up time of a channel, before its transfer of data or of a doorbell uses the bus.
+    /// Time to set up a channel, before the channel moves data or a doorbell over the bus.
     pub setup: Duration,
-    /// Bytes of a doorbell.
+    /// Size of a doorbell in bytes.
     pub doorbell_bytes: u64,
 }
 
 impl LimitsSpec {
-    /// The most pages of a message: the number of pages of the largest message.
+    /// Maximum number of pages of a message: the number of pages of the largest message.
     pub const fn message_pages(&self, page: u64) -> u64 {
         self.message.div_ceil(page)
     }
 }
 
 impl QnixSpec {
-    /// Bytes of the Context Regions of an interface: one region per send and receive, with one descriptor per page.
+    /// Size in bytes of the Context Regions of an interface: one region per send and receive, with one descriptor per
+    /// page.
     pub const fn contexts(&self) -> u64 {
         let pages = self.limits.message_pages(self.kernel.page);
         (self.limits.sends as u64 + self.limits.receives as u64) * pages * self.memory.descriptor
     }
 
-    /// Bytes of the card's memory that are allocated before any message is buffered.
+    /// Number of bytes of the card's memory that are allocated before any message is buffered.
     pub const fn fixed_memory(&self) -> u64 {
         let interfaces = self.limits.vnis as u64 * (self.contexts() + self.memory.interface);
         let packets = (self.node.link.buffer + self.memory.staging) as u64;
@@ -125,7 +126,7 @@ impl QnixSpec {
     }
 }
 
-/// Reads the spec of a QNIX card.
+/// Reads the specification of a QNIX card.
 pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
     let bus = nicety_nic_core::read_bus(reader);
     let node = read_node(reader);
@@ -201,7 +202,7 @@ fn read_program(s: &Section<'_>) -> ProgramSpec {
     let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
     ProgramSpec {
         clock: s.frequency("clock", "clock of the card's processor"),
-        // A loop that never ends must take time.
+        // The polling loop never ends, so each poll must take time.
         poll: s.count("poll", 1..=1_000_000, "cycles to poll a source of work"),
         command: cycles("command", "cycles to take a command"),
         header: cycles("header", "cycles to build a packet's header and hand the packet to the link"),

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A packet to fetch, with its number among the packets staged for its interface.
+/// A packet to fetch. `number` counts the packets staged for the interface.
 pub(super) struct Fetch {
     pub(super) vni: u32,
     pub(super) number: u64,
@@ -20,7 +20,7 @@ pub(super) struct Fetch {
     pub(super) path: Path,
 }
 
-/// A part of a message to write to host memory.
+/// A part of a message that a channel writes to host memory.
 pub(super) struct Deposit {
     pub(super) receiving: Rc<Receiving>,
     pub(super) offset: u64,
@@ -30,7 +30,7 @@ pub(super) struct Deposit {
     pub(super) path: Path,
 }
 
-/// A completion to report to a process.
+/// A completion that a doorbell reports to a process.
 pub(super) struct Doorbell {
     pub(super) vni: u32,
     pub(super) operation: u64,
@@ -44,7 +44,7 @@ pub(super) enum Transfer {
     Doorbell(Doorbell),
 }
 
-/// The channels and their queue.
+/// The channels, and the queue of transfers for them.
 pub(super) struct Transfers {
     engine: Engine,
     waiting: RefCell<VecDeque<Transfer>>,
@@ -102,20 +102,20 @@ impl Card {
         }
     }
 
-    /// Programs a free channel.
+    /// Takes a free channel, and programs it.
     pub(super) async fn channel(&self, message: MessageId, path: &mut Path) -> Permit {
         let channel = self.transfers.engine.channel(message, path).await;
         self.work(self.spec.program.transfer, path).await;
         channel
     }
 
-    /// Frees a channel that has moved its last byte at the end of `path`.
+    /// Frees a channel, which has moved its last byte at the end of `path`.
     fn release(&self, moving: Moving, message: MessageId, path: &Path) {
         self.transfers.engine.release(moving, message, path);
         self.changed.notify_all();
     }
 
-    /// Sets a channel up for a packet, and waits for its turn to move bytes.
+    /// Sets up a channel for a packet, and waits until the channel may move bytes.
     async fn prepare(&self, channel: Permit, message: MessageId, path: &mut Path) -> Moving {
         let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
         self.transfers.engine.set_up(channel, set_up, message, path).await
@@ -148,7 +148,7 @@ impl Card {
         self.changed.notify_all();
     }
 
-    /// Sets a doorbell.
+    /// Sets the doorbell of an operation.
     async fn ring(self: Rc<Card>, mut doorbell: Doorbell, channel: Permit) {
         let message = doorbell.message;
         let set_up = (self.spec.dma.setup, stages::DOORBELL);

@@ -38,7 +38,7 @@ impl Card {
         }
     }
 
-    /// Takes one command of an interface, and stages one packet of its oldest send.
+    /// Takes one command of an interface, and stages one packet of the interface's oldest send.
     pub(super) async fn serve_interface(self: &Rc<Card>, vni: u32) {
         match self.interface(vni, |interface| interface.commands.pop_front()).flatten() {
             Some(Command::Send(mut send)) => {
@@ -102,7 +102,7 @@ impl Card {
         }
     }
 
-    /// Records that the bytes of a packet have been fetched.
+    /// Records that a channel has fetched the bytes of a packet.
     pub(super) fn fetched(&self, vni: u32, number: u64, payload: Payload, path: Path) {
         self.interface(vni, |interface| {
             let at = (number - interface.handed_over) as usize;
@@ -111,7 +111,7 @@ impl Card {
         self.whole(vni, number);
     }
 
-    /// Records that a staged packet is complete. If it is the oldest packet of its interface, the interface queues for
+    /// Records that a staged packet is complete. If the packet is the oldest of its interface, the interface queues for
     /// the link.
     fn whole(&self, vni: u32, number: u64) {
         if self.interface(vni, |interface| interface.handed_over) == Some(number) {
@@ -119,13 +119,13 @@ impl Card {
         }
     }
 
-    /// Whether a packet may go to the link: a packet is complete, and the previous packet has left.
+    /// Whether a packet may go to the link: some packet is complete, and the previous packet has left.
     pub(super) fn may_leave(&self) -> bool {
         !self.departures.occupied.get() && !self.departures.ready.borrow().is_empty()
     }
 
     /// Takes the interface at the head of the queue, builds the header of its oldest packet, and hands the packet to
-    /// the link. The link takes one packet at a time, so this begins only after the previous packet has left.
+    /// the link. The link takes one packet at a time, so the hand-over begins only after the previous packet has left.
     pub(super) async fn hand_over(self: &Rc<Card>) {
         let Some(vni) = self.departures.ready.borrow_mut().pop_front() else { return };
         let next = self.interface(vni, |interface| {
@@ -176,7 +176,7 @@ impl Card {
         self.changed.notify_all();
     }
 
-    /// Frees a packet's slot.
+    /// Frees the staging slot of a packet.
     pub(super) fn unstage(&self, place: Option<Permit>, message: MessageId, path: &Path) {
         if let Some(place) = place {
             if self.staging.available() == 0 {

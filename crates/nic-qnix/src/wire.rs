@@ -6,14 +6,14 @@
 //! | 8..12, 12..16 | the receiver: node and interface |
 //! | 16..24 | number of the message at its sender's node |
 //! | 24..32 | offset of the payload in the message, in bytes |
-//! | 32..40 | bytes of the message |
+//! | 32..40 | size of the message in bytes |
 //! | 40..48 | tag of the message |
 
 use crate::Endpoint;
 use nicety_fabric::HeaderBytes;
 use nicety_types::{MessageId, NodeId, View};
 
-/// Bytes of a header.
+/// Size of a header in bytes.
 const BYTES: usize = 48;
 
 /// The header of a packet.
@@ -25,26 +25,26 @@ pub(super) struct Repr {
     pub(super) to: Endpoint,
     /// Number of the message at the sender's node.
     pub(super) number: u64,
-    /// Offset in the message.
+    /// Offset of the payload in the message, in bytes.
     pub(super) offset: u64,
-    /// Bytes of the message.
+    /// Size of the message in bytes.
     pub(super) bytes: u64,
     /// Tag of the message.
     pub(super) tag: u64,
 }
 
 impl Repr {
-    /// Returns the packet's message.
+    /// Returns the identity of the packet's message.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: self.from.node, sequence: self.number }
     }
 
-    /// Whether its message fields equal those of another packet's header.
+    /// Whether all fields except the offset equal the fields of another packet's header.
     pub(super) fn is_of_message(&self, other: &Repr) -> bool {
         Repr { offset: 0, ..*self } == Repr { offset: 0, ..*other }
     }
 
-    /// Returns the bytes on the wire.
+    /// Returns the header as bytes.
     pub(super) fn emit(&self) -> HeaderBytes {
         HeaderBytes::emitted(BYTES, |bytes| {
             let mut view = View(bytes);
@@ -58,7 +58,7 @@ impl Repr {
         })
     }
 
-    /// Parses a header. `None` if the bytes are not a header.
+    /// Parses a header. Returns `None` if the bytes are not a header.
     pub(super) fn parse(bytes: &[u8]) -> Option<Repr> {
         let view = View(<&[u8; BYTES]>::try_from(bytes).ok()?);
         let end = |at| Endpoint { node: NodeId(view.u32(at)), vni: view.u32(at + 4) };

@@ -1,4 +1,4 @@
-//! Calls that are dropped or fail midway. Their resources are free afterwards.
+//! Calls that are dropped, or fail before their end. All resources of these calls must be free afterwards.
 
 use super::support::{Rig, User, at};
 use nicety_host::Memory;
@@ -17,7 +17,7 @@ struct Step {
     receive: bool,
     how: TransferMethod,
     bytes: u64,
-    /// The time at which the call is dropped, in nanoseconds.
+    /// Time from the start of the call to its drop, in nanoseconds.
     limit: u64,
 }
 
@@ -36,14 +36,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..30)
 }
 
-/// Drops a call after `limit` nanoseconds.
+/// Makes a call, and drops it after `limit` nanoseconds. Returns `None` if the call was dropped.
 async fn within<T>(user: &User, limit: u64, call: impl Future<Output = T>) -> Option<T> {
     let result = timeout(&user.sim, Duration::from_ns(limit), call).await.ok();
     user.restart();
     result
 }
 
-/// Waits for an operation, after dropping the wait a few times.
+/// Waits for an operation. Drops the wait a few times, and then waits again.
 async fn wait(user: &User, operation: Operation, limit: u64) {
     for attempt in 0..6 {
         match within(user, limit * attempt % 1500, user.wait(operation)).await {
@@ -54,7 +54,7 @@ async fn wait(user: &User, operation: Operation, limit: u64) {
     user.wait(operation).await.unwrap();
 }
 
-/// Returns the posted operation. `None` if operations in progress leave no room for it in the pool.
+/// Returns the posted operation. `None` if the pool has no room because of operations in progress.
 fn unless_full(posted: Result<Operation, QnixError>) -> Option<Operation> {
     match posted {
         Err(QnixError::PoolFull { bytes, free }) => {
@@ -88,7 +88,7 @@ async fn program(user: User, steps: Vec<Step>) {
             sends.extend(posted.and_then(unless_full));
         }
     }
-    // Every posted receive gets a message, and dropped ones get none.
+    // Each posted receive gets a message. A dropped receive call gets none.
     for (number, &(operation, buffer, limit)) in receives.iter().enumerate() {
         let fill = vec![!(number as u8); buffer.1 as usize];
         sends.push(user.send(user.bytes(&fill), at(0, own), 0, TransferMethod::Auto).await.unwrap());
@@ -98,7 +98,7 @@ async fn program(user: User, steps: Vec<Step>) {
     for operation in sends {
         wait(&user, operation, 700).await;
     }
-    // All of the pool is free, and no operation is pending.
+    // The whole pool is free, and no operation is pending.
     let whole = user.room(POOL);
     let last = user.receive(whole, None, None, TransferMethod::Copy).await.unwrap();
     let operation = user.send(user.room(POOL), at(0, own), 0, TransferMethod::Translate).await.unwrap();
@@ -125,7 +125,7 @@ fn a_failed_call_frees_its_resources() {
     rig.process(0, 0, async move |user| {
         let own = user.open().await.unwrap();
         user.pool(POOL).await.unwrap();
-        // Memory that the process claims and that its host lacks.
+        // The process claims memory that its host does not have.
         let elsewhere = Memory::new(1 << 40);
         elsewhere.allocate_phantom(1 << 36).unwrap();
         let wrong = elsewhere.allocate(POOL).unwrap();
@@ -149,7 +149,7 @@ fn a_failed_call_frees_its_resources() {
     rig.run();
 }
 
-/// One thread closes an interface while another posts. Either the close or the post is refused.
+/// One thread closes an interface while another thread posts a receive. Exactly one of the two calls is refused.
 #[test]
 fn a_close_and_a_post_at_the_same_time_exclude_each_other() {
     for late in 0..40 {

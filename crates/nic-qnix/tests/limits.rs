@@ -1,4 +1,4 @@
-//! The paper's limits, and protection between processes.
+//! The limits in the paper, and protection between processes.
 
 use super::support::{Rig, at, spec};
 use nicety_nic_qnix::{QnixError, TransferMethod};
@@ -52,7 +52,8 @@ fn pending_operations_have_their_limits() {
         assert!(refused.to_string().contains("32 receives of the process have not ended"), "{refused}");
         assert!(matches!(user.close().await, Err(QnixError::Pending { operations: 32 })));
     });
-    // Sends end when they are on the link. 32 of 2 MiB take longer than their posts.
+    // A send ends when its last packet is on the link. The link needs more time for 32 messages of 2 MiB than the
+    // process needs to post them.
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         let buffer = user.room(2 * MIB);
@@ -75,7 +76,7 @@ fn an_operation_is_one_until_its_end_has_been_seen() {
         for _ in 0..32 {
             sends.push(user.send(buffer, at(1, 0), 0, TransferMethod::Auto).await.unwrap());
         }
-        // All of them are on the link by then.
+        // All messages are on the link by this time.
         user.sim.delay(nicety_types::Duration::from_ns(1_000_000)).await;
         let refused = user.send(buffer, at(1, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(refused, QnixError::Sends { limit: 32 });
@@ -110,7 +111,8 @@ fn messages_and_pools_have_their_limits() {
         }
         user.pool(8 * MIB).await.unwrap();
         assert_eq!(user.pool(4096).await.unwrap_err(), QnixError::PoolThere);
-        // Two MiB that begin inside a page fit as a copy. The library chooses that by itself.
+        // A message of 2 MiB that begins inside a page has one page too many for a translation. A copy works, and the
+        // library chooses the copy itself.
         send(address + 1, 2 * MIB, TransferMethod::Auto).await.unwrap();
         let nowhere = user.send((address, 8), at(2, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(nowhere.to_string(), "no node 2: the cluster has 0 to 1");
@@ -133,7 +135,7 @@ fn a_process_touches_nothing_of_another() {
     rig.process(0, 2, async move |user| {
         user.sim.delay(nicety_types::Duration::from_ns(10_000)).await;
         let own = user.bytes(b"own");
-        // Another process's interface, before and after this process has one of its own.
+        // The process uses another process's interface: first without an interface of its own, then with one.
         for _ in 0..2 {
             user.vni.set(0);
             let refused = user.send(own, at(1, 0), 0, TransferMethod::Auto).await.unwrap_err();
@@ -146,7 +148,7 @@ fn a_process_touches_nothing_of_another() {
             }
         }
         user.vni.set(1);
-        // Another process's memory.
+        // The process uses another process's memory, and memory beyond its own.
         let refused = user.send(shared.get(), at(1, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert!(matches!(refused, QnixError::NotYourMemory { process: 2, .. }), "{refused}");
         assert!(user.receive(shared.get(), None, None, TransferMethod::Translate).await.is_err());
@@ -154,7 +156,8 @@ fn a_process_touches_nothing_of_another() {
         assert!(user.send((u64::MAX, 2), at(1, 0), 0, TransferMethod::Auto).await.is_err());
     });
     rig.run();
-    // Each round has four refused calls on the interface and four on memory.
+    // Each of two rounds has four refused calls with another process's interface. Four refused calls with memory
+    // follow.
     assert_eq!(card.statistics().refused, 12);
     assert_eq!((card.statistics().sends, card.statistics().receives), (0, 0));
 }

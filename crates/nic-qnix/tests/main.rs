@@ -1,4 +1,4 @@
-//! The QNIX card: times by hand, limits, protection, memory, and random traffic of many processes.
+//! The QNIX card: times calculated by hand, limits, protection, memory, and random traffic of many processes.
 
 mod cancelled;
 mod limits;

@@ -1,4 +1,4 @@
-//! The card's memory: its use by interfaces and waiting messages, and a full memory.
+//! The card's memory: the use by interfaces and buffered messages, and a full memory.
 
 use super::support::{Rig, at, spec};
 use nicety_kernel::RunError;
@@ -9,7 +9,8 @@ use nicety_types::Duration;
 fn every_byte_of_the_cards_memory_is_accounted_for() {
     let spec = spec(&[]).unwrap();
     assert_eq!(spec.contexts(), 512 << 10);
-    // 64 interfaces of 516 KiB, the control program, 16 receive and 4 transmit buffers for packets.
+    // 64 interfaces of 516 KiB each, the control program of 8 KiB, and 16 receive and 4 transmit buffers for packets of
+    // 4 KiB.
     let fixed = 64 * (516 << 10) + (8 << 10) + 20 * 4096;
     assert_eq!(spec.fixed_memory(), fixed);
     let rig = Rig::new(2, &[]);
@@ -52,10 +53,11 @@ fn messages_wait_in_it_for_their_receives() {
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         user.sim.delay(Duration::from_ns(1_000_000)).await;
-        // Three packets of the first message, and one of each other. 64 B of status each.
+        // The first message has three packets, and each other message has one. The status of a packet has 64 B.
         assert_eq!(seen.memory().used, 10_100 + 5 * 64);
         assert_eq!(seen.statistics().buffered, 5);
-        // By tag, out of order, and then in order of arrival.
+        // The first receive takes a later message by its tag. The other receives take the messages in the order of
+        // arrival.
         let buffer = user.room(10_000);
         for (tag, expected, bytes) in [(Some(3), 3, 100), (None, 1, 10_000), (None, 2, 0)] {
             let receive = user.receive(buffer, Some(at(0, 0)), tag, TransferMethod::Auto).await.unwrap();
@@ -69,7 +71,7 @@ fn messages_wait_in_it_for_their_receives() {
     rig.run();
 }
 
-/// Memory for four waiting packets.
+/// With these overrides, the card's memory has room for four buffered packets.
 const SMALL: [&str; 3] = ["limits.vnis=2", "memory.size=1081 KiB", "buffer.packets=2"];
 
 #[test]
@@ -85,7 +87,7 @@ fn a_full_memory_holds_the_sender_back_and_loses_nothing() {
                 user.send(user.bytes(&data(message)), at(1, 0), 0, TransferMethod::Auto).await.unwrap();
             user.wait(send).await.unwrap();
         }
-        // The last one was held back until the receives were posted.
+        // The last send was held back until the receiver posted its receives after 5 ms.
         assert!(user.sim.now().ps() > 5_000_000_000);
     });
     let seen = receiver.clone();
@@ -114,7 +116,7 @@ fn closing_an_interface_gives_its_memory_to_the_others() {
         user.open().await.unwrap();
         let send = user.send(user.room(16_384), at(1, 0), 0, TransferMethod::Auto).await.unwrap();
         user.wait(send).await.unwrap();
-        // This one finds no memory until the other interface is closed.
+        // The card has no memory for this message until the other process closes its interface.
         let send = user.send(user.bytes(&[5; 3000]), at(1, 1), 0, TransferMethod::Auto).await.unwrap();
         user.wait(send).await.unwrap();
     });

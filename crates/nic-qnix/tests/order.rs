@@ -8,7 +8,7 @@ use std::rc::Rc;
 #[test]
 fn deposits_and_doorbells_that_wait_for_a_channel_go_first_come_first_served() {
     const MESSAGES: u64 = 8;
-    // A message arrives about every 10 us. The only channel takes 100 us for each.
+    // A message arrives about every 10 us. The set-up of the only channel takes 100 us for each transfer.
     let mut rig = Rig::new(2, &["dma.channels=1", "dma.setup=100 us"]);
     rig.process(0, 0, async move |user| {
         user.open().await.unwrap();

@@ -1,4 +1,4 @@
-//! The records of a message at its two ends: the send at its sender, and its outcome at the receiver.
+//! The records of a message at both ends: the send at the sender, and the outcome at the receiver.
 
 use crate::support::{Rig, at};
 use nicety_nic_qnix::TransferMethod;

@@ -1,4 +1,4 @@
-//! Hosts with their cards, and processes on them.
+//! Hosts with their cards, and processes on these hosts.
 
 use nicety_fabric::{NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Kernel, Memory};
@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Returns the shipped card, with overrides.
+/// Returns the shipped specification of the card with overrides.
 pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("qnix", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
@@ -23,7 +23,7 @@ pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// The nodes of a test. Tests add the nodes' programs before the run.
+/// The nodes of a test. A test adds its processes before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -38,7 +38,7 @@ impl Rig {
         Rig::recorded(nodes, overrides, shards, |_| Recorder::off())
     }
 
-    /// Each node's messages are recorded by its recorder.
+    /// Returns nodes with recorders. `recorder_of` returns the recorder for a node's messages.
     pub fn recorded(
         nodes: u32,
         overrides: &[&str],
@@ -63,7 +63,7 @@ impl Rig {
         Rig { world, cards }
     }
 
-    /// Starts a process.
+    /// Starts the program of a process on a node.
     pub fn process<F>(&mut self, node: u32, number: u32, program: impl FnOnce(User) -> F)
     where
         F: Future<Output = ()> + 'static,
@@ -84,7 +84,7 @@ impl Rig {
     }
 }
 
-/// A process with the path of its calls.
+/// A process and the path of its calls.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -154,19 +154,19 @@ impl User {
         self.timed(async |path| self.process.test(self.vni.get(), operation, path).await).await
     }
 
-    /// Returns the address and the length of new memory with these bytes in it.
+    /// Allocates memory with these contents. Returns its address and its size in bytes.
     pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
         let memory = self.process.alloc(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);
         (memory.address(), memory.len())
     }
 
-    /// Returns the address and the length of new, uninitialised memory.
+    /// Allocates memory of `bytes` bytes. Returns its address and its size in bytes.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.process.alloc(bytes).unwrap().address(), bytes)
     }
 
-    /// Returns the current contents of memory.
+    /// Returns the current contents of a range of memory.
     pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
         let payload = self.process.card().host_memory().read(address, bytes).unwrap();
         payload

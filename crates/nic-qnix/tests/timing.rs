@@ -1,5 +1,5 @@
-//! Times calculated by hand, to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, and
-//! a poll 40 ns. Programmed I/O of 16 bytes takes 2 + 2 x 15 clocks.
+//! Times calculated by hand, exact to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10
+//! ns, and a poll 40 ns. Programmed I/O of 16 bytes takes 2 + 2 x 15 clocks.
 
 use super::support::{Rig, at};
 use nicety_nic_core::parts;
@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 const START: Time = Time::from_ps(100_000_000);
 
-/// Returns the path of one message, from the send call to the doorbell of a receive that was posted before. Returns
-/// also the time at which the receiver notices the doorbell. If `pools`, each process has a Buffer Pool that contains
-/// the buffer.
+/// Returns the path of one message from the send call to the doorbell of a receive, which was posted before. Also
+/// returns the time from the send call until the receiver notices the doorbell. If `pools` is true, each process has a
+/// Buffer Pool that contains the buffer.
 fn message(bytes: u64, how: TransferMethod, overrides: &[&str], pools: bool) -> (Path, Duration) {
     let mut rig = Rig::new(2, overrides);
     let result = Rc::new(Cell::new(None));
@@ -46,10 +46,12 @@ fn message(bytes: u64, how: TransferMethod, overrides: &[&str], pools: bool) -> 
 #[test]
 fn an_empty_message_by_hand() {
     let (path, noticed) = message(0, TransferMethod::Auto, &[], false);
-    // Post 520 and 480 on the bus: the command arrives at 1000, when a poll of the interface begins: 40. Command 200,
-    // a poll of the link 40, header 500. Link 32 B x 5 + 200: it arrives at 2140. The polls at the other card are 20
-    // ns off, and one precedes the link: 20 + 2 x 40. Receive 200, one comparison 60. A poll of the DMA controller
-    // 40, the channel 160. Its time 585, the bus 2 + 15 clocks: 255.
+    // The post takes 520 ns and the bus 480 ns. The command thus arrives after 1000 ns, when a poll of the interface
+    // (40 ns) begins. The command takes 200 ns, a poll of the link 40 ns and the header 500 ns. The link takes 32 B x 5
+    // ns + 200 ns, so the packet arrives after 2140 ns. The polls of the receiving card are shifted by 20 ns. One other
+    // poll comes before the poll of the link, so both take 20 ns + 2 x 40 ns. The receive takes 200 ns, and one
+    // comparison 60 ns. A poll of the DMA controller takes 40 ns, and the programming of a channel 160 ns. The
+    // channel's set-up takes 585 ns, and the bus 2 + 15 clocks (255 ns).
     let doorbell = 1000 + 40 + 200 + 40 + 500 + 360 + 100 + 260 + 40 + 160 + 585 + 255;
     assert_eq!(doorbell, 3540);
     assert_eq!(noticed, Duration::from_ns(doorbell + 150));
@@ -68,8 +70,8 @@ fn an_empty_message_by_hand() {
     assert_eq!(stages, expected);
 }
 
-/// Returns the path's time without the polls. The time of the polls depends on the phase of the control program's
-/// round.
+/// Returns the path's time without the polls, in nanoseconds. The time of the polls depends on the phase of the control
+/// program's round.
 fn without_looks(path: &Path) -> u64 {
     let time = path.at().since(path.origin()) - path.total(stages::CONTROL_QUEUED);
     assert!(path.total(stages::CONTROL_QUEUED) < Duration::from_ns(600), "{path:?}");
@@ -79,8 +81,8 @@ fn without_looks(path: &Path) -> u64 {
 #[test]
 fn a_short_message_goes_by_programmed_io_and_is_deposited() {
     let (path, _) = message(1024, TransferMethod::Pio, &[], true);
-    // 1024 B are 2 + 32 x 18 clocks before the command. They are 1056 B on the link, and 585 ns and 2 + 8 x 30 clocks
-    // in a deposit.
+    // 1024 B take 2 + 32 x 18 clocks of the bus before the command. The packet has 1056 B on the link. The deposit
+    // takes 585 ns for the channel's set-up, and 2 + 8 x 30 clocks.
     let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 585 + 242 * 15;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
     assert_eq!(path.total(Stage::BUS), Duration::from_ns(578 * 15 + 480));
@@ -90,7 +92,8 @@ fn a_short_message_goes_by_programmed_io_and_is_deposited() {
 #[test]
 fn a_long_message_is_fetched_by_the_card() {
     let (path, _) = message(4096, TransferMethod::Pool, &[], true);
-    // No copy, no kernel: post, fetch with 585 ns and 2 + 960 clocks, the link, the same for the deposit.
+    // There is no copy and no kernel. The message needs a post, a fetch, the link and a deposit. Fetch and deposit each
+    // take 585 ns and 2 + 960 clocks.
     let fetch = 160 + 585 + 962 * 15;
     let expected = 1000 + 200 + fetch + 500 + (4128 * 5 + 200) + 200 + 60 + fetch;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
@@ -99,8 +102,8 @@ fn a_long_message_is_fetched_by_the_card() {
 
 #[test]
 fn the_control_program_does_not_wait_for_a_channel() {
-    // The only channel prepares for the first deposit from about 10 us on, for 100 us. The second deposit waits for
-    // it when the empty message is posted.
+    // At node 1, the set-up of the only channel for the first deposit begins after about 10 us and takes 100 us. The
+    // second deposit waits for the channel when node 1 posts the empty message.
     let mut rig = Rig::new(2, &["dma.channels=1", "dma.setup=100 us"]);
     let (path, waited) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(Duration::ZERO)));
     let (seen, noted) = (path.clone(), waited.clone());
@@ -131,14 +134,15 @@ fn the_control_program_does_not_wait_for_a_channel() {
         noted.set(user.path.get().total(parts::stages::DMA_QUEUED));
     });
     rig.run();
-    // The second message arrives less than 10 us after the first. It waits while the channel is programmed, prepares
-    // and writes 122 clocks. Its doorbell waits for the first one's, and for that of the empty message's send.
+    // The second message arrives less than 10 us after the first. Its deposit waits until the channel is programmed and
+    // set up for the first deposit, and has written it in 122 clocks. The second receive's doorbell waits for two
+    // doorbells: of the first receive, and of the empty message's send.
     let (held, doorbell) = (160 + 100_000 + 122 * 15, 160 + 100_000 + 255);
     let by_hand = held - 10_000 + 2 * doorbell..held + 2 * doorbell;
     assert!(by_hand.contains(&(waited.get().ps() / 1000)), "{:?}", waited.get());
-    // Post, bus, command, header, link, receive and one comparison, the channel, doorbell, bus, notice.
+    // The sum of post, bus, command, header, link, receive and one comparison, channel, doorbell, bus, and notice.
     let expected = 520 + 480 + 200 + 500 + 360 + 260 + 160 + 100_000 + 255 + 150;
-    // At its destination the doorbells of two sends go first, on the only channel.
+    // At node 0, the only channel first serves the doorbells of two sends.
     let path = path.take().unwrap();
     let queued = path.total(parts::stages::DMA_QUEUED);
     assert!((100_000..2 * 100_415).contains(&(queued.ps() / 1000)), "{queued:?}");
@@ -149,10 +153,11 @@ fn the_control_program_does_not_wait_for_a_channel() {
 fn translation_is_a_system_call_and_descriptors() {
     let copied = message(8192, TransferMethod::Copy, &[], true).0;
     let translated = message(8192, TransferMethod::Translate, &[], false).0;
-    // 8192 B at 700 MB/s at both ends: 11 702.857 ns, rounded up.
+    // A copy of 8192 B at 700 MB/s takes 11 702.857 ns at each end, rounded up to a picosecond.
     assert_eq!(copied.total(Stage::COPY).ps(), 2 * 11_702_858);
     assert_eq!(copied.total(Stage::PIN), Duration::ZERO);
-    // Only at the sender: the receiver translated before. Two descriptors are one burst.
+    // These times are only at the sender: the receiver translated its buffer before the send. The two descriptors are
+    // one burst on the bus.
     assert_eq!(translated.total(Stage::SYSTEM_CALL), Duration::from_ns(300));
     assert_eq!(translated.total(Stage::PIN), Duration::from_ns(1200));
     assert_eq!(translated.total(Stage::LIBRARY), Duration::from_ns(520));
@@ -160,7 +165,7 @@ fn translation_is_a_system_call_and_descriptors() {
     assert_eq!(translated.total(Stage::COPY), Duration::ZERO);
 }
 
-/// Returns the one-way bandwidth of `count` messages of `bytes` bytes in MB/s, with a window of 16.
+/// Returns the one-way bandwidth of `count` messages of `bytes` bytes in MB/s. At most 16 messages are in flight.
 fn stream(bytes: u64, count: u64, how: TransferMethod, overrides: &[&str]) -> f64 {
     let mut rig = Rig::new(2, overrides);
     let end = Rc::new(Cell::new(Duration::ZERO));
@@ -204,30 +209,32 @@ fn stream(bytes: u64, count: u64, how: TransferMethod, overrides: &[&str]) -> f6
 
 #[test]
 fn two_channels_hide_their_set_up_and_one_does_not() {
-    // With a fast link: 4 KiB every 960 clocks, and arbitration when a transfer begins on an idle bus.
+    // With a fast link, the bus is the limit: 4 KiB every 960 clocks. There is also arbitration when a transfer begins
+    // on an idle bus.
     let fast = ["link.gap=10 GB/s", "memory.staging=16"];
     let two = stream(65_536, 60, TransferMethod::Pool, &fast);
     assert!((270.0..284.5).contains(&two), "{two}");
-    // One channel: a further 585 and 160 ns per packet, some polls, and doorbells: 4096 B in 15.2 us.
+    // With one channel, each packet needs a further 585 ns and 160 ns, some polls, and doorbells: about 15.2 us for
+    // 4096 B.
     let one = stream(65_536, 60, TransferMethod::Pool, &[&fast[..], &["dma.channels=1"]].concat());
     assert!((253.0..270.0).contains(&one), "{one}");
 }
 
-/// Returns the time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
+/// Returns the time for a packet of 4 KiB in the middle of a stream of long messages, in nanoseconds.
 fn period(overrides: &[&str]) -> f64 {
     let bytes = |messages: u64| (messages << 20) as f64;
     let (few, many) = (
         stream(1 << 20, 4, TransferMethod::Pool, overrides),
         stream(1 << 20, 20, TransferMethod::Pool, overrides),
     );
-    // Bytes over MB/s gives us.
+    // The quotient of bytes and MB/s is in microseconds.
     1000.0 * (bytes(20) / many - bytes(4) / few) / (bytes(16) / 4096.0)
 }
 
 #[test]
 fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
-    // 4128 B x 5, then a poll of the link after a poll of another source, and the header. Sometimes channels are
-    // programmed or doorbells sent in between.
+    // A packet takes 4128 B x 5 ns on the link. A poll of the link after a poll of another source, and the header
+    // follow. Sometimes the control program also programs a channel or sends a doorbell in between.
     let link = 4128.0 * 5.0;
     let plain = period(&[]);
     assert!((link + 40.0 + 500.0..link + 160.0 + 500.0 + 60.0).contains(&plain), "{plain}");
@@ -237,7 +244,7 @@ fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
         let expected = plain - 500.0 + 10.0 * f64::from(cycles);
         assert!((other - expected).abs() < 160.0, "header of {cycles} cycles: {other}, by hand {expected}");
     }
-    // Polls likewise: the poll that finds the link free is not hidden.
+    // A longer poll also adds to the time: the poll that finds the link free does not overlap with the transmission.
     let slow = period(&["program.poll=100"]);
     assert!((link + 1000.0 + 500.0..link + 4000.0 + 500.0 + 60.0).contains(&slow), "{slow}");
 }
@@ -245,8 +252,9 @@ fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
 #[test]
 fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
     let (path, _) = message(8192, TransferMethod::Pool, &[], true);
-    // The first packet is fetched in 585 ns and 962 clocks, and the second while it leaves. The second leaves a poll
-    // and a header after the first. All of this is the message's own time.
+    // The fetch of the first packet takes 585 ns and 962 clocks. The second packet is fetched while the first packet
+    // leaves. The second packet leaves a poll and a header after the first packet. All these times are the message's
+    // own.
     assert_eq!(path.total(Stage::LINK_QUEUED), Duration::ZERO);
     assert_eq!(path.total(Stage::LINK), Duration::from_ns(2 * 4128 * 5 + 200));
     assert_eq!(path.total(stages::CONTROL), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
@@ -254,8 +262,8 @@ fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
 
 #[test]
 fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
-    // With a fast link the second packet arrives while the first one's bytes move. Its channel waits for them. That
-    // is the message's own time: twice 962 clocks, and 17 for the doorbell.
+    // With a fast link, the second packet arrives while the first packet's bytes move. The second packet's channel
+    // waits for these bytes. This wait is the message's own time: twice 962 clocks, and 17 clocks for the doorbell.
     let (path, _) = message(8192, TransferMethod::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
     assert_eq!(path.total(parts::stages::DMA_QUEUED), Duration::ZERO);
     assert_eq!(path.total(Stage::DEPOSIT), Duration::from_ns((2 * 962 + 17) * 15));
@@ -287,8 +295,9 @@ fn waiting_for_another_messages_packet_is_queued() {
     }
     rig.run();
     let path = path.take().unwrap();
-    // The first message's command takes 1000 + 200 and its fetch 160 + 585 + 962 x 15. A header, 4128 x 5 on the
-    // link, and some polls follow. The second message's command is taken 26 200 and some polls after the start.
+    // The first message's command takes 1000 ns + 200 ns, and its fetch 160 ns + 585 ns + 962 x 15 ns. A header, 4128 B
+    // x 5 ns on the link, and some polls follow. The second message's command is taken 26 200 ns and some polls after
+    // the start.
     let waited = path.total(Stage::LINK_QUEUED).ps() / 1000;
     let expected = 1200 + 160 + 585 + 962 * 15 + 500 + 4128 * 5 - 26_200;
     assert!(waited.abs_diff(expected) < 500, "{waited}, by hand {expected}: {path:?}");

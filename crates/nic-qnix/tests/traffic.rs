@@ -1,4 +1,4 @@
-//! Many processes: every byte arrives, and in order, under any contention.
+//! Traffic of many processes: every byte arrives, in order, under any contention.
 
 use super::support::{Rig, User, at};
 use nicety_nic_qnix::TransferMethod;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Returns byte `i` of message number `n` between two interfaces.
+/// Returns the bytes of message number `n` of a sending interface.
 fn pattern(from: (u32, u32), n: u64, bytes: u64) -> Vec<u8> {
     let salt = u64::from(from.0) * 31 + u64::from(from.1) * 7 + n * 13;
     (0..bytes).map(|i| ((i * 2_654_435_761 + salt * 97) >> 3) as u8).collect()
@@ -20,7 +20,7 @@ fn sixty_four_processes_at_once_get_every_byte() {
         for number in 0..64 {
             rig.process(node, number, async move |user: User| {
                 let own = user.open().await.unwrap();
-                // The processes with another number on the other node.
+                // The process sends to the next interface number on the other node, and receives from the previous one.
                 let (to, from) = ((own + 1) % 64, (own + 63) % 64);
                 user.sim.delay(Duration::from_ns(200_000)).await;
                 let sizes = [0, 1, 1024, 1025, 5000, 40_000];
@@ -56,7 +56,8 @@ fn sixty_four_processes_at_once_get_every_byte() {
     for card in cards {
         assert_eq!((card.statistics().sends, card.statistics().receives), (64 * 6, 64 * 6));
         assert_eq!(card.memory().used, 0);
-        // A call to register, and one for each locked buffer: 5000 and 40 000 B at both ends, none for 1025 B.
+        // Each process makes one system call to register. A buffer of 5000 B or 40 000 B needs one more at either end,
+        // but a buffer of 1025 B needs none.
         let kernel = card.kernel().counters();
         assert_eq!((kernel.interrupts, kernel.wakes), (0, 0));
         assert_eq!(kernel.calls, 64 + kernel.pins);
@@ -130,13 +131,13 @@ fn senders_share_the_link_equally() {
     rig.run();
     let ends = ends.take();
     let (first, last) = (ends.iter().min().unwrap(), ends.iter().max().unwrap());
-    // 8 MiB take 42 ms. Eight rounds of packets take 0.17 ms.
+    // 8 MiB take 42 ms on the link. One packet from each of the eight senders takes 0.17 ms.
     assert!(last - first < 1_000_000_000, "{ends:?}");
 }
 
 #[test]
 fn interfaces_take_turns_at_the_link() {
-    // A packet takes a millisecond, so that all short messages have reached the card before the second one leaves.
+    // A packet takes 1 ms on the link. All short messages have thus reached the card before the second packet leaves.
     let mut rig = Rig::new(2, &["link.gap=1 MB/s"]);
     let received = Rc::new(RefCell::new(Vec::new()));
     for number in 0..4_u32 {
@@ -211,8 +212,8 @@ fn scarcity() -> impl Strategy<Value = Vec<&'static str>> {
     (prop::sample::subsequence(scarce, count), bus).prop_map(|(scarce, bus)| [&scarce, bus].concat())
 }
 
-/// Runs the sends. Each receiver posts its receives in its own order, before or while messages arrive. Returns the
-/// end of the run, and the number of events.
+/// Runs the sends. Each receiver posts its receives in its own order, before or while messages arrive. Returns the end
+/// of the run in picoseconds and the number of events.
 fn exchange(
     all: &[Sending],
     how: TransferMethod,
@@ -229,8 +230,8 @@ fn exchange(
                 let own = user.open().await.unwrap();
                 user.pool(1 << 20).await.unwrap();
                 user.sim.until(nicety_types::Time::from_ps(2_000_000_000)).await;
-                // Interfaces are assigned in the order in which processes open them. That is the order of their
-                // numbers.
+                // The card assigns interface numbers in the order in which processes open their interfaces. Here this
+                // is the order of the processes' numbers.
                 assert_eq!(own, number);
                 let (sender, receiver) = (user.clone(), user.clone());
                 sender.path.set(user.path.get());
@@ -251,7 +252,8 @@ fn exchange(
                 let receiving = async move {
                     receiver.sim.delay(Duration::from_ns(late)).await;
                     let mut posted = Vec::new();
-                    // In order within each pair, and pairs by their numbers.
+                    // The receives are sorted by the sender's number. Receives from the same sender stay in the order
+                    // of its sends.
                     let mut by_pair: Vec<_> = theirs.clone();
                     by_pair.sort_by_key(|s| s.from);
                     let mut counts = std::collections::BTreeMap::<_, u64>::new();
@@ -291,7 +293,7 @@ fn exchange(
 proptest! {
     #![proptest_config(nicety_nic_testing::cases(48))]
 
-    /// Every message arrives once, in order and complete. The run is the same in two shards.
+    /// Every message arrives once, in order and complete. A run in two shards ends at the same time as in one shard.
     #[test]
     fn random_traffic_arrives(
         all in sendings(), how in hows(), late in prop_oneof![Just(0), 0..2_000_000_u64], overrides in scarcity()

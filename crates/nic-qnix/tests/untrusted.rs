@@ -12,14 +12,15 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Returns the header of a packet to node 0. The first argument has the sending node, the message's number at that
-/// node, and the packet's offset. The second has the two interfaces, the message's size and its tag.
+/// Returns the header of a packet to node 0. The first argument has the number of the sending node, the message's
+/// number at that node, and the packet's offset. The second argument has the numbers of the two interfaces, the
+/// message's size and its tag.
 fn header((node, message, offset): (u32, u64, u64), [from, to, bytes, tag]: [u64; 4]) -> Vec<u8> {
     let words = [node, from as u32, 0, to as u32].map(u32::to_le_bytes).concat();
     [words, [message, offset, bytes, tag].map(u64::to_le_bytes).concat()].concat()
 }
 
-/// Runs a card with a process that has posted receives of all kinds, and a forger.
+/// Runs a card and a forger. A process of the card has posted receives of all kinds. Returns the card's counters.
 fn run(packets: Vec<Forged>) -> Statistics {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("qnix", &overrides, SHIPPED).unwrap();
@@ -47,7 +48,7 @@ fn run(packets: Vec<Forged>) -> Statistics {
                 Receive { address: buffer.address(), bytes: room, from, tags, how: TransferMethod::Auto };
             process.receive(own, receive, &mut path).await.unwrap();
         }
-        // Much later, and to itself: the card works as before.
+        // Much later, the process sends messages to itself, and the card works as before.
         node.delay(Duration::from_us(50_000)).await;
         let mut path = Path::from(node.now());
         let (out, back) = (process.alloc(5000).unwrap(), process.alloc(5000).unwrap());
@@ -107,18 +108,19 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
     };
     let counted = run(vec![
         packet(0, 0, 10, 10),
-        // A duplicate, an excess packet, one longer than its message, and parts of no message.
+        // A duplicate, a packet beyond the end of its message, a packet longer than its message, and packets with an
+        // impossible offset or size.
         packet(0, 0, 10, 10),
         packet(0, 10, 10, 10),
         packet(1, 0, 10, 11),
         packet(2, 5, 10, 5),
         packet(3, 0, u64::MAX, 100),
         packet(4, u64::MAX, 10, 10),
-        // A later packet longer than announced.
+        // A later packet that is longer than the rest of its message.
         packet(5, 0, 12, 10),
         packet(5, 10, 12, 10),
         packet(5, 10, 12, 2),
-        // A packet for another node, and an empty message without a receive, twice.
+        // A packet with nodes that do not exist, and twice an empty message without a receive.
         Forged {
             header: [&[1; 12], &header((1, 6, 0), [0, 0, 10, 0])[12..]].concat(),
             ..packet(6, 0, 10, 10)
@@ -126,11 +128,12 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
         Forged { header: header((1, 7, 0), [0, 0, 0, 9]), ..packet(7, 0, 0, 0) },
         Forged { header: header((1, 7, 0), [0, 0, 0, 9]), ..packet(7, 0, 0, 0) },
     ]);
-    // And eight more invalid packets.
+    // The forger adds eight more invalid packets at the end.
     assert_eq!((counted.unusable, counted.packets_received), (9 + 8, 4 + 5 * 2));
 }
 
-/// A forged message arrives before the card's first message to itself, and with the number of that message.
+/// A forged message claims to come from the card itself. It arrives before the card's first message to itself, with
+/// that message's number.
 #[test]
 fn messages_in_the_cards_own_name_are_dropped() {
     let packet = |source: u32, message: u64| Forged {

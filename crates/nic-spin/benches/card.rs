@@ -1,15 +1,19 @@
 //! Throughput of the card model on one pair of cards.
 //!
-//! Packets per second of CPU time are measured for deposits, and for two handlers. One is a small payload handler that
-//! stores its packet. The other is a handler of 30 instructions, with single-packet messages.
+//! Packets per second of CPU time are measured for deposits and for two handlers. One is a small payload handler that
+//! stores its packet. The other has 30 instructions, and its messages have a single packet.
 //!
-//! Simulated cycles per second of CPU time are summed over 32 busy cores. They are measured with ideal memory, with
-//! contended banks, and with data caches in front of the banks. Another figure is for handlers so short that most of
-//! their time is start and end.
+//! Simulated cycles per second of CPU time are the sum over 32 busy cores. They are measured with ideal memory, with
+//! contended banks, and with data caches in front of the banks. Another figure is for short handlers that spend most of
+//! their time in their start and end.
 //!
-//! To compare machines, use the ratio of a figure to its baseline in the same run, not the figure itself.
+//! The cost of a profile is the ratio of CPU times with it and without it, which alternate.
 //!
-//! `cargo bench -p nicety-nic-spin --bench card` runs all figures, and `-- memory` only those of memory.
+//! To compare machines, compare the ratio of a figure to its baseline in the same run. Do not compare the figures
+//! themselves.
+//!
+//! `cargo bench -p nicety-nic-spin --bench card` measures all figures, `-- memory` measures only those of
+//! memory, and `-- profile` only those of profiles.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -42,11 +46,11 @@ fn packets_per_s(handlers: bool) -> f64 {
     rig.program(0, async |a| {
         let request = a.request(&a.alloc(&pattern(MESSAGE, 1)), 5);
         a.start().await;
-        // A path without stages.
+        // The path records no stages.
         a.path.set(Path::clock(a.sim.now()));
         for _ in 0..MESSAGES {
             a.put(&request).await.unwrap();
-            // As long as the time on the link, so that few messages queue.
+            // The delay is about a message's time on the link, so that few messages queue.
             a.sim.delay(Duration::from_ns(1300)).await;
         }
     });
@@ -63,7 +67,7 @@ fn packets_per_s(handlers: bool) -> f64 {
     (MESSAGES * (MESSAGE / PACKET) as u64) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Returns a handler that hashes four words of its packet and counts the packet in the state: 30 instructions.
+/// Returns a handler of 30 instructions. It hashes four words of its packet and counts the packet in the state.
 fn count() -> Code {
     use nicety_hpu::asm::*;
     let word = |at| [lw(T1, 4 * at, A0), xor(T0, T0, T1), slli(T2, T0, 5), add(T0, T0, T2), srli(T2, T0, 7)];
@@ -73,9 +77,9 @@ fn count() -> Code {
     Code::enter().with(&[lw(A0, 0, A0)]).with(&words).with(&counts).returns(0)
 }
 
-/// Returns the single-packet messages of 256 B per second of CPU time. They arrive at slightly less than the matching
-/// unit's rate.
-fn one_packet_messages_per_s() -> f64 {
+/// Returns the number of single-packet messages of 256 B per second of CPU time. They arrive at slightly less than the
+/// matching unit's rate. `profiled` counts the handlers' cycles by instruction.
+fn one_packet_messages_per_s(profiled: bool) -> f64 {
     const EACH: u64 = 100_000;
     let mut rig = Rig::new(&["packet.payload=1 KiB"]);
     rig.program(0, async |a| {
@@ -90,6 +94,9 @@ fn one_packet_messages_per_s() -> f64 {
         };
         assert_eq!(a.card.offer(target, next, &Cell::new(false)).await.packets, EACH);
     });
+    if profiled {
+        rig.nodes[1].card.processors().profile();
+    }
     rig.program(1, async move |b| {
         let me = counted(&b.alloc(&[0; 1024]), 5, b.ct);
         b.append_with(me, &payload(count()), &[0; 256]).await.unwrap();
@@ -100,8 +107,8 @@ fn one_packet_messages_per_s() -> f64 {
     EACH as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Returns a handler that changes words of the state, with 2 accesses in a round of 12 cycles. Each processor uses
-/// words of its own.
+/// Returns a handler that changes words of the state. A round of 12 cycles has 2 accesses. Each processor uses its own
+/// words.
 fn change_words() -> Code {
     use nicety_hpu::asm::*;
     let round = [
@@ -122,7 +129,7 @@ fn change_words() -> Code {
         .returns(0)
 }
 
-fn core_cycles_per_s(overrides: &[&str]) -> f64 {
+fn core_cycles_per_s(overrides: &[&str], profiled: bool) -> f64 {
     const PACKETS: usize = 64;
     let all = ["packet.payload=64 B", "hpu.cores=32"].iter().chain(overrides).copied().collect::<Vec<_>>();
     let mut rig = Rig::new(&all);
@@ -136,13 +143,16 @@ fn core_cycles_per_s(overrides: &[&str]) -> f64 {
         b.append_with(me, &payload(change_words()), &[0; 256]).await.unwrap();
         b.count(b.ct, 1).await.unwrap();
     });
+    if profiled {
+        rig.nodes[1].card.processors().profile();
+    }
     let begun = ThreadTime::now();
     rig.run();
     rig.nodes[1].card.processors().handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Returns the cycles per second of CPU time with runs of 30 instructions. Packets arrive as fast as 32 cores take
-/// them.
+/// Returns the number of simulated cycles per second of CPU time, with handlers of 30 instructions. Packets arrive as
+/// fast as 32 cores take them.
 fn short_runs_cycles_per_s() -> f64 {
     const MESSAGE: usize = 64 * 1000;
     const MESSAGES: u64 = 100;
@@ -165,6 +175,13 @@ fn short_runs_cycles_per_s() -> f64 {
     rig.nodes[1].card.processors().handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
 }
 
+/// Returns the median ratio of CPU times with a profile to those without, of runs that alternate.
+fn profile_cost(run: &dyn Fn(bool) -> f64) -> f64 {
+    let mut ratios: Vec<f64> = (0..7).map(|_| run(false) / run(true)).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[3]
+}
+
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let best = |name: &str, unit: &str, baseline: Option<(&str, f64)>, round: &dyn Fn() -> f64| {
@@ -181,24 +198,32 @@ fn main() {
     let deposited = best("deposit", "packets_per_s", None, &|| packets_per_s(false));
     let baseline = Some(("deposit", deposited));
     best("stream handler", "packets_per_s", baseline, &|| packets_per_s(true));
-    best("one-packet messages", "packets_per_s", baseline, &one_packet_messages_per_s);
+    best("one-packet messages", "packets_per_s", baseline, &|| one_packet_messages_per_s(false));
     let banked = ["memory.state=l1", "memory.l1.banks=64"];
     let cached = |coherence: &[&'static str]| {
-        // Each processor's words are in a line of their own.
+        // The words of each processor are in separate cache lines.
         let cache = ["memory.l1.cached=true", "memory.cache.size=4 KiB", "memory.cache.line=8 B"];
         [&banked, &cache[..], coherence].concat()
     };
     let owned = cached(&["memory.cache.invalidate=10", "memory.cache.transfer=20"]);
     let own = cached(&["memory.cache.coherence=none"]);
     let unit = "core_cycles_per_s";
-    let ideal = best("ideal memory", unit, None, &|| core_cycles_per_s(&[]));
+    let ideal = best("ideal memory", unit, None, &|| core_cycles_per_s(&[], false));
     let baseline = Some(("ideal memory", ideal));
     for (name, overrides) in [
         ("banked memory", &banked[..]),
         ("cached memory, by ownership", &owned),
         ("cached memory, without coherence", &own),
     ] {
-        best(name, unit, baseline, &|| core_cycles_per_s(overrides));
+        best(name, unit, baseline, &|| core_cycles_per_s(overrides, false));
     }
     best("short runs, ideal memory", unit, baseline, &short_runs_cycles_per_s);
+    let costs: [(&str, &dyn Fn(bool) -> f64); 3] = [
+        ("profile of one-packet messages", &one_packet_messages_per_s),
+        ("profile of ideal memory", &|profiled| core_cycles_per_s(&[], profiled)),
+        ("profile of banked memory", &|profiled| core_cycles_per_s(&banked, profiled)),
+    ];
+    for (name, run) in costs.into_iter().filter(|(name, _)| name.contains(&only)) {
+        println!("{name}: cost {:.3}", profile_cost(run));
+    }
 }

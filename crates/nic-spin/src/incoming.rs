@@ -29,9 +29,9 @@ pub(super) fn outcome(fail: FailType) -> &'static str {
 /// The disposition of a message's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
-    /// Unknown until the header handler has ended. Meanwhile, packets wait.
+    /// Not decided until the header handler has ended. Packets wait until then.
     Undecided,
-    /// Deposited in host memory. For a get or an atomic operation, the card carries out the operation.
+    /// Written to host memory. For a get or an atomic operation, the card executes the operation.
     Deposit,
     /// Handed to the payload handler.
     Process,
@@ -40,13 +40,13 @@ pub(super) enum Disposition {
 }
 
 impl Disposition {
-    /// Returns the disposition of a message's data unless a header handler decides otherwise. The data goes to the
-    /// payload handler, or to host memory if the program has no payload handler.
+    /// Returns the disposition of a message's data if no header handler decides otherwise. The data goes to the payload
+    /// handler, or to host memory if the program has no payload handler.
     pub(super) fn by_default(attachment: &Attachment) -> Disposition {
         match (attachment.program.handlers.payload, &attachment.program.handlers.pspin) {
             (Some(_), _) => Disposition::Process,
             (None, None) => Disposition::Deposit,
-            // PsPIN deposits nothing by itself.
+            // A PsPIN card deposits no data by itself.
             (None, Some(_)) => Disposition::Drop,
         }
     }
@@ -56,9 +56,9 @@ impl Disposition {
 pub(super) struct Incoming {
     pub(super) message: MessageId,
     pub(super) header: Header,
-    /// Its destination. `None` if no match entry matched.
+    /// The message's destination. `None` if no match entry matched.
     pub(super) delivery: Option<Delivery>,
-    /// If the message is a reply, the operation to which it replies, with the destination.
+    /// If the message is a reply: the operation to which it replies, and the destination of the reply.
     pub(super) reply: Option<Reply>,
     pub(super) attachment: Option<Rc<Attachment>>,
     /// Number of earlier messages for handlers. Modulo the number of message queues, it selects the queue.
@@ -66,18 +66,18 @@ pub(super) struct Incoming {
     pub(super) disposition: Disposition,
     /// Packets that arrived before the end of the header handler, in the order of arrival.
     pub(super) waiting: VecDeque<Arrived>,
-    /// Bytes received.
+    /// Number of bytes received.
     pub(super) received: u64,
-    /// Number of unsettled items. These are packets that are not yet deposited, handled or dropped, and a reply that is
-    /// not yet sent. Transfers that handlers have left in flight also count.
+    /// Number of unsettled items: packets that are not yet deposited, handled or dropped, and a reply that is not yet
+    /// sent. Transfers that handlers have left in flight also count.
     pub(super) unsettled: u32,
-    /// Packets with bytes that transfers of ended handlers have still to read or write.
+    /// Packets with bytes that transfers of handlers that have ended must still read or write.
     pub(super) lent: Vec<Lent>,
     pub(super) dropped_bytes: u64,
-    /// Whether flow control has disabled its portal table entry during the message.
+    /// Whether flow control has disabled the message's portal table entry during the message.
     pub(super) flow_control: bool,
     pub(super) fail: FailType,
-    /// Whether a handler has asked to leave the match entry linked.
+    /// Whether a handler has requested that the match entry stays linked.
     pub(super) pending: bool,
     /// Received pieces of an atomic operation in several packets, with their offsets.
     pub(super) pieces: Vec<(u64, Payload)>,
@@ -100,9 +100,9 @@ pub(super) struct LastPacket {
     pub(super) slot: Option<u32>,
 }
 
-/// A packet that transfers of ended handlers use.
+/// A packet that transfers of ended handlers still use.
 pub(super) struct Lent {
-    /// Its offset in the message.
+    /// The packet's offset in the message.
     offset: u64,
     transfers: u32,
     /// Whether the packet is settled, so that only transfers keep its slot.
@@ -110,7 +110,7 @@ pub(super) struct Lent {
 }
 
 impl Incoming {
-    /// Returns a message without a destination, before its first packet is taken in.
+    /// Returns a message without a destination, before its first packet is processed.
     pub(super) const fn new(message: MessageId, header: Header, path: Path) -> Incoming {
         Incoming {
             message,
@@ -137,7 +137,7 @@ impl Incoming {
         }
     }
 
-    /// Counts another transfer on the packet at this offset.
+    /// Counts another transfer that uses the packet at this offset.
     pub(super) fn lend(&mut self, offset: u64) {
         match self.lent.iter_mut().find(|lent| lent.offset == offset) {
             Some(lent) => lent.transfers += 1,
@@ -145,30 +145,30 @@ impl Incoming {
         }
     }
 
-    /// Settles a packet. Returns whether its slot is free because no transfer uses it.
+    /// Settles a packet. Returns whether its slot can be freed because no transfer uses the packet.
     pub(super) fn settles(&mut self, offset: u64) -> bool {
         let lent = self.lent.iter_mut().find(|lent| lent.offset == offset);
         lent.map(|lent| lent.settled = true).is_none()
     }
 
-    /// Ends a transfer on the packet at this offset. Returns whether its slot is free: the packet is settled and this
-    /// was the last transfer.
+    /// Ends a transfer that uses the packet at this offset. Returns whether the packet's slot can be freed: the packet
+    /// is settled and this was its last transfer.
     pub(super) fn returns(&mut self, offset: u64) -> bool {
         let index = self.lent.iter().position(|lent| lent.offset == offset).expect("it was lent");
         self.lent[index].transfers -= 1;
         self.lent[index].transfers == 0 && self.lent.swap_remove(index).settled
     }
 
-    /// Returns the address and length of the host memory for its bytes. `None` if no match entry matched.
+    /// Returns the address and length of the host memory for the message's bytes. `None` if no match entry matched.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
         delivered.or(self.reply.map(|reply| (reply.start, reply.mlength)))
     }
 
-    /// Returns the number of bytes that truncation leaves of `len` bytes of payload from `offset` on.
+    /// Returns the number of bytes that remain after truncation, of `len` bytes of payload from `offset` on.
     pub(super) fn kept(&self, offset: u64, len: u64) -> u64 {
         let left = self.memory().map_or(0, |(_, mlength)| mlength);
-        // The payload of a swap may begin with an operand.
+        // The payload of a swap may begin with an operand, which is not truncated.
         let operand = self.header.payload_bytes().saturating_sub(self.header.length);
         let left = if left == 0 { 0 } else { left + operand };
         len.min(left.saturating_sub(offset))
@@ -185,7 +185,7 @@ impl Incoming {
             && self.attachment.as_ref().is_some_and(has_tail)
     }
 
-    /// Returns whether at least `bytes` more bytes are outstanding, so that a further packet may belong to the
+    /// Returns whether at least `bytes` more bytes have not arrived yet, so that another packet may belong to the
     /// message.
     pub(super) fn awaits(&self, bytes: u64) -> bool {
         let left = self.header.payload_bytes().saturating_sub(self.received);
@@ -200,16 +200,16 @@ impl Incoming {
     }
 }
 
-/// The messages in progress at a receiver. Entries are reused, so that their queues keep their memory.
+/// The messages in progress at a receiver. Entries are reused, so that their queues keep their allocated memory.
 #[derive(Default)]
 pub(super) struct IncomingTable {
     pub(super) places: Vec<Incoming>,
     pub(super) free: Vec<usize>,
     by_message: FxHashMap<MessageId, usize>,
-    /// The message of the last look-up. Packets of a message mostly arrive back to back.
+    /// The message of the last look-up. Packets of a message usually arrive back to back.
     last: Cell<Option<(MessageId, usize)>>,
-    /// By initiator and portal table entry, the first and the last message in progress. Messages of such a pair
-    /// complete in the order in which they matched.
+    /// Maps an initiator and a portal table entry to the first and the last message in progress. Messages of such a
+    /// pair complete in the order in which they matched.
     pub(super) order: FxHashMap<(NodeId, u32), (usize, usize)>,
 }
 
@@ -230,7 +230,7 @@ impl IncomingTable {
         }
     }
 
-    /// Returns the memory of the entry that a further packet of a message will need.
+    /// Returns the memory of the entry that another packet of a message will need.
     pub(super) fn needed(&self, message: MessageId) -> Needed {
         self.place_of(message).map_or(Needed::NOTHING, |place| Needed::of(&self.places[place]))
     }
@@ -263,7 +263,7 @@ impl IncomingTable {
         place
     }
 
-    /// Removes the first message from the order of `key` if the message is done. Returns its index.
+    /// Removes the first message from the order of `key` if this message is done. Returns its index.
     pub(super) fn next_done(&mut self, key: (NodeId, u32)) -> Option<usize> {
         let Entry::Occupied(mut line) = self.order.entry(key) else { return None };
         let first = line.get().0;
@@ -277,7 +277,7 @@ impl IncomingTable {
         Some(first)
     }
 
-    /// Ends the arriving reply to an operation as failed, at the bytes that have arrived. Returns the reply's index.
+    /// Ends the arriving reply to an operation as failed, after the bytes that have arrived. Returns the reply's index.
     pub(super) fn cut(&mut self, operation: OperationHandle, now: Time) -> Option<usize> {
         let is_its = |p: &usize| self.places[*p].reply.is_some_and(|reply| reply.operation == operation);
         let place = self.by_message.values().copied().find(is_its)?;
@@ -301,13 +301,13 @@ impl IncomingTable {
 
     /// Marks the messages in progress at a portal table entry that flow control has disabled.
     pub(super) fn flow_controlled(&mut self, pt: u32) {
-        // Free entries are marked too. That is harmless, because `insert` overwrites them.
+        // Free entries are marked, too. This is harmless, because `insert` overwrites them.
         self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
     }
 }
 
 impl Card {
-    /// Returns the number of bytes that truncation leaves of a packet.
+    /// Returns the number of a packet's bytes that remain after truncation.
     pub(super) fn kept(&self, place: usize, packet: &Arrived) -> u64 {
         self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
     }

@@ -1,7 +1,7 @@
 //! The card of the sPIN paper: Portals 4 messages, with packet handlers on handler processors.
 //!
 //! A packet passes through `transmit`, `receive`, `handlers`, `deposit` and `complete` in this order, and never goes
-//! back. A module imports only from the modules above it in this table:
+//! back. A module imports only from modules above it in this table:
 //!
 //! | module | contents |
 //! |---|---|
@@ -15,11 +15,11 @@
 //! | `deposit` | writes to host memory; gets and atomic operations, and their replies |
 //! | `complete` | settling of packets; completion and events in message order |
 //! | `host` | host calls: set-up, posts, waits, `send` and `recv`; the host's view of the card |
-//! | `design` | the card behind the design seam, and its deadlock hints |
+//! | `design` | the card with the interface of the design seam, and its deadlock hints |
 //!
-//! Each stage of [`Card`] owns its state, and neighbouring stages call a few functions of it. The `portals` crate
+//! Each stage of [`Card`] owns its state, and neighbouring stages call a few of its functions. The `portals` crate
 //! decides which entry a message matches and which events it generates. The `nic-processors` crate runs handlers. This
-//! crate adds the simulated time of the other parts.
+//! crate adds the simulated time of the card's other parts.
 
 mod complete;
 mod deposit;
@@ -81,7 +81,7 @@ pub struct Card {
     transmit: Transmit,
     receive: Receive,
     handlers: HandlerStage,
-    /// Serializes atomic operations on host memory, for deposits.
+    /// Makes atomic operations on host memory run one after another.
     atomics: Atomics,
     complete: Complete,
     view: HostView,
@@ -135,7 +135,7 @@ impl Card {
         self.handlers.processors()
     }
 
-    /// Requests that data which every packet uses is [kept near](Sim::keep_near).
+    /// Requests that the data that every packet uses is [kept near](Sim::keep_near).
     fn keep_near(&self) {
         self.sim.keep_near(&self.incoming);
         self.receive.keep_near(&self.sim);
@@ -174,12 +174,12 @@ impl Card {
         self.receive.unusable()
     }
 
-    /// Returns the number of unfinished operations of this card, started or waiting for a trigger.
+    /// Returns the number of this card's operations that have started or wait for a trigger, and have not finished.
     pub fn pending_operations(&self) -> usize {
         self.interface.borrow().pending_operations()
     }
 
-    /// Returns one of the card's waiting triggered operations, and their number.
+    /// Returns one of the card's triggered operations that wait for their trigger, and the number of these operations.
     pub fn waiting_triggered(&self) -> Option<(WaitingTriggered, u32)> {
         let interface = self.interface.borrow();
         Some((interface.waiting_triggered()?, interface.pending_triggered()))

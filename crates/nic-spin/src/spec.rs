@@ -10,24 +10,24 @@ use nicety_spec::Reader;
 use nicety_types::Duration;
 use std::sync::Arc;
 
-/// A Portals 4 card with packet handlers.
+/// The specification of a Portals 4 card with packet handlers.
 #[derive(Clone, Debug)]
 pub struct SpinSpec {
-    /// The host.
+    /// The specification of the host.
     pub host: HostSpec,
-    /// The bus between host and card.
+    /// The specification of the bus between host and card.
     pub bus: BusSpec,
-    /// The link.
+    /// The specification of the link.
     pub link: LinkSpec,
     /// Number of ports of the card. Each port has a link as described by `link`.
     pub ports: u32,
-    /// The switches, for topologies with switches.
+    /// The specification of the switches, for topologies with switches.
     pub switch: SwitchSpec,
-    /// The least time between the starts of two messages: g.
+    /// Minimum time between the starts of two messages: the parameter g of the LogGP models.
     pub send_gap: Duration,
-    /// The most messages of handlers in the send queue.
+    /// Maximum number of handlers' messages in the send queue.
     pub send_queue: u64,
-    /// The most payload of a packet, in bytes.
+    /// Maximum payload of a packet, in bytes.
     pub packet_payload: u64,
     /// Time to match the first packet of a message.
     pub match_first: Duration,
@@ -37,28 +37,28 @@ pub struct SpinSpec {
     pub match_command: Duration,
     /// Time to compute an atomic operation, between the read and the write of host memory.
     pub atomic: Duration,
-    /// The most arrived operations in progress that need a reply.
+    /// Maximum number of arrived operations in progress that need a reply.
     pub replies: u32,
     /// The limits of the Portals interface.
     pub limits: Limits,
-    /// The protocol by which messages of `send` wait for their receives.
+    /// The protocol of `send` and `recv`.
     pub messages: MessagesSpec,
-    /// Reliable transport.
+    /// The specification of reliable transport.
     pub transport: TransportSpec,
-    /// The handler processors.
+    /// The specification of the handler processors.
     pub hpu: Arc<HpuSpec>,
-    /// The router of a host on a torus, if the card contains one.
+    /// The specification of a host's router on a torus, if the card contains the router.
     pub router: Option<RouterSpec>,
-    /// One-way time to or from the job launcher.
+    /// One-way latency to or from the job launcher.
     pub barrier: Duration,
 }
 
 /// The protocol of messages that may arrive before their receives are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessagesSpec {
-    /// The longest eager message, in bytes. It waits for its receive in a buffer of the receiver.
+    /// Maximum length of an eager message in bytes. An eager message waits for its receive in a buffer of the receiver.
     pub eager: u64,
-    /// Number of buffers.
+    /// Number of these buffers.
     pub buffers: u32,
     /// Size of each buffer in bytes.
     pub buffer: u64,

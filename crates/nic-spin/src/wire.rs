@@ -1,4 +1,5 @@
-//! The header of a packet, little-endian: 72 bytes in the first packet of a message, and 32 bytes in further packets.
+//! The header of a packet, little-endian. The first packet of a message has 72 bytes, and a further packet has 32
+//! bytes.
 //!
 //! | bytes | first packet |
 //! |---|---|
@@ -10,7 +11,7 @@
 //! | 0 | version, 1, as in a Portals header |
 //! | 1 | 0, an invalid kind of Portals message |
 //! | 2..4 | zero |
-//! | 4..8, 8..12 | rank of the sender and the receiver, as in a Portals header |
+//! | 4..8, 8..12 | ranks of the sender and of the receiver, as in a Portals header |
 //! | 12..16 | zero |
 //! | 16..24 | number of the message at its sender |
 //! | 24..32 | offset of the payload in the message, in bytes; not zero |
@@ -22,7 +23,7 @@ use nicety_types::{MessageId, NodeId, View};
 const VERSION: u8 = 1;
 const FIRST: usize = HEADER_BYTES + 8;
 const FURTHER: usize = 32;
-/// Zero bytes of a further packet's header.
+/// Indices of the bytes of a further packet's header that are zero.
 const RESERVED: [usize; 6] = [2, 3, 12, 13, 14, 15];
 
 /// The header of a packet.
@@ -55,7 +56,7 @@ impl Repr {
         }
     }
 
-    /// Returns the message that the packet is part of.
+    /// Returns the message to which the packet belongs.
     pub(super) const fn message(&self) -> MessageId {
         match *self {
             Repr::First { ref header, number } => MessageId { source: header.source, sequence: number },
@@ -79,7 +80,7 @@ impl Repr {
         }
     }
 
-    /// Returns the bytes on the wire.
+    /// Returns the bytes of the header.
     pub(super) fn emit(&self) -> HeaderBytes {
         match *self {
             Repr::First { ref header, number } => HeaderBytes::emitted(FIRST, |bytes| {
@@ -143,7 +144,7 @@ mod tests {
             assert!(Repr::parse(good).is_some());
             assert_eq!(Repr::parse(&good[..good.len() - 1]), None);
             assert_eq!(Repr::parse(&[good, &[0]].concat()), None);
-            // Invalid versions and kinds.
+            // The version and the kind are invalid.
             for (at, wrong) in [(0, 2), (1, 8)] {
                 let mut bytes = good.to_vec();
                 bytes[at] = wrong;

@@ -12,7 +12,7 @@ use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Returns handlers that add one to the first word of the state, and show the old value to the host.
+/// Returns handlers that add one to the first word of the state, and write the old value to host memory.
 fn count() -> Handlers {
     let bump = Code::enter().with(&[addi(T0, ZERO, 1), amoadd_w(T1, T0, S0), sw(T1, 4, S0)]).returns(0);
     let show = Code::enter_completion().publish(8).returns(0);
@@ -23,7 +23,7 @@ fn attached(card: &Card, handlers: &Handlers, application: ApplicationId, state:
     Some(card.attach_as(&Attach { handlers, application, state, memory: None }).unwrap())
 }
 
-/// Rank 0 puts 8 bytes for each of these match bits. Each message is complete before the next begins.
+/// Rank 0 puts 8 bytes for each of these match bits. Each message is complete before the next one begins.
 fn messages(rig: &Rig, match_bits: &'static [u64]) {
     rig.program(0, async move |a| {
         a.start().await;
@@ -61,7 +61,7 @@ fn a_state_is_shared_by_those_that_name_it_and_by_no_others() {
             attached(&b.card, &one, main, State::Own(&[0; 16])),
             attached(&b.card, &one, other, State::Own(&[0; 16])),
         ];
-        // The last entry has the handlers of the first, and so its state.
+        // The last entry has the handlers of the first entry, and so the same state.
         let handlers = [handlers[0], handlers[1], handlers[2], handlers[3], handlers[0]];
         let memories: Vec<_> = (0..5).map(|_| b.alloc(&[0xee; 8])).collect();
         for (i, memory) in memories.iter().enumerate() {
@@ -79,7 +79,8 @@ fn a_state_is_shared_by_those_that_name_it_and_by_no_others() {
 
 #[test]
 fn no_handler_reaches_a_state_that_is_not_its_own() {
-    // Two states are adjacent. The handlers of the second read the first's bytes, then their own end.
+    // Two states are adjacent. The handlers of the second state read the bytes of the first state, and then the bytes
+    // after their own state.
     for (address, foreign) in [(map::STATE, false), (map::STATE, true), (map::STATE + 32, false)] {
         let mut rig = Rig::new(&[]);
         messages(&rig, &[2]);
@@ -103,7 +104,8 @@ fn no_handler_reaches_a_state_that_is_not_its_own() {
 
 #[test]
 fn a_stack_holds_nothing_of_another_application() {
-    // The first leaves a word deep in the stack. The second copies it into its state and shows it.
+    // The first handler leaves a word deep in the stack. The second handler copies this word into its state and writes
+    // it to host memory.
     let leave = payload(Code::new().with(&[li(T0, 0x5ec2_e700)[0], sw(T0, -64, SP)]).returns(0));
     let look = Code::enter().with(&[lw(T0, -64, SP), sw(T0, 0, S0)]).returns(0);
     let look = program(None, Some(look), Some(Code::enter_completion().publish(4).returns(0)));
@@ -258,7 +260,7 @@ fn a_budget_for_a_run_stops_that_run() {
         }
         let reports = b.card.applications();
         let (other, looping) = (&reports[0], &reports[1]);
-        // Jumps of 2 cycles up to the budget.
+        // The handlers execute jumps of 2 cycles until the budget is used up.
         assert_eq!((looping.handlers.runs, looping.handlers.failed, looping.handlers.cycles), (2, 2, 10_000));
         assert_eq!((looping.handlers.instructions, looping.handlers.stalled, looping.refused), (5000, 0, 0));
         assert_eq!((other.handlers.runs, other.handlers.failed), (4, 0));
@@ -292,7 +294,7 @@ fn a_budget_in_all_ends_an_application_and_no_other() {
             assert_eq!((event.match_bits, event.fail), (bits, fail));
         }
         let looping = &b.card.applications()[1];
-        // 3000 cycles, then the remaining 2000. The third message is refused.
+        // The first run uses 3000 cycles, and the second run uses the remaining 2000. The third message is refused.
         assert_eq!((looping.handlers.runs, looping.handlers.cycles, looping.refused), (2, 5000, 1));
     });
     rig.run();
@@ -303,7 +305,7 @@ fn a_budget_in_all_ends_an_application_and_no_other() {
 
 #[test]
 fn runs_that_wait_when_the_budget_ends_are_refused() {
-    // One processor. Three messages arrive before the first run ends.
+    // There is one processor. Three messages arrive before the first run ends.
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let requests: Vec<_> = [1, 1, 1, 2].map(|bits| a.request(&a.alloc(&[0; 8]), bits)).into();
@@ -328,7 +330,7 @@ fn runs_that_wait_when_the_budget_ends_are_refused() {
 
 #[test]
 fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
-    // The only processor is busy with another application for 160 us when the last message arrives.
+    // When the last message arrives, the only processor is busy with another application for 160 us.
     let mut rig = Rig::new(&["hpu.cores=1"]);
     messages(&rig, &[1, 3]);
     rig.program(1, async move |b| {
@@ -339,7 +341,7 @@ fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
         two(&b, config).await;
         assert_eq!(b.event(EventKind::Put).await.match_bits, 1);
         b.sim.delay(Duration::from_us(20)).await;
-        // To itself, since events of messages from one source come in order.
+        // Rank 1 sends to itself, because events of messages from one source come in order.
         b.put(&PutRequest { target: NodeId(1), ..b.request(&b.alloc(&[0; 8]), 1) }).await.unwrap();
         for (bits, ok, runs) in [(1, false, 1), (3, true, 2)] {
             let event = b.event(EventKind::Put).await;
@@ -355,7 +357,7 @@ fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
 
 #[test]
 fn cycles_that_a_handler_waits_are_stalls() {
-    // Fetches 8 bytes: two crossings of the bus, 500 ns, and 125 ps for the bytes: 1251 cycles.
+    // The handler fetches 8 bytes. This takes two crossings of the bus (500 ns) and 125 ps for the bytes: 1251 cycles.
     let fetch = Code::enter().small(A0, 0).at(A1, 0).small(A2, 8).small(A3, 0).small(A4, 0);
     let handlers = payload(fetch.command(number::DMA_FROM_HOST).returns(result::SUCCESS));
     let mut rig = Rig::new(&[]);
@@ -371,7 +373,7 @@ fn cycles_that_a_handler_waits_are_stalls() {
 }
 
 /// Runs until ten looping runs of 10 000 cycles of the first application have ended. Returns the number of runs that
-/// the second application has completed by then, and the cycles of each application.
+/// the second application has then completed, and the cycles of each application.
 fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", &format!("hpu.scheduling={scheduling}")]);
     rig.program(0, async move |a| {
@@ -399,12 +401,13 @@ fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
 
 #[test]
 fn a_looping_application_does_not_starve_another_where_shares_are_fair() {
-    // First come, first served: after ten looping runs, about ten messages are done. Each has a payload and a
-    // completion handler.
+    // With first-come scheduling, about ten messages are done after ten looping runs. Each message has a payload
+    // handler and a completion handler.
     let (runs, cycles) = beside_a_looping_application("first-come");
     assert!((9..=22).contains(&runs), "{runs}");
     assert_eq!(cycles[1], 100_000);
-    // By share: the other application needs far less than half, so it waits for at most one run.
+    // With weighted-fair scheduling, the other application needs far less than half of the time. So it waits for at
+    // most one run.
     let (runs, cycles) = beside_a_looping_application("weighted-fair");
     assert!(runs >= 60, "{runs}");
     assert!(cycles[0] < cycles[1]);
@@ -426,7 +429,7 @@ fn scheduling_by_weight_changes_nothing_for_one_application() {
     assert_eq!(end("first-come"), end("weighted-fair"));
 }
 
-// A host runs a handler on its own card by a put to itself, and shares state with it.
+// A host puts a message to its own card to run a handler there, and shares the handler's state.
 #[test]
 fn a_host_writes_and_reads_what_its_handlers_have() {
     let mut rig = Rig::new(&[]);
@@ -438,11 +441,12 @@ fn a_host_writes_and_reads_what_its_handlers_have() {
         a.append(Me { handlers, ..entry(&memory, 1) }).await.unwrap();
         a.start().await;
         let mut path = Path::from(a.sim.now());
-        // The commands are carried out in the order of their posts: the handler finds 41.
+        // The card executes the commands in the order of their posts, so the handler finds 41.
         a.card.hpu_write(&a.cpus, &mut path, shared, 0, vec![41, 0, 0, 0]).await.unwrap();
         assert_eq!(a.sim.now(), after(65_000), "it costs the CPU o");
         assert_eq!(a.card.hpu_read(&a.cpus, &mut path, shared, 0, 16).await.unwrap()[..4], [41, 0, 0, 0]);
-        // Post; request 250; 16 x 15.6 ps and 250 back; notice.
+        // In ns: the posts take 65 each, and the request 250. The 16 bytes take 15.6 ps each and 250 for their return.
+        // The notice takes 65.
         assert_eq!(a.sim.now(), after(65_000 + 65_000 + 250_000 + 250_250 + 65_000));
         assert_eq!(path.at(), a.sim.now());
         let request = PutRequest { target: NodeId(0), ..a.request(&a.alloc(&[0; 8]), 1) };

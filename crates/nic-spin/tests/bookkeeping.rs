@@ -1,4 +1,5 @@
-//! A card frees all resources of a packet: slots and shares of the packet buffer. Flow control stops the right entry.
+//! A card frees all resources of a packet: slots and shares of the packet buffer. Flow control disables the right
+//! entry.
 
 use crate::support::code::{Code, payload, program, word};
 use crate::support::*;
@@ -13,7 +14,7 @@ use std::rc::Rc;
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;
 
-/// Returns a put of 8 bytes to `pt` of the other node, with full events.
+/// Returns a put of 8 bytes to `pt` of the other node, with all events.
 fn heard(node: &Node, pt: u32) -> PutRequest {
     let memory = node.alloc(&[1; 8]);
     let md = Md { start: memory.address(), length: 8, eq: Some(node.eq), ..Md::default() };
@@ -23,7 +24,7 @@ fn heard(node: &Node, pt: u32) -> PutRequest {
     }
 }
 
-/// Appends an entry to a portal table entry.
+/// Appends a match entry to a portal table entry.
 async fn append(node: &Node, pt: u32, me: Me) {
     let mut path = node.path.get();
     let appending = node.card.me_append(&node.cpus, &mut path, pt, me, List::Priority).await.unwrap();
@@ -71,7 +72,7 @@ fn a_card_that_discards_gives_slots_back() {
 
 #[test]
 fn a_share_of_the_packet_buffer_comes_back() {
-    // Four of eight slots are the application's share: a leak would use it up by the fifth message.
+    // The application's share is four of eight slots. If slots leaked, the fifth message would find the share used up.
     let mut rig = Rig::new(&["buffer.packets=8", "hpu.scheduling=weighted-fair"]);
     let ready = Rc::new(Cell::new(false));
     let done = ready.clone();
@@ -114,7 +115,8 @@ fn flow_control_concerns_its_own_portal_table_entry_alone() {
         let eq = b.card.eq_alloc(16).unwrap();
         b.card.pt_alloc_with(Some(CONTROLLED), Some(eq), PtOptions::FLOWCTRL).unwrap();
         let memory = b.alloc(&[7; 8]);
-        // The completion handler shows whether flow control was triggered. It begins 160 us later.
+        // The completion handler shows whether flow control was triggered. This handler begins 160 us after the
+        // message.
         let show = Code::enter_completion().with(&[sw(A1, 0, S0)]);
         let slow = Code::enter().spin(100_000).returns(0);
         let handlers = program(None, Some(slow), Some(show.publish(4).returns(0)));
@@ -142,7 +144,7 @@ fn a_match_that_disables_nothing_tells_no_message_of_flow_control() {
     });
     rig.program(1, async move |b| {
         let memory = [5, 6].map(|_| b.alloc(&[7; 8]));
-        // The second is matched while the first one's handler runs.
+        // The second message is matched while the first message's handler runs.
         let show = Code::enter_completion().with(&[sw(A1, 0, S0)]);
         let slow = Code::enter().spin(10_000).returns(0);
         let handlers = program(None, Some(slow), Some(show.publish(4).returns(0)));

@@ -43,7 +43,7 @@ fn every_card_takes_pcie_without_another_word() {
     assert_eq!((spec.rcb, spec.tags, spec.addressing), (64, 256, Addressing::Bits64));
     assert_eq!([spec.latency_to_card, spec.latency_to_host], [Duration::from_ns(250); 2]);
     assert_eq!(spec.port_latency, Duration::from_ns(50));
-    // (256 + 28) x 3 / 32 + 115 symbols of 0.5 ns.
+    // The limit is (256 + 28) x 3 / 32 + 115 symbols of 0.5 ns.
     assert_eq!([spec.ack_delay, spec.update_delay], [Duration::from_ps(141 * 500); 2]);
     let spec = pcie("spin-integrated", &[]);
     assert_eq!([spec.latency_to_card, spec.latency_to_host], [Duration::from_ns(50); 2]);
@@ -168,6 +168,6 @@ fn impossible_pci_buses_are_refused() {
 fn a_word_about_pcie_on_a_plain_bus_is_a_slip() {
     let slip = refused(&["bus.pcie.lanes=8"]);
     assert!(slip.contains("the bus is a plain one") && slip.contains("--set bus.kind=pcie"), "{slip}");
-    // Allowed to compare kinds: the spec names the kind explicitly.
+    // A spec that names the kind of bus may also have sections of other kinds, to compare kinds.
     assert!(matches!(bus("spin-discrete", &["bus.kind=plain", "bus.pcie.lanes=8"]), Ok(BusSpec::Plain(_))));
 }

@@ -9,7 +9,7 @@ use nicety_nic_processors::Handlers;
 use nicety_types::NodeRecords as Records;
 use nicety_types::{Level, Recorder};
 
-/// Clusters at 1 GHz, so that a cycle is a nanosecond, and an instruction takes one.
+/// The clusters run at 1 GHz, so a cycle takes 1 ns. An instruction takes one cycle.
 const CLUSTERS: [&str; 17] = [
     "hpu.scheduling=home-cluster",
     "hpu.cores=32",
@@ -30,7 +30,7 @@ const CLUSTERS: [&str; 17] = [
     "hpu.code=64 KiB",
 ];
 
-/// Returns the records of `messages` messages of `packets` packets of `bytes` bytes to these handlers.
+/// Returns the records of `messages` messages to these handlers. Each message has `packets` packets of `bytes` bytes.
 fn records(handlers: &Handlers, overrides: &[&str], messages: u64, packets: u64, bytes: u64) -> Records {
     let recorder = Recorder::new(Level::Packets, 10_000);
     let payload = format!("packet.payload={bytes} B");
@@ -56,7 +56,7 @@ fn records(handlers: &Handlers, overrides: &[&str], messages: u64, packets: u64,
     recorder.take()
 }
 
-/// Returns the time of each packet in the packet buffer, in nanoseconds.
+/// Returns the time in ns that each packet spends in the packet buffer.
 fn latencies(records: &Records) -> Vec<u64> {
     let times = records.packets_arrived.iter();
     times.map(|packet| packet.settled.unwrap().since(packet.arrived).ps() / 1000).collect()
@@ -69,19 +69,20 @@ fn processors(records: &Records) -> Vec<u32> {
     runs.into_iter().map(|(_, _, hpu)| hpu).collect()
 }
 
-/// Returns a handler of three cycles.
+/// Returns a handler that takes three cycles.
 fn short() -> Handlers {
     payload(Code::new().returns(0))
 }
 
-/// Returns a handler of 2 + 4 x 1000 - 2 cycles, and three for the return.
+/// Returns a handler that takes 2 + 4 x 1000 - 2 cycles, and three cycles for its return.
 fn long() -> Handlers {
     payload(Code::new().spin(1000).returns(0))
 }
 
 #[test]
 fn an_unloaded_packet_passes_the_stages_of_its_beats() {
-    // Written n, scheduled 4, copied 16 + n, handler 3 and its end 4, feedback 1.
+    // A packet of n beats takes n cycles to be written, 4 to be scheduled and 16 + n to be copied. Its handler takes 3,
+    // the handler's end 4, and the feedback 1.
     for (bytes, beats) in [(8, 1), (64, 1), (65, 2), (1024, 16), (2048, 32)] {
         let records = records(&short(), &[], 1, 1, bytes);
         assert_eq!(latencies(&records), [28 + 2 * beats], "{bytes} bytes");
@@ -91,23 +92,23 @@ fn an_unloaded_packet_passes_the_stages_of_its_beats() {
 
 #[test]
 fn bursts_of_a_long_packet_are_copied_one_behind_the_other() {
-    // 48 beats, in two bursts.
+    // The packet has 48 beats, in two bursts.
     assert_eq!(latencies(&records(&short(), &[], 1, 1, 3072)), [28 + 2 * 48]);
-    // With one burst in flight, the second begins when the first has arrived.
+    // With one burst in flight, the second burst begins when the first burst has arrived.
     let one = ["hpu.packets.copies=1"];
     assert_eq!(latencies(&records(&short(), &one, 1, 1, 3072)), [28 + 2 * 48 + 16]);
 }
 
 #[test]
 fn a_packet_stays_in_its_home_cluster_until_that_has_twenty() {
-    // 64 B packets every 20 ns. A handler takes longer than the arrival of all packets.
+    // Packets of 64 B arrive every 20 ns. A handler takes longer than the arrival of all packets.
     let records = records(&long(), &["link.gap=312.5 ps/B"], 1, 32, 64);
     let mut first: Vec<_> = processors(&records);
     let later = first.split_off(20);
-    // Eight run at home, and twelve wait there. The next twelve go to the least occupied clusters, each to the lowest
-    // idle processor.
+    // Eight packets run in the home cluster, and twelve wait there. The next twelve packets go to the least occupied
+    // clusters, each to the idle processor with the lowest number.
     assert_eq!(first, [0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 9, 17, 25, 10, 18, 26, 11, 19, 27]);
-    // Then those that wait at home follow, two on most processors there.
+    // Then the packets that wait in the home cluster run, on most processors two of them.
     assert_eq!(later, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3]);
 }
 
@@ -126,7 +127,7 @@ fn packets_that_find_every_cluster_full_wait_in_order() {
     let mut sorted = starts.clone();
     sorted.sort_unstable();
     assert_eq!(sorted.iter().map(|(_, offset)| offset / 64).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
-    // The first two run. The third begins its copy of 17 cycles with the first one's feedback.
+    // The first two packets run. The third packet is copied in 17 cycles, from the feedback of the first packet on.
     let run = |index: u64| records.handler_runs.iter().find(|run| run.offset == Some(64 * index)).unwrap();
     assert_eq!(run(2).start.since(run(0).end).ps(), (1 + 17) * 1000);
 }
@@ -142,7 +143,7 @@ fn header_and_completion_handlers_are_scheduled_too() {
         runs.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(),
         ["header", "payload", "payload", "completion"]
     );
-    // From the end of the header handler: feedback, scheduling, and the copy of a beat.
+    // Counted from the end of the header handler: feedback 1, scheduling 4, and 17 to copy one beat.
     let header = records.handler_runs.iter().find(|run| run.kind == "header").unwrap();
     assert_eq!(runs[1].0.since(header.end).ps(), (1 + 4 + 17) * 1000);
     // A completion handler has no packet to copy.
@@ -153,8 +154,8 @@ fn header_and_completion_handlers_are_scheduled_too() {
 
 #[test]
 fn accesses_wait_for_dma_to_their_group_of_banks() {
-    // Ten loads of a packet's first bytes, one after the other, from cycle 2 on. 1 KiB every 20 ns is 16 beats in 20
-    // cycles.
+    // The handler loads ten words at the start of its packet, one after another, from cycle 2 on. A packet of 1 KiB
+    // arrives every 20 ns: 16 beats in 20 cycles.
     let loads = || {
         let words: Vec<_> = (0..10).map(|word| lw(T1, 4 * word, T0)).collect();
         payload(Code::new().with(&[lw(T0, 0, A0), nop()]).with(&words).returns(0))
@@ -169,17 +170,17 @@ fn accesses_wait_for_dma_to_their_group_of_banks() {
     };
     let alone = 2 + 10 + 3 + 4;
     assert_eq!(cycles(&["hpu.packets.bank_groups=4"], 1), [alone], "its own beats are over");
-    // A handler begins with the last beat of its packet. The next packet's beats are in its cycles 4 to 19. Those at
-    // 4, 8, 12 and 16 use the group of both packets' first bytes. Loads at 2, 3, 4 + 1, 6, 7, 8 + 1, 10, 11, 12 + 1,
-    // 14.
+    // A handler begins with the last beat of its packet. The beats of the next packet are in the handler's cycles 4 to
+    // 19. The beats in cycles 4, 8, 12 and 16 use the bank group of both packets' first bytes. The loads are in cycles
+    // 2, 3, 4 + 1, 6, 7, 8 + 1, 10, 11, 12 + 1 and 14, where + 1 is a wait.
     let streamed = cycles(&["hpu.packets.bank_groups=4"], 20);
     assert_eq!(streamed[..19], [alone + 3; 19]);
     assert_eq!(streamed[19], alone);
-    // With two groups, beats at 4, 6, 8, 10, 12, 14, 16 and 18. Loads at 2, 3, 4 + 1, 6 + 1, 8 + 1, 10 + 1, 12 + 1,
-    // 14 + 1, 16 + 1, 18 + 1.
+    // With two groups, the beats in cycles 4, 6, 8, 10, 12, 14, 16 and 18 use this group. The loads are in cycles 2, 3,
+    // 4 + 1, 6 + 1, 8 + 1, 10 + 1, 12 + 1, 14 + 1, 16 + 1 and 18 + 1.
     assert_eq!(cycles(&["hpu.packets.bank_groups=2"], 20)[..19], [alone + 8; 19]);
     assert_eq!(cycles(&[], 20), [alone; 20], "where DMA is in no core's way");
-    // In a level other than L1 they do not wait.
+    // If the packets are in a level other than L1, the loads do not wait.
     let elsewhere = ["hpu.packets.bank_groups=4", "memory.packet=ideal", "memory.stack=l1"];
     assert_eq!(cycles(&elsewhere, 20), [alone; 20]);
 }

@@ -1,4 +1,5 @@
-//! The commands of handlers to the card: results, effects, and the time for which each blocks the handler.
+//! The commands of handlers to the card: their results, their effects, and the time for which each command blocks the
+//! handler.
 
 use crate::support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
 use crate::support::*;
@@ -25,7 +26,7 @@ struct Ran {
 }
 
 impl Ran {
-    /// Returns the refused commands, without locations: this code has no lines.
+    /// Returns the refused commands without their places, because this code has no line table.
     fn refused(&self) -> Vec<(&str, &str, u64)> {
         assert!(
             self.refused.iter().all(|refused| refused.place.starts_with("pc 0x1d0000")),
@@ -36,7 +37,8 @@ impl Ran {
     }
 }
 
-/// Runs a payload handler once on a packet of 8 bytes, and then publishes the first 256 bytes of its state.
+/// Runs a payload handler once on a packet of 8 bytes. Then writes the first 256 bytes of the handler's state to host
+/// memory.
 fn run(overrides: &[&str], body: Code, state: &[u8]) -> Ran {
     run_handlers(overrides, payload, body, state)
 }
@@ -77,7 +79,7 @@ fn run_handlers(
     }
 }
 
-/// Arguments of a DMA: a0 to a4.
+/// Returns code that sets the arguments of a DMA in a0 to a4.
 fn dma(a0: (i32, bool), a1: (i32, bool), a2: i32, a3: i32, handle: Option<i32>) -> Code {
     let argument = |code: Code, register, (value, in_state): (i32, bool)| {
         if in_state { code.at(register, value) } else { code.small(register, value) }
@@ -99,7 +101,8 @@ fn from_host(offset: i32, local: i32, len: i32, handle: Option<i32>) -> Code {
 
 #[test]
 fn cycles_begin_with_a_handler_and_time_with_the_run() {
-    // The handler begins after post 65, bus 250, link 33.56 and match 30; the two reads are 2 cycles apart.
+    // In ns, the handler begins after post 65, bus 250, link 33.56 and match 30. The two counters are read 2 cycles
+    // apart.
     let body = Code::enter().stamp(0).with(&[csrrs(T0, 0xc01, ZERO), sw(T0, 4, S0)]);
     let ran = run(&[], body, &[]);
     let began = after(378_560).ps() / 400;
@@ -109,7 +112,8 @@ fn cycles_begin_with_a_handler_and_time_with_the_run() {
 
 #[test]
 fn dma_to_host() {
-    // 8 bytes: handed to the bus after 0.125, within a cycle. 256 bytes: 3.994, 10 cycles (9.985).
+    // 8 bytes are handed to the bus after 0.125 ns, within a cycle. 256 bytes take 3.994 ns, which is 9.985 and so 10
+    // cycles.
     let body = Code::enter()
         .then(&to_host(256, 256, 8, None).timed(number::DMA_TO_HOST, 0))
         .then(&to_host(256, 512, 256, None).timed(number::DMA_TO_HOST, 12))
@@ -128,8 +132,8 @@ fn dma_to_host() {
 
 #[test]
 fn dma_to_host_without_waiting() {
-    // The command takes no time. A test right behind it returns no, a wait takes the rest of 10 cycles, and a further
-    // test returns yes.
+    // The command takes no time. A test directly after it returns no. A wait takes the rest of the 10 cycles, and
+    // another test then returns yes.
     let body = Code::enter()
         .then(&to_host(256, 512, 256, Some(128)).timed(number::DMA_TO_HOST, 0))
         .with(&[lw(A0, 128, S0)])
@@ -163,7 +167,7 @@ fn bytes_are_taken_when_the_command_is_given() {
 
 #[test]
 fn dma_from_host() {
-    // 8 bytes: 250, 0.125 and 250 are 1250.3 cycles. 256 bytes: 503.994 are 1259.98 cycles.
+    // 8 bytes take 250 + 0.125 + 250 ns, or 1250.3 cycles. 256 bytes take 503.994 ns, or 1259.98 cycles.
     let body = Code::enter()
         .then(&from_host(256, 128, 8, None).timed(number::DMA_FROM_HOST, 0))
         .then(&from_host(256, 256, 256, None).timed(number::DMA_FROM_HOST, 12))
@@ -173,7 +177,7 @@ fn dma_from_host() {
     assert_eq!(waited(&ran.state, 12), (1260, result::OK));
     assert_eq!(ran.state[128..136], host_memory()[256..264]);
     assert_eq!(ran.memory[768..1024], host_memory()[256..512]);
-    // Non-blocking: the bytes have arrived once the handle is done.
+    // With a handle, the bytes have arrived once the handle is done.
     let body = Code::enter()
         .then(&from_host(256, 136, 8, Some(128)).timed(number::DMA_FROM_HOST, 0))
         .with(&[lw(T2, 136, S0), sw(T2, 144, S0), lw(A0, 128, S0)])
@@ -183,14 +187,15 @@ fn dma_from_host() {
     assert_eq!(word(&ran.state, 144), 0);
     assert_eq!(waited(&ran.state, 12).0, word(&ran.state, 0) + 2 + 1251 - (word(&ran.state, 12) + 2));
     assert_eq!(ran.state[136..144], host_memory()[256..264]);
-    // A handler need not wait.
+    // A handler may end without a wait.
     let body = Code::enter().then(&from_host(256, 136, 8, Some(128))).command(number::DMA_FROM_HOST);
     assert_eq!(run(&[], body, &[]).failures, []);
 }
 
 #[test]
 fn a_read_never_passes_a_write() {
-    // Two writes are in flight when the read is issued. Its request stays behind them, and returns the new bytes.
+    // Two writes are in flight when the read is issued. The read request stays behind the writes, so the read returns
+    // the new bytes.
     let body = Code::enter()
         .then(&to_host(256, 256, 256, Some(128)))
         .command(number::DMA_TO_HOST)
@@ -199,7 +204,8 @@ fn a_read_never_passes_a_write() {
         .then(&from_host(760, 136, 8, None).timed(number::DMA_FROM_HOST, 0));
     let ran = run(&[], body, &[7; 512]);
     assert_eq!(ran.state[136..144], [7; 8]);
-    // The read is issued 6 and 8 cycles behind the writes (addi x 6, csrr, sw), which occupy the bus for 2 x 3.994.
+    // The read is issued 6 and 8 cycles after the writes (addi x 6, csrr, sw). The writes occupy the bus for 2 x 3.994
+    // ns.
     assert_eq!(waited(&ran.state, 0), ((7_988 - 5_600 + 500_125_u32).div_ceil(400), result::OK));
 }
 
@@ -212,7 +218,7 @@ fn atomic_operations_on_host_memory() {
     state[152..160].copy_from_slice(&u64::MAX.to_le_bytes());
     let cas = |at| dma((256, false), (128, true), 0, 0, None).at(A2, 136).timed(number::DMA_CAS, at);
     let add = dma((264, false), (144, true), 0, 0, None).at(A2, 152).timed(number::DMA_FETCH_ADD, 24);
-    // The first CAS finds the expected value. The second does not, and returns the current one.
+    // The first CAS finds the expected value. The second CAS does not, and returns the current value.
     let ran = run(&[], Code::enter().then(&cas(0)).then(&cas(12)).then(&add), &state);
     for at in [0, 12, 24] {
         assert_eq!(waited(&ran.state, at), (1251, result::OK));
@@ -278,7 +284,7 @@ fn a_handler_that_prints_for_ever_is_stopped_and_its_lines_are_counted() {
         a.put(&request).await.unwrap();
     });
     rig.program(1, async |b| {
-        // 3 cycles, 60 and 2 x 20 for a line, 2 to jump back.
+        // A line takes 3 cycles for its code, 60 and 2 x 20 for the print, and 2 for the jump back.
         let body = Code::enter().print(0).with(&[j(-16)]);
         b.append_with(entry(&b.alloc(&[0; 8]), 5), &payload(body), b"x\n\0").await.unwrap();
         assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
@@ -301,25 +307,25 @@ fn arguments_out_of_range_are_refused() {
         (to_host(0, 1016, 8, None), number::DMA_TO_HOST, result::OK),
         (to_host(0, -1, 2, None), number::DMA_TO_HOST, result::SEGV),
         (to_host(0, 0, 8, None).small(A3, 2), number::DMA_TO_HOST, result::SEGV),
-        (to_host(0, 0, 8, None).small(A3, 1), number::DMA_TO_HOST, result::SEGV), // no region of its own
+        (to_host(0, 0, 8, None).small(A3, 1), number::DMA_TO_HOST, result::SEGV), // the handlers have no own region
         (from_host(1020, 64, 8, None), number::DMA_FROM_HOST, result::SEGV),
         (from_host(0, 64, -1, None), number::DMA_FROM_HOST, result::SEGV),
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_CAS, result::SEGV),
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_FETCH_ADD, result::SEGV),
         (Code::new().small(A0, 1000).small(A1, 100).at(A2, 256), number::PUT_FROM_HOST, result::SEGV),
-        // There are ranks 0 and 1. This is 1, and may send to itself.
+        // The ranks are 0 and 1. This is rank 1, and it may send to itself.
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_DEVICE, result::OK),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 320), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().small(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_HOST, result::OK),
-        // Longer than a packet. With an acknowledgement, which no host would see. With a counting flag other than 0
-        // or 1.
+        // The first put exceeds a packet. The second put requests an acknowledgement, which no host would see. The
+        // third put has a counting flag other than 0 and 1.
         (Code::new().at(A0, 0).set(A1, 4097).at(A2, 256), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 352), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 384), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 0).at(A2, 256), number::PUT_FROM_DEVICE, result::OK),
         (Code::new().small(A0, 3), number::DMA_WAIT, result::ARG_INVALID),
         (Code::new().small(A0, 99), number::DMA_WAIT, result::ARG_INVALID),
-        (Code::new().small(A0, 4), number::DMA_WAIT, result::ARG_INVALID), // the blocking forms' place
+        (Code::new().small(A0, 4), number::DMA_WAIT, result::ARG_INVALID), // the number of the blocking DMAs' slot
     ];
     let mut state = vec![0; 256];
     for (target, options) in [(0, 0), (1, 0), (2, 0), (0, 1 << 16), (0, 2)] {
@@ -410,7 +416,7 @@ fn handlers_have_host_memory_of_their_own() {
 
 #[test]
 fn counters_of_the_entry() {
-    // Get, add 3, get, set to 10, get. The host sees 10, and a triggered put that waits for 3 starts.
+    // The handler gets the counter, adds 3 successes, gets it, sets it to 10 successes and 1 failure, and gets it.
     let get = |local, at| Code::new().at(A0, local).timed(number::CT_GET, at);
     let body = Code::enter()
         .then(&get(128, 0))
@@ -435,7 +441,7 @@ fn a_counter_that_an_entry_does_not_have_is_refused() {
         a.put(&request).await.unwrap();
     });
     rig.program(1, async |b| {
-        // Each command's result in a word. The put requests a count of its send.
+        // Each command's result goes to a word of the state. The put requests that its send is counted.
         let mut body = Code::enter();
         for (i, number) in [number::CT_GET, number::CT_INC, number::CT_SET].into_iter().enumerate() {
             body = body.at(A0, 64).small(A1, 0).command(number).with(&[sw(A0, 4 * i as i32, S0)]);
@@ -462,7 +468,8 @@ fn a_handler_fires_a_triggered_put() {
         a.start().await;
         a.put(&request).await.unwrap();
         a.count(a.ct, 1).await.unwrap();
-        // Bus, link, match. mv, li, li, li: CTInc at cycle 4. Fetch, link, match, deposit and count.
+        // In ns: bus 250, link 33.56 and match 30. The handler's four instructions mv, li, li, li precede CTInc, at
+        // cycle 4. Then fetch, link, match, deposit and count.
         let fired = 250_000 + 33_560 + 30_000 + 4 * 400;
         assert_eq!(a.sim.now(), after(fired + 500_000 + 33_560 + 30_000 + 250_125));
         assert_eq!(a.read(&back), [8; 8]);
@@ -490,14 +497,14 @@ fn a_put_from_host_memory_fetches_any_size() {
         let event = a.event(EventKind::Put).await;
         assert_eq!((event.rlength, event.hdr_data, event.remote_offset), (10_000, 0xabcd, 16));
         assert_eq!(a.read(&back)[16..10_016], pattern(20_000, 4)[100..10_100]);
-        // Issued at cycle 7, fetch 500. The first packet takes 81.92 + 33.4 on the link and 30 to match. From then on
-        // the bus is busy with deposits of 63.898, 63.898 and 28.205. The event takes 250.
+        // In ns: the command is issued at cycle 7, and the fetch takes 500. The first packet takes 81.92 + 33.4 on the
+        // link and 30 to match. Then the bus is busy with deposits of 63.898, 63.898 and 28.205. The event takes 250.
         let given = 250_000 + 33_560 + 30_000 + 7 * 400;
         assert_eq!(a.sim.now(), after(given + 500_000 + 115_320 + 30_000 + 2 * 63_898 + 28_205 + 250_000));
     });
     rig.program(1, async |b| {
         let memory = b.alloc(&pattern(20_000, 4));
-        // mv, li, lui and addi, addi, li: the ecall at cycle 6, and a further one.
+        // The instructions mv, li, lui and addi, addi and li precede the ecall. With the nop, the ecall is at cycle 7.
         let body = Code::enter()
             .small(A0, 100)
             .set(A1, 10_000)
@@ -512,7 +519,7 @@ fn a_put_from_host_memory_fetches_any_size() {
 
 #[test]
 fn handlers_count_their_sends() {
-    // The echo's put counts when its last byte has been handed to the link.
+    // The echo's put is counted when its last byte has been handed to the link.
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
     rig.program(0, async |a| {
         a.append(entry(&a.alloc(&[0; 8]), 9)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Message contexts for handlers: tests with one message more than there are contexts.
+//! Message contexts for handlers. The tests use one message more than there are contexts.
 
 use crate::support::code::{Code, number, payload, program, word};
 use crate::support::*;
@@ -12,14 +12,14 @@ use std::rc::Rc;
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;
 
-/// Returns a payload handler of 4 * `rounds` + 4 cycles.
+/// Returns a payload handler that takes 4 * `rounds` + 4 cycles.
 fn slow(rounds: u32) -> Handlers {
     payload(Code::enter().spin(rounds).returns(0))
 }
 
-/// Rank 0 puts `count` messages of `len` bytes as fast as it can. The first byte of each message is its number. Returns
-/// the time at which rank 1 saw the event of each message, with the number in memory at the event's offset. Returns
-/// also the number of drops.
+/// Rank 0 puts `count` messages of `len` bytes as fast as possible. The first byte of a message is the message's
+/// number. Returns the time at which rank 1 saw the event of each message, with the number in memory at the event's
+/// offset. Also returns the number of dropped messages.
 fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(u64, u64)>, u64) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
     all.extend(overrides);
@@ -37,7 +37,7 @@ fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(
     rig.program(1, async move |b| {
         b.append_with(entry(&b.alloc(&vec![0; len as usize]), 5), &handlers, &[0; 8]).await.unwrap();
         b.start().await;
-        // Until no message has arrived for a long time.
+        // Waits until no message has arrived for a long time.
         b.sim.delay(Duration::from_us(2000)).await;
         while b.card.statistics().matched > note.borrow().len() as u64 {
             let event = b.event(EventKind::Put).await;
@@ -63,7 +63,8 @@ fn without_flow_control_a_message_waits_for_a_context() {
 
 #[test]
 fn one_context_is_one_message_at_a_time() {
-    // 4004 cycles of 0.4 ns per message, one after another. The context is free again when the message is complete.
+    // Each message takes 4004 cycles of 0.4 ns, one after another. The context is free again when the message is
+    // complete.
     let mut rig = Rig::new(&["hpu.contexts=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let request = a.request(&a.alloc(&[1; 8]), 5);
@@ -79,7 +80,7 @@ fn one_context_is_one_message_at_a_time() {
     rig.run();
     let times: Vec<_> = rig.log().iter().map(|line| line.time.since(START).ps()).collect();
     let first = 250_000 + 160 + 33_400 + 30_000 + 4 * 400;
-    // mv, three for the print, li, 999 rounds of 4, one of 2, li, ret.
+    // The instructions are mv, three for the print, li, 999 rounds of 4, one round of 2, li and ret.
     let run = (4 + 1 + 2 + 999 * 4 + 2 + 3) * 400;
     assert_eq!(times.len(), 3);
     assert_eq!(times[0], first);
@@ -162,14 +163,15 @@ fn with_flow_control_a_message_without_a_context_disables_its_entry() {
 
 #[test]
 fn an_application_takes_no_more_than_its_share_of_contexts() {
-    // Four contexts, weights 1 and 3. The light application sends one message at a time. The heavy one is not
-    // delayed.
+    // There are four contexts, and the weights are 1 and 3. The light application gets one context, so it processes one
+    // message at a time. The heavy application is not delayed.
     let mut rig = Rig::new(&["hpu.contexts=4", "hpu.scheduling=weighted-fair", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let requests = [1, 2].map(|bits| a.request(&a.alloc(&[0; 8]), bits));
         a.start().await;
         for _ in 0..4 {
-            // The messages go to different portal table entries, so neither waits behind the other.
+            // The messages go to different portal table entries, so neither application's messages wait behind the
+            // other's.
             a.put(&PutRequest { pt: CONTROLLED, ..requests[0] }).await.unwrap();
         }
         a.put(&requests[1]).await.unwrap();
@@ -193,7 +195,7 @@ fn an_application_takes_no_more_than_its_share_of_contexts() {
         b.append(Me { handlers: attach(&slow(10), heavy), ..entry(&memory, 2) }).await.unwrap();
         b.start().await;
         b.event(EventKind::Put).await;
-        // The light application's first handler takes 80 us, and three more of its messages wait before the card.
+        // The light application's first handler takes 80 us. Three more of its messages wait to be matched.
         assert!(b.sim.now() < after(5_000_000), "{}", b.sim.now());
         b.sim.delay(Duration::from_us(5)).await;
         assert_eq!(b.card.statistics().matched, 2);
@@ -206,7 +208,7 @@ fn an_application_takes_no_more_than_its_share_of_contexts() {
 
 #[test]
 fn a_slow_application_with_flow_control_leaves_the_packet_buffer_to_others() {
-    // Eight slots, equal weights: a long message of the slow application may take four.
+    // There are eight slots, and the weights are equal. So a long message of the slow application may take four slots.
     let mut rig =
         Rig::new(&["buffer.packets=8", "hpu.scheduling=weighted-fair", "hpu.cores=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
@@ -236,7 +238,8 @@ fn a_slow_application_with_flow_control_leaves_the_packet_buffer_to_others() {
         b.append(Me { handlers, ..entry(&quick, 2) }).await.unwrap();
         b.start().await;
         b.event(EventKind::Put).await;
-        // One run of 80 us comes first, of the four in the buffer. The other message's packets are admitted at once.
+        // One handler of 80 us runs first, of the four packets in the buffer. The other message's packets are admitted
+        // at once.
         assert!(b.sim.now() < after(90_000_000), "{}", b.sim.now());
         let what = || "an event".to_string();
         let mut path = b.path.get();

@@ -1,4 +1,4 @@
-//! Data caches in front of a memory level: cycles counted by hand, and properties of any handler.
+//! Data caches in front of a memory level: cycles counted by hand, and properties that hold for any handler.
 
 use crate::levels::{both, outcome};
 use crate::support::code::{Code, payload};
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 const MHARTID: u32 = 0xf14;
 
-/// A cache line is one word of each bank, and arrives 20 cycles after the miss. A load that hits takes 2 cycles, and a
-/// store that hits takes 1.
+/// A cache line has one word of each bank, and arrives 20 cycles after the miss. A load that hits takes 2 cycles, and a
+/// store that hits takes 1 cycle.
 const CACHED: [&str; 7] = [
     "memory.l1.cached=true",
     "memory.l1.banks=4",
@@ -21,7 +21,7 @@ const CACHED: [&str; 7] = [
 ];
 const BACK: [&str; 1] = ["memory.cache.transfer=9"];
 
-/// Returns the cycles of two processors with write-back caches.
+/// Returns the cycles of two processors with write-back caches that run this code.
 fn back(code: Code) -> [u64; 2] {
     both(&[&CACHED[..], &BACK].concat(), code)
 }
@@ -39,16 +39,17 @@ fn load() -> Code {
 
 #[test]
 fn a_line_is_fetched_once() {
-    // The second processor finds the banks occupied for a cycle.
+    // The second processor finds the banks occupied for one cycle.
     assert_eq!(back(Code::new().with(&[lw(T1, 0, S0), lw(T2, 12, S0)])), [22 + 2, 23 + 2]);
     assert_eq!(back(Code::new().with(&[lw(T1, 0, S0), lw(T2, 16, S0)])), [22 + 22, 23 + 22]);
-    // No access waits for a bank, but accesses wait for lines.
+    // In an uncontended level, no access waits for a bank, but accesses wait for lines.
     let keys = [&CACHED[..], &BACK, &["memory.l1.contended=false"]].concat();
     assert_eq!(both(&keys, Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1 + 7, 22 + 9 + 1]);
-    // One cache for both: the second processor waits for the line that the first one fetches.
+    // With one cache for both processors, the second processor waits for the line that the first processor fetches.
     let keys = [&CACHED[..], &BACK, &["memory.cache.of=cluster"]].concat();
     assert_eq!(both(&keys, Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1, 22 + 1]);
-    // A line from another cluster's memory takes as much longer as a word. A hit takes no longer.
+    // A line from another cluster's memory takes longer than a local line, by the same time as a word. A hit takes no
+    // longer.
     let keys = [&CACHED[..], &BACK, &["memory.cluster=1", "memory.l1.remote=5"]].concat();
     assert_eq!(both(&keys, Code::new().with(&[lw(T1, 0, S0), lw(T1, 4, S0)])), [22 + 2, 22 + 1 + 5 + 2]);
 }
@@ -59,15 +60,17 @@ fn a_changed_line_is_written_when_it_makes_room() {
     let counts =
         CacheCounts { accesses: 3, misses: 3, written_back: 1, waited: 60, ..CacheCounts::default() };
     assert_eq!(alone(&["memory.cache.size=16 B"], code()), (4 + 21 + 22 + 22, counts));
-    // Two ways, or two sets, have room for both.
+    // A cache with two ways or two sets has room for both lines.
     let counts = CacheCounts { hits: 1, misses: 2, written_back: 0, waited: 40, ..counts };
     for ways in ["memory.cache.ways=1", "memory.cache.ways=2"] {
         assert_eq!(alone(&["memory.cache.size=32 B", ways], code()), (4 + 21 + 22 + 2, counts));
     }
-    // A bank of 10 cycles a word moves four words in 40. The evicted line delays the next fetch.
+    // A bank that takes 10 cycles per word moves four words in 40 cycles. The write-back of the evicted line delays the
+    // next fetch.
     let slow = ["memory.cache.size=16 B", "memory.l1.banks=1", "memory.l1.occupancy=10"];
     let (cycles, counts) = alone(&slow, code());
-    // Fetches take 30 further cycles. The second one begins at 51, and the line is written from 91 to 131.
+    // A fetch takes 30 more cycles. The second fetch begins at cycle 51, and the line is written back from cycle 91 to
+    // 131.
     let fetched = 20 + 30;
     assert_eq!(cycles, 4 + (fetched + 1) + (fetched + 2) + (131 - 103 + fetched + 2));
     assert_eq!(counts.waited, 3 * fetched + 28);
@@ -75,11 +78,12 @@ fn a_changed_line_is_written_when_it_makes_room() {
 
 #[test]
 fn whoever_stores_owns_the_line() {
-    // The owner hands the line over as soon as it has it.
+    // The first owner of the line hands it over as soon as it has it.
     assert_eq!(back(Code::new().with(&[sw(ZERO, 0, S0)])), [20 + 1, 20 + 9 + 1]);
-    // Both have the line. The first to store takes it from the other one, which then takes it back.
+    // Both caches have the line. The first processor to store takes the line from the other cache. The other processor
+    // then takes it back.
     assert_eq!(back(Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1 + 7, 23 + 9 + 1]);
-    // Write-through: a cache with the line keeps it when its processor stores.
+    // With write-through, a cache keeps the line when its processor stores.
     let through = [&CACHED[..], &["memory.cache.writes=through"]].concat();
     assert_eq!(both(&through, Code::new().with(&[sw(ZERO, 0, S0)])), [1, 2]);
     assert_eq!(both(&through, Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1 + 7, 23 + 1 + 7]);
@@ -89,10 +93,10 @@ fn whoever_stores_owns_the_line() {
 fn atomic_operations_go_past_the_caches() {
     let add = |code: Code| code.with(&[amoadd_w(T1, ZERO, S0)]);
     assert_eq!(back(add(Code::new())), [20, 21]);
-    // The other one gives its line up, and then accesses memory itself.
+    // The other processor's cache gives up its line, and then the processor accesses memory itself.
     assert_eq!(back(add(load())), [22 + 20 + 7, 23 + 20]);
     assert_eq!(back(load().with(&[lr_w(T1, S0)])), [22 + 20 + 7, 23 + 20]);
-    // A changed line is written back first.
+    // A changed line is first written back.
     let own = Code::new().with(&[csrrs(T0, MHARTID, ZERO), slli(T0, T0, 4), add_(T0, T0, S0), sw(T1, 0, T0)]);
     assert_eq!(back(own.with(&[amoadd_w(T1, ZERO, T0)])), [3 + 21 + 1 + 20, 3 + 22 + 2 + 20]);
     let code = Code::enter().with(&[sw(ZERO, 0, S0), amoadd_w(T1, ZERO, S0), lw(T1, 0, S0)]).returns(0);
@@ -118,15 +122,15 @@ fn without_coherence_stale_accesses_are_told() {
     let code = || Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)]);
     assert_eq!(both(&keys, code()), [22 + 1, 23 + 1]);
     let found = outcome(&keys, &payload(Code::enter().then(&code()).returns(0)), 2);
-    // Both change one word: the later one does not see the earlier one's value.
+    // Both processors change the same word. The later processor does not see the value of the earlier one.
     assert_eq!(found.caches[0].counters.stale, 1);
     assert_eq!(found.caches[0].stale_lines, [("pc 0x1d000008".to_owned(), 1)]);
-    // Write-through: both writes reach memory. Only a later load of the word is stale.
+    // With write-through, both writes reach memory. Only a later load of the word is stale.
     let through = [&keys[..], &["memory.cache.writes=through"]].concat();
     let again = Code::enter().then(&code()).with(&[lw(T1, 0, S0), lw(T1, 4, S0)]).returns(0);
     let found = outcome(&through, &payload(again), 2);
     assert_eq!(found.caches[0].counters.stale, 1);
-    // Words changed only by atomic operations are in memory.
+    // A word that only atomic operations change is up to date in memory.
     let add = Code::enter().with(&[amoadd_w(T1, ZERO, S0), amoadd_w(T1, ZERO, S0)]).returns(0);
     assert_eq!(outcome(&keys, &payload(add), 4).caches[0].counters.stale, 0);
 }
@@ -135,7 +139,7 @@ fn without_coherence_stale_accesses_are_told() {
 fn a_packet_is_in_no_cache_when_its_handler_begins() {
     let code =
         Code::enter().set(T0, map::PACKET).with(&[lw(T1, 0, T0), lw(T1, 4, T0), lw(T1, 0, S0)]).returns(0);
-    // The packet's place and the state map to the same sets.
+    // The packet and the state map to the same cache sets.
     let places = ["hpu.cores=1", "memory.packet=l1", "memory.cache.ways=2"];
     let found = outcome(&[&places, &CACHED[..], &BACK].concat(), &payload(code), 3);
     let counts = found.caches[0].counters;
@@ -169,8 +173,8 @@ fn handler(steps: &[Step]) -> Code {
     code.returns(0)
 }
 
-/// A reference model of the cache: sets of lines in the order of their last use, and whether each line is changed.
-/// Returns hits, misses, written lines, and cycles beyond those of the handler's entry.
+/// A reference model of the cache. A set has its lines in the order of their last use, each with whether it is changed.
+/// Returns the number of hits, misses and written lines, and the cycles in addition to those of the handler's entry.
 fn naive(steps: &[Step], sets: u64, ways: usize, through: bool) -> [u64; 4] {
     let mut lines: Vec<Vec<(u64, bool)>> = vec![Vec::new(); sets as usize];
     let [mut hits, mut misses, mut written_back, mut cycles] = [0; 4];
@@ -181,7 +185,7 @@ fn naive(steps: &[Step], sets: u64, ways: usize, through: bool) -> [u64; 4] {
         let stores = step.kind == 2;
         if step.kind == 3 {
             written_back += u64::from(own.is_some_and(|line| line.1));
-            // An instruction computes the address.
+            // One more instruction computes the address.
             cycles += 1 + 20;
             continue;
         }
@@ -243,7 +247,8 @@ proptest! {
         prop_assert!(counts.written_back <= counts.misses + counts.passed + counts.hits);
         let again = outcome(&overrides, &handlers, packets);
         prop_assert_eq!((again.cycles, again.caches), (found.cycles, found.caches));
-        // The first processor alone: no access contends with it, not even its own.
+        // One processor runs alone, so no access contends with its accesses. The level is uncontended, so its own
+        // accesses do not either.
         let idle = [&overrides[..], &["memory.l1.contended=false"]].concat();
         let alone = outcome(&idle, &handlers, 1);
         let counts = alone.caches[0].counters;

@@ -1,5 +1,5 @@
-//! Properties of any traffic: every byte arrives once, without deadlock and before its event. The stages of each path
-//! add up, and any number of shards gives the same run.
+//! Properties that hold for any traffic. Every byte arrives once, without deadlock and before its event. The stages of
+//! each path add up. The run is the same for any number of shards.
 
 use crate::support;
 use crate::support::code::{Code, echo, number, payload, program, put};
@@ -16,15 +16,15 @@ use std::rc::Rc;
 /// The receive method of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReceiveMethod {
-    /// Deposited by the card.
+    /// The card deposits the bytes.
     Deposit,
-    /// Stored by payload handlers, packet by packet.
+    /// Payload handlers store the bytes, packet by packet, by blocking DMA.
     Stream,
-    /// Stored by non-blocking DMA, with a header and a completion handler.
+    /// Payload handlers store the bytes by non-blocking DMA. The message also has a header and a completion handler.
     All,
 }
 
-/// A message: its length, its receive method, and the time for which its sender computes before it.
+/// A message: its length in bytes, its receive method, and the time for which its sender computes before it.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     len: usize,
@@ -34,7 +34,7 @@ struct Message {
 
 #[derive(Clone, Debug)]
 struct Traffic {
-    /// Messages by sending rank.
+    /// The messages of each sending rank.
     messages: [Vec<Message>; 2],
     overrides: Vec<String>,
     faults: Faults,
@@ -80,11 +80,11 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     })
 }
 
-/// The lost packets of a direction, and the time for which the direction is down. This time has a start after the
-/// beginning of the run, and a length, both in microseconds.
+/// Faults of a direction: the numbers of lost packets, and the outage. An outage has its start after the beginning of
+/// the run, and its length, both in microseconds.
 type Script = (Vec<u64>, Option<(u64, u64)>);
 
-/// Returns traffic over links with arbitrary faults, for cards with reliable transport.
+/// Generates traffic over links with arbitrary faults, for cards with reliable transport.
 fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 1 => 0.0..0.4f64];
     let rates = (rate(), rate(), rate(), rate(), 0u64..20_000_000, prop_oneof![Just(0.0), 1.0..6.0f64]);
@@ -96,7 +96,7 @@ fn faulty_traffic() -> impl Strategy<Value = Traffic> {
         delay: Duration::from_ps(delay),
         burst,
     });
-    // Sets of lost packets, and a time during which a link is down.
+    // Generates the numbers of lost packets, and the time during which a link is down.
     let script = || (prop::collection::vec(1u64..60, 0..8), prop::option::of((0u64..200, 1u64..100)));
     let transport = (prop_oneof![1u32..4, Just(64)], 1u64..30, 0u64..50);
     (traffic(), rates, any::<u64>(), [script(), script()], transport).prop_map(
@@ -122,10 +122,10 @@ fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     )
 }
 
-/// Returns a handler that stores its packet at the packet's offset, blocking.
+/// Returns a handler that stores its packet at the packet's offset by blocking DMA.
 fn store() -> Code {
     use nicety_hpu::asm::*;
-    // a0 base, a1 offset, a2 length.
+    // a0 is the base address, a1 the offset, and a2 the length.
     Code::new()
         .with(&[lw(A1, 8, A0), lw(A2, 4, A0), lw(A0, 0, A0)])
         .small(A3, 0)
@@ -134,8 +134,8 @@ fn store() -> Code {
         .returns(0)
 }
 
-/// Returns a handler that stores its packet at the packet's offset without blocking. The card completes the transfer
-/// after the handler's end.
+/// Returns a handler that stores its packet at the packet's offset by non-blocking DMA. The transfer is done after the
+/// handler's end.
 fn store_behind() -> Code {
     use nicety_hpu::asm::*;
     Code::enter()
@@ -148,7 +148,7 @@ fn store_behind() -> Code {
 /// The observable results of a run.
 #[derive(Clone, Debug, PartialEq)]
 struct Report {
-    /// By receiving rank: match bits, time of notice, and path.
+    /// By receiving rank: match bits, time at which the program noticed the event, and path.
     events: [Vec<(u64, Time, Path)>; 2],
     end: Time,
     count: u64,
@@ -201,7 +201,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
             node.start().await;
             for k in 0..incoming.len() {
                 let event = node.event(EventKind::Put).await;
-                // At this instant every byte is in place.
+                // At this instant every byte is in memory.
                 let expected = pattern(incoming[k].len, k as u64 ^ (1 - rank as u64) << 8);
                 assert_eq!(event.match_bits, k as u64, "messages complete in order");
                 assert!(
@@ -259,14 +259,14 @@ proptest! {
         }
         let sum = |of: fn(&FaultStatistics) -> u64| report.network.faults.iter().map(of).sum::<u64>();
         let damaged: u64 = report.transport.iter().map(|t| t.corrupted).sum();
-        // A damaged packet may have been lost before it could be discarded. None is accepted.
+        // Every damaged packet arrives and is discarded because of its CRC.
         prop_assert_eq!(damaged, sum(|s| s.corrupted));
     }
 }
 
 #[test]
 fn echoes_one_way_come_back_whatever_the_limits() {
-    // Every packet is answered by a put. Sender and card have few slots.
+    // A handler answers every packet by a put. The sender and the card have few slots.
     for (buffer, queue, cores) in [(1, 1, 1), (1, 1, 4), (2, 1, 2), (1, 2, 4), (256, 64, 4)] {
         let limits = [
             format!("buffer.packets={buffer}"),
@@ -277,7 +277,7 @@ fn echoes_one_way_come_back_whatever_the_limits() {
         let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
         let mut rig = Rig::new(&limits);
         rig.program(0, async move |a| {
-            // An answer does not show its packet's offset, so all packets are alike.
+            // An answer does not contain its packet's offset, so all packets have the same bytes.
             let bytes: Vec<u8> = pattern(256, 1).repeat(40);
             let (out, back) = (a.alloc(&bytes), a.alloc(&[0; 256]));
             a.append(counted(&back, 9, a.ct)).await.unwrap();
@@ -300,8 +300,8 @@ fn echoes_one_way_come_back_whatever_the_limits() {
 
 #[test]
 fn an_event_is_never_seen_before_the_bytes_of_its_message() {
-    // Two packets are handed to the bus at 459.218 and 523.116. The last bytes and the count arrive at 773.116. A
-    // program that polls at that instant sees both or neither, whenever it scheduled the poll.
+    // In ns, two packets are handed to the bus at 459.218 and 523.116. The last bytes and the count arrive at 773.116 ns.
+    // A program that polls at this instant sees both or neither, even if it scheduled the poll earlier.
     for decided in [0, 500_000, 523_116, 600_000, 709_218, 750_000] {
         let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
         rig.program(0, async |a| {
@@ -325,7 +325,7 @@ fn an_event_is_never_seen_before_the_bytes_of_its_message() {
 
 #[test]
 fn packets_seen_keep_their_order_however_late_they_are_noticed() {
-    // A program that polls late sees the path of the message. No part of it contains the program's own delay.
+    // The program polls late. Its path then has only its own notice, because the message was complete before the poll.
     let mut rig = Rig::new(&[]);
     rig.program(0, async |a| {
         let request = a.request(&a.alloc(&[7; 8]), 5);

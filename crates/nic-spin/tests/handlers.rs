@@ -1,4 +1,4 @@
-//! Tests of handlers: their order, the effects of their results, their failures, and the cores that they run on.
+//! Handlers: their order, the effects of their results, their failures, and the cores on which they run.
 
 use crate::support::code::{Code, echo, number, payload, program, put, result, word};
 use crate::support::*;
@@ -10,7 +10,7 @@ use nicety_portals::{Event, EventKind, FailType};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The offsets in the state of the texts that handlers print.
+/// The offsets in the state of the texts that the header handler and the payload handler print.
 const HEADER: i32 = 64;
 const PAYLOAD: i32 = 80;
 const COMPLETION: i32 = 96;
@@ -44,7 +44,7 @@ struct Delivered {
     rig: Rig,
 }
 
-/// Rank 0 puts `bytes` to an entry of rank 1 with `room` bytes. The handlers serve this message.
+/// Rank 0 puts `bytes` to an entry of rank 1 that has `room` bytes. The handlers process this message.
 fn deliver(overrides: &[&str], handlers: &Handlers, bytes: &[u8], room: usize) -> Delivered {
     let mut rig = Rig::new(overrides);
     let bytes = bytes.to_vec();
@@ -172,21 +172,21 @@ fn without_a_payload_handler_data_goes_to_host_memory() {
     }
 }
 
-/// Returns a completion handler that shows the host the number of dropped bytes, in the first word of its memory.
+/// Returns a completion handler that writes the number of dropped bytes to the first word of the message's host memory.
 fn show_dropped() -> Code {
     Code::enter_completion().with(&[sw(A0, 0, S0)]).publish(4).returns(0)
 }
 
 #[test]
 fn the_completion_handler_is_told_what_was_dropped() {
-    // Drops every packet but the first: lw t2, offset; li a0, DROP; bnez over; li a0, SUCCESS.
+    // The handler drops every packet except the first: lw t2, offset; li a0, DROP; bnez over; li a0, SUCCESS.
     let first_only =
         Code::enter().with(&[lw(T2, 8, A0), addi(A0, ZERO, 6), bne(T2, ZERO, 8), addi(A0, ZERO, 0), ret()]);
     let delivered =
         deliver(&[], &program(None, Some(first_only), Some(show_dropped())), &pattern(10_000, 4), 10_000);
     assert_eq!(word(&delivered.memory, 0), 10_000 - 4096);
     assert_eq!(delivered.event.mlength, 4096);
-    // A dropping header handler drops all bytes that would otherwise be kept.
+    // If the header handler drops the message, all bytes that would be kept otherwise count as dropped.
     let delivered =
         deliver(&[], &program(Some(header(6)), None, Some(show_dropped())), &pattern(10_000, 4), 6000);
     assert_eq!(word(&delivered.memory, 0), 6000);
@@ -200,7 +200,7 @@ fn the_completion_handler_is_told_what_was_dropped() {
 
 #[test]
 fn handlers_see_truncated_lengths() {
-    // Adds its length and one to words of the state.
+    // The handler adds its packet's length to one word of the state, and 1 to the next word.
     let add = Code::enter().with(&[
         lw(T0, 4, A0),
         amoadd_w(ZERO, T0, S0),
@@ -213,7 +213,7 @@ fn handlers_see_truncated_lengths() {
         deliver(&[], &program(None, Some(add.returns(0)), Some(show.clone())), &pattern(20_000, 5), 5000);
     assert_eq!(word(&delivered.memory, 0), 5000);
     assert_eq!(word(&delivered.memory, 4), 2, "packets without kept bytes run no handler");
-    // The header handler sees both lengths and the packet's.
+    // The header handler sees the message's length, its truncated length, and the packet's length.
     let lengths = Code::enter().with(&[
         lw(T0, 4, A0),
         sw(T0, 0, S0),
@@ -258,7 +258,7 @@ fn a_deposit_is_cut_to_the_room_there_is() {
     assert_eq!(rig.nodes[1].card.statistics().truncated, 1);
 }
 
-/// Returns three programs: in each, the handler of another kind has this code.
+/// Returns three programs. In each program, the handler of one kind has this code.
 fn one_of_each_kind(bad: &Code) -> [(&'static str, Handlers); 3] {
     let (header, payload, completion) =
         (header(result::PROCESS_DATA), packet(result::SUCCESS), completion(result::SUCCESS));
@@ -338,7 +338,8 @@ fn a_failed_handler_counts_as_a_failure() {
 
 #[test]
 fn a_failure_that_comes_again_is_counted() {
-    // Five packets arrive within 410 ns. A handler takes 1.6 us, so that all are ready before the first fails.
+    // Five packets arrive within 410 ns. A handler takes 1.6 us, so all packets are ready before the first handler
+    // fails.
     let bad = payload(Code::new().spin(1000).returns(result::FAIL));
     let delivered = deliver(&["hpu.cores=4"], &bad, &pattern(5 * 4096, 8), 5 * 4096);
     let failures: Vec<_> =
@@ -349,7 +350,7 @@ fn a_failure_that_comes_again_is_counted() {
 
 #[test]
 fn after_a_failed_packet_the_rest_of_the_message_is_dropped() {
-    // The second packet's handler fails, and later ones do not run. With one core, they have not begun.
+    // The second packet's handler fails, and later handlers do not run. With one core, they have not begun.
     let bad_second = Code::enter().with(&[lw(S1, 8, A0)]).print(PAYLOAD).with(&[
         addi(A0, ZERO, 0),
         beq(S1, ZERO, 8),
@@ -359,13 +360,14 @@ fn after_a_failed_packet_the_rest_of_the_message_is_dropped() {
     let delivered = deliver(&[], &payload(bad_second), &pattern(5 * 4096, 8), 5 * 4096);
     assert_eq!(delivered.texts, ["payload", "payload"]);
     assert_eq!(delivered.event.fail, FailType::HandlerError);
-    // The next message is served as usual: a failed handler does not stop the card.
+    // One failed handler is counted. A failed handler does not stop the card.
     assert_eq!(delivered.rig.nodes[1].card.processors().handler_statistics().failed, 1);
 }
 
 #[test]
 fn cores_run_payload_handlers_at_once_and_the_lowest_idle_one_takes_the_next() {
-    // mv, addi, addi, addi: prints at cycle 4. Then 120 rounds of 4 cycles: 4 + 2 + 478 + 3 = 487 cycles, 194.8 ns.
+    // The instructions mv, addi, addi, addi precede the print, at cycle 4. Then come 120 rounds of 4 cycles: 4 + 2 +
+    // 478 + 3 = 487 cycles, or 194.8 ns.
     let slow = Code::enter().print(PAYLOAD).spin(120).returns(0);
     let handlers = payload(slow);
     let rounds = |cores: usize| {
@@ -374,7 +376,8 @@ fn cores_run_payload_handlers_at_once_and_the_lowest_idle_one_takes_the_next() {
         let print = |line: &nicety_nic_core::LogLine| (line.time.since(START).ps() - 1_600, line.hpu);
         delivered.rig.log().iter().map(print).collect::<Vec<_>>()
     };
-    // Packets are whole at 250 + 33.4 + 81.92 k, and matched 30, then 2 later.
+    // In ns, packet k is complete at 250 + 33.4 + 81.92 (k + 1). The first match takes 30, and each later match takes
+    // 2.
     let matched = [395_320, 449_240, 531_160, 613_080];
     assert_eq!(rounds(4), [(matched[0], 0), (matched[1], 1), (matched[2], 2), (matched[3], 0)]);
     assert_eq!(
@@ -409,7 +412,7 @@ fn waiting_for_a_core_is_a_part_of_the_path_only_where_another_message_has_it() 
             }
             b.parts();
             let path = b.path.get();
-            // mv, li, 999 rounds of 4 and one of 2, li and ret: 4004 cycles.
+            // The instructions are mv, li, 999 rounds of 4, one round of 2, li and ret: 4004 cycles.
             let run = 4004 * 400;
             match same {
                 true => {
@@ -431,12 +434,12 @@ fn handlers_on_many_cores_count_exactly() {
     let amo = Code::enter().with(&[addi(T0, ZERO, 1), amoadd_w(ZERO, T0, S0)]).returns(0);
     let lr_sc =
         Code::enter().with(&[lr_w(T0, S0), addi(T0, T0, 1), sc_w(T1, T0, S0), bne(T1, ZERO, -12)]).returns(0);
-    // PtlHandlerFAdd on the word pair. The increment is in a2 and a3.
+    // PtlHandlerFAdd works on the pair of words. Its increment is in a2 and a3.
     let fadd = Code::enter().at(A0, 0).at(A1, 8).small(A2, 1).small(A3, 0).command(number::FADD).returns(0);
     for (name, count) in [("amoadd", amo), ("lr, sc", lr_sc), ("FAdd", fadd)] {
         let show = Code::enter_completion().publish(8).returns(0);
         let handlers = program(None, Some(count), Some(show));
-        // Packets of 8 B arrive every 160 ps: several handlers overlap.
+        // Packets of 8 B arrive every 160 ps, so several handlers overlap.
         let delivered =
             deliver(&["packet.payload=8 B", "match.further=0 ns"], &handlers, &pattern(8 * 300, 1), 8 * 300);
         assert_eq!(word(&delivered.memory, 0), 300, "{name}");
@@ -449,7 +452,7 @@ fn a_printed_line_has_time_node_and_processor() {
     let handlers = payload(Code::enter().print(PAYLOAD).returns(0));
     let delivered = deliver(&[], &handlers, &[1; 8], 8);
     let [line] = &delivered.rig.log()[..] else { panic!("one line") };
-    // post, bus, link, match; mv, addi, addi, addi.
+    // The handler begins after post, bus, link and match. The instructions mv, addi, addi, addi precede the print.
     assert_eq!(line.time, after(378_560 + 4 * 400));
     assert_eq!((line.node.0, line.hpu, line.text.as_str()), (1, 0, "payload"));
 }
@@ -470,7 +473,7 @@ fn messages_of_one_initiator_complete_in_their_order() {
         b.append(entry(&memory, 6)).await.unwrap();
         b.start().await;
         let first = b.event(EventKind::Put).await;
-        // The slow handler: 1 + 2 + 4 * 5000 - 2 + 3 cycles from the first match at 313.56 on.
+        // The slow handler takes 1 + 2 + 4 * 5000 - 2 + 3 cycles, from the first match at 313.56 ns on.
         let completed = 313_560 + 20_004 * 400;
         assert_eq!((first.match_bits, b.sim.now()), (5, after(completed + 250_000)));
         let second = b.event(EventKind::Put).await;
@@ -478,7 +481,7 @@ fn messages_of_one_initiator_complete_in_their_order() {
         assert_eq!(b.read(&memory), [2; 8], "its bytes were there long before");
     });
     rig.run();
-    // The path of the second is its own, including the wait.
+    // The path of the second message is its own path, with the wait for the first message.
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
     rig.program(0, async |a| {
         let (first, second) = (a.request(&a.alloc(&[1; 8]), 5), a.request(&a.alloc(&[2; 8]), 6));
@@ -582,10 +585,10 @@ fn a_handler_cannot_touch_a_phantom() {
     let text = touch(Code::new().with(&[lw(T0, 0, A0), lw(T0, 8, T0)]), false);
     assert!(text.starts_with("payload handler stopped: the payload is phantom, 64 bytes long"), "{text}");
     assert!(text.contains("send it from real memory"), "{text}");
-    // A format in the packet.
+    // The handler uses the phantom packet as the format of a print.
     let text = touch(Code::new().with(&[lw(A0, 0, A0)]).command(number::PRINTF), false);
     assert!(text.contains("the payload is phantom"), "{text}");
-    // Host memory without bytes.
+    // The handler reads phantom host memory.
     let fetch = Code::enter().small(A0, 0).at(A1, 0).small(A2, 8).small(A3, 0).small(A4, 0);
     let text = touch(fetch.command(number::DMA_FROM_HOST).returns(0), true);
     assert!(text.contains("the 8 bytes of host memory that it fetched are phantom"), "{text}");

@@ -1,4 +1,4 @@
-//! Levels of memory with banks that cores share: waits counted by hand, and properties of any program.
+//! Levels of memory with banks that cores share: waits counted by hand, and properties that hold for any program.
 
 use crate::support::code::{Code, number, payload, program_for};
 use crate::support::*;
@@ -6,10 +6,11 @@ use nicety_fabric::Faults;
 use nicety_hpu::asm::*;
 use nicety_kernel::Config;
 use nicety_nic_processors::{CacheUse, HandlerStatistics, Handlers, LevelUse, map};
+use nicety_nic_testing::profile::has_each_cycle_once;
 use nicety_types::{Duration, Frequency, Level, Recorder, Time};
 use proptest::prelude::*;
 
-/// Overrides for packets of 8 bytes that arrive back to back within a cycle of the processors.
+/// Overrides that make packets of 8 bytes arrive back to back, within one cycle of the processors.
 const AT_ONCE: [&str; 6] = [
     "packet.payload=8 B",
     "link.gap=1 ps/B",
@@ -22,7 +23,7 @@ const AT_ONCE: [&str; 6] = [
 const MHARTID: u32 = 0xf14;
 
 pub(crate) struct Outcome {
-    /// Cycles of each run, by processor.
+    /// The processor and the cycles of each run, in the order of the processors.
     pub(crate) cycles: Vec<(u32, u64)>,
     /// The start and the end of each run, in the order of `cycles`.
     times: Vec<(Time, Time)>,
@@ -30,11 +31,11 @@ pub(crate) struct Outcome {
     /// The use of the data caches in front of the levels.
     pub(crate) caches: Vec<CacheUse>,
     pub(crate) statistics: HandlerStatistics,
-    /// Lines of code filled into instruction caches.
+    /// Number of code lines filled into instruction caches.
     lines: u64,
 }
 
-/// Returns the outcome of one message of `packets` packets to these handlers.
+/// Returns the outcome of one message to these handlers. The message has `packets` packets.
 pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
     let recorder = Recorder::new(Level::Packets, 10_000);
     let all: Vec<_> = AT_ONCE.iter().chain(overrides).copied().collect();
@@ -50,8 +51,10 @@ pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> 
         let memory = b.alloc(&vec![0; 8 * packets as usize]);
         b.append_with(entry(&memory, 5), &handlers, &[0; 1024]).await.unwrap();
     });
+    rig.nodes[1].card.processors().profile();
     rig.run();
     assert_eq!(rig.failures(), []);
+    has_each_cycle_once(rig.nodes[1].card.processors());
     let runs = recorder.take().handler_runs;
     let mut cycles: Vec<_> = runs.iter().map(|run| (run.hpu, run.cycles)).collect();
     cycles.sort_unstable();
@@ -68,8 +71,8 @@ pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> 
     }
 }
 
-/// Returns the cycles of two handlers that begin at the same time on two processors, without the four cycles of `enter`
-/// and `returns`.
+/// Returns the cycles of two handlers that begin at the same time on two processors. The four cycles of `enter` and
+/// `returns` are not counted.
 pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     let all: Vec<_> = ["hpu.cores=2"].iter().chain(overrides).copied().collect();
     let core = spec(&[&AT_ONCE, &all[..]].concat()).hpu.core;
@@ -79,7 +82,7 @@ pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     [cycles[0].1 - 4, cycles[1].1 - 4]
 }
 
-/// Returns a load of the word with the processor's number as its index.
+/// Returns code that loads the word with the processor's number as its index.
 fn load_own() -> Code {
     Code::new().with(&[csrrs(T0, MHARTID, ZERO), slli(T0, T0, 2), add(T0, T0, S0), lw(T1, 0, T0)])
 }
@@ -89,17 +92,18 @@ fn one_of_two_cores_at_a_bank_waits_for_its_occupancy() {
     let load = || Code::new().with(&[lw(T0, 0, S0)]);
     assert_eq!(both(&["memory.l1.load=5"], load()), [5, 6]);
     assert_eq!(both(&["memory.l1.load=5", "memory.l1.occupancy=3"], load()), [5, 8]);
-    // Both load in the same cycle. Whatever the latency, the bank takes the other access after its occupancy.
+    // Both processors load in the same cycle. The bank accepts the second access after the occupancy of the first, for
+    // any latency.
     assert_eq!(both(&["memory.l1.load=21", "memory.l1.occupancy=3"], load()), [21, 24]);
     let store = Code::new().with(&[sw(ZERO, 4, S0)]);
     assert_eq!(both(&["memory.l1.load=5", "memory.l1.store=2", "memory.l1.occupancy=4"], store), [2, 6]);
-    // Declared uncontended, or ideal: a load waits for nothing.
+    // In a level that is uncontended or ideal, a load never waits.
     assert_eq!(both(&["memory.l1.load=5", "memory.l1.contended=false"], load()), [5, 5]);
     assert_eq!(both(&["memory.state=ideal"], load()), [1, 1]);
     assert_eq!(both(&["memory.state=core", "memory.core.load=3"], load()), [3, 3]);
 }
 
-/// Loads of a handler overlap if no other handler can see them. In a contended level, loads follow one another.
+/// Loads of a handler overlap if no other handler can access the level. In a contended level, loads follow one another.
 #[test]
 fn loads_overlap_but_in_a_contended_level() {
     let loads = || Code::new().with(&[lw(T0, 0, S0), lw(T1, 4, S0), lw(T2, 8, S0), lw(T3, 12, S0)]);
@@ -111,10 +115,10 @@ fn loads_overlap_but_in_a_contended_level() {
         let [(0, cycles)] = outcome(&all, &handlers, 1).cycles[..] else { panic!("one handler") };
         cycles
     };
-    // The result of the move in `enter` arrives in cycle 1. One load begins per cycle from then on. The last has its
-    // value in cycle 9, and the two instructions of `returns` leave with it.
+    // The move in `enter` has its result in cycle 1. From then on, one load begins per cycle. The last load has its
+    // value in cycle 9. The two instructions of `returns` leave in the same cycle.
     assert_eq!(cycles("memory.l1.contended=false"), 9);
-    // Each load begins when the one before has ended. The instructions of `returns` leave together.
+    // Each load begins when the previous load has ended. The two instructions of `returns` leave in the same cycle.
     assert_eq!(cycles("memory.l1.contended=true"), 1 + 4 * 5 + 1);
 }
 
@@ -130,10 +134,11 @@ fn words_of_two_banks_are_loaded_at_once() {
             ["memory.l1.load=5", "memory.l1.occupancy=2"].iter().chain(overrides).copied().collect();
         assert_eq!(both(&all, load_own()), [three + 5, three + 5 + wait], "{overrides:?}");
     }
-    // A cluster of one core each: the second core's words are in the first cluster's memory, which is farther.
+    // Each cluster has one core. The second core's words are in the memory of the first cluster, which has a longer
+    // latency.
     let clusters = ["memory.cluster=1", "memory.l1.load=5", "memory.l1.remote=7"];
     assert_eq!(both(&clusters, load_own()), [three + 5, three + 5 + 1 + 7]);
-    // The distance is the same without waits.
+    // In an uncontended level, the latency is the same without the wait.
     let alone = ["memory.cluster=1", "memory.l1.load=5", "memory.l1.remote=7", "memory.l1.contended=false"];
     assert_eq!(both(&alone, load_own()), [three + 5, three + 5 + 7]);
     let levels =
@@ -141,7 +146,7 @@ fn words_of_two_banks_are_loaded_at_once() {
     assert_eq!(levels, []);
 }
 
-/// Each processor has its own packet, stack and arguments, in any level. In this test, each of them has 64 bytes.
+/// Each processor has its own packet, stack and arguments, in any level. In this test, each of these has 64 bytes.
 #[test]
 fn private_memory_of_processors_is_disjoint() {
     let packet = || Code::new().set(T0, map::PACKET).with(&[lw(T1, 0, T0)]);
@@ -170,7 +175,7 @@ fn private_memory_of_processors_is_disjoint() {
     }
 }
 
-/// Both processors load in the same cycle. The simulation handles the second processor's load first.
+/// Both processors load in the same cycle. The simulation processes the second processor's load first.
 #[test]
 fn in_a_cycle_cores_come_by_their_numbers() {
     let code = || {
@@ -183,12 +188,13 @@ fn in_a_cycle_cores_come_by_their_numbers() {
     };
     for clock in ["hpu.clock=2.5 GHz", "hpu.clock=3 GHz"] {
         let keys = [clock, "memory.l1.banks=2", "memory.l1.load=5", "hpu.cycles.branch_taken=1"];
-        // One cycle each for reading its number and for the branch, six until the second load, and five for that.
+        // The code takes one cycle to read the processor's number, one for the branch, six until the second load, and
+        // five for this load.
         assert_eq!(both(&keys, code()), [13, 14], "{clock}");
     }
 }
 
-/// A processor that has been busy since the start remains aligned to the edges of its clock, at any frequency.
+/// A processor that has been busy since the start stays aligned to the edges of its clock, for any frequency.
 #[test]
 fn handlers_follow_one_another_without_a_gap() {
     for hz in [2_500_000_000, 3_000_000_000, 1_234_567_891] {
@@ -200,9 +206,9 @@ fn handlers_follow_one_another_without_a_gap() {
             let (begun, ended) = (found.times[0].0, found.times[39].1);
             let cycles = Frequency::from_hz(hz).cycles(40 * 50);
             let most = match state {
-                // The first handler waits for an edge.
+                // The first handler may wait for a clock edge.
                 "memory.state=l1" => cycles + Frequency::from_hz(hz).cycles(1),
-                // Each begins when the one before has ended, at most a picosecond behind an edge.
+                // Each handler begins when the previous handler has ended, at most 1 ps after a clock edge.
                 _ => cycles + Duration::from_ps(40),
             };
             assert!(
@@ -214,7 +220,7 @@ fn handlers_follow_one_another_without_a_gap() {
     }
 }
 
-/// LR takes the time of a load, plus the cycles by which the cost of its instruction exceeds that of a load.
+/// LR takes the time of a load, plus the difference between the cost of an atomic instruction and the cost of a load.
 #[test]
 fn lr_takes_as_much_longer_as_a_load() {
     let with = |overrides: &[&str]| {
@@ -224,9 +230,9 @@ fn lr_takes_as_much_longer_as_a_load() {
     assert_eq!(with(&["memory.state=ideal"]), [4, 4]);
     assert_eq!(with(&["memory.l1.load=5", "memory.l1.contended=false"]), [4 + 3, 4 + 3]);
     assert_eq!(with(&["memory.l1.load=5", "memory.l1.occupancy=2"]), [4 + 3, 4 + 3 + 2]);
-    // Every cycle of a wait counts.
+    // A wait counts in full, even if the load itself is hidden by the instruction's cost.
     assert_eq!(with(&["memory.l1.load=2"]), [4, 4 + 1]);
-    // An atomic operation at the core takes at least the time of its load.
+    // An atomic operation executed at the core takes at least the time of its load.
     let add = || Code::new().with(&[amoadd_w(T1, T0, S0)]);
     assert_eq!(both(&["memory.state=core", "memory.core.load=9"], add()), [9, 9]);
     assert_eq!(both(&["memory.state=core", "memory.core.load=9", "hpu.cycles.atomic=12"], add()), [12, 12]);
@@ -248,12 +254,12 @@ fn atomics_are_at_the_core_the_bank_or_the_memory() {
     assert_eq!(with("memory.l1.atomics=bank", add()), [8, 14]);
     assert_eq!(with("memory.l1.atomics=bank", own(amoadd_w(T1, T1, T0))), [11, 11]);
     assert_eq!(with("memory.l1.atomics=memory", own(amoadd_w(T1, T1, T0))), [11, 17]);
-    // From its load, 5 cycles, until its store has been served, 1, or longer.
+    // The bank is busy from the load (5 cycles) until the store has been served (1 cycle), or longer.
     assert_eq!(with("memory.l1.atomics=core", add()), [8, 14]);
     let core = ["memory.l1.load=5", "memory.l1.atomic=8", "memory.l1.atomics=core"];
     assert_eq!(both(&core, add()), [8, 14]);
     assert_eq!(both(&[&core[..], &["memory.l1.atomic_occupancy=9"]].concat(), add()), [8, 17]);
-    // The command works on 8 bytes: two banks of one word each.
+    // The command accesses 8 bytes: one word in each of two banks.
     let command = Code::new().at(A0, 0).at(A1, 8).small(A2, 1).small(A3, 0).command(number::FADD);
     assert_eq!(with("memory.l1.atomics=bank", command), [5 + 8, 5 + 14]);
 }
@@ -264,7 +270,7 @@ fn a_report_names_the_bank_and_its_waits() {
     let found = outcome(&["hpu.cores=2", "memory.l1.banks=4", "memory.l1.occupancy=3"], &payload(code), 2);
     let [level] = &found.levels[..] else { panic!("{:?}", found.levels) };
     assert_eq!((level.level, level.accesses, &*level.busiest), ("l1", 6, "bank 2 of l1"));
-    // Loads at cycles 1, 1 (waits 3), 2 (waits 5), 5 (waits 5): the bank is busy from 1 to 13.
+    // The loads are at cycles 1, 1 (waits 3), 2 (waits 5) and 5 (waits 5). The bank is busy from cycle 1 to cycle 13.
     assert_eq!((level.busiest_accesses, level.busiest_busy.ps()), (4, 4 * 3 * 400));
     assert_eq!((level.waited_cycles, level.busiest_waited_cycles), (13, 13));
     assert_eq!(level.lines.len(), 2);
@@ -275,7 +281,7 @@ fn a_report_names_the_bank_and_its_waits() {
 
 #[test]
 fn code_is_fetched_through_a_cache() {
-    // 15 instructions of 4 bytes, in four lines: 16 cycles.
+    // The code has 15 instructions of 4 bytes, in four lines, and takes 16 cycles.
     let handlers = payload(Code::enter().with(&[addi(T0, T0, 1); 12]).returns(0));
     let with = |cores: &str, size: &str, packets| {
         let keys = [
@@ -286,19 +292,19 @@ fn code_is_fetched_through_a_cache() {
         let found = outcome(&keys.iter().map(String::as_str).collect::<Vec<_>>(), &handlers, packets);
         (found.cycles, found.lines, found.statistics.fetch_waits)
     };
-    // Of two that begin at once, one waits for the lines that the other fetches. The next two hit.
+    // Two handlers begin at once. Each waits for the four lines. The next two handlers find the lines in the cache.
     let cold = 16 + 4 * 9;
     let both = vec![(0, 16), (0, cold), (1, 16), (1, cold)];
     assert_eq!(with("hpu.cores=2", "64 B", 4), (both, 4, 2 * 4 * 9));
-    // A cache of one line: every run fetches all four lines.
+    // The cache has one line, so every run fetches all four lines.
     assert_eq!(with("hpu.cores=1", "16 B", 3), (vec![(0, cold); 3], 12, 12 * 9));
-    // Fills are accesses to the program's memory, of four words each, if that level is contended.
+    // If the program's memory level is contended, a fill counts as four word accesses to this level.
     let keys =
         ["hpu.cores=1", "memory.constants=l2", "memory.instructions.size=64 B", "memory.instructions.fill=9"];
     let found = outcome(&keys, &handlers, 2);
     assert_eq!((found.lines, found.levels[0].level, found.levels[0].busiest_accesses), (4, "l2", 16));
     assert_eq!(found.statistics.shared_accesses, 0);
-    // Fills are no accesses of handlers.
+    // Fills do not count as accesses of handlers.
     assert_eq!((found.levels[0].accesses, found.levels[0].waited_cycles), (0, 0));
 }
 
@@ -385,12 +391,12 @@ proptest! {
     }
 }
 
-/// Returns the cycles that a single core waits for its own earlier accesses, if a bank stays busy after an access has
-/// ended.
+/// Returns the cycles for which a single core waits for its own earlier accesses, if a bank stays busy after an access
+/// has ended.
 fn waits_alone(steps: &[Step], banks: u32, occupancy: u32, load: u32) -> u64 {
     let (mut cycle, mut free, mut waited) = (4, [0u64; 8], 0);
     for step in steps {
-        // This is the first processor: its own words are the shared ones.
+        // The core is the first processor, so its own words are the same as the shared words.
         let bank = &mut free[(step.word % banks) as usize];
         cycle += u64::from(step.before) + u64::from(step.kind == 2);
         let start = cycle.max(*bank);

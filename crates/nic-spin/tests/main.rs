@@ -1,4 +1,4 @@
-//! All tests of the crate except the counts of allocations. One binary links faster than many.
+//! All tests of the crate except the tests that count allocations. One binary links faster than many.
 
 mod applications;
 mod bookkeeping;
@@ -11,6 +11,7 @@ mod data_caches;
 mod delivery;
 mod handlers;
 mod levels;
+mod observing;
 mod pending;
 mod recording;
 mod relayed;

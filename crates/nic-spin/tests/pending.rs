@@ -7,22 +7,22 @@ use nicety_nic_processors::Handlers;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, Me, MeOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 
-/// Returns a handler that returns the first value if the message's first byte is not zero, and otherwise the second
-/// value. A first byte of zero marks the last message.
+/// Returns a handler that returns the first value if the message's first byte is not zero, and the second value
+/// otherwise. A first byte of zero marks the last message.
 fn by_first_byte(begin: Code, values: [i32; 2]) -> Code {
     use nicety_hpu::asm::*;
     let [pending, last] = values;
     begin.with(&[addi(A0, ZERO, pending), bne(T0, ZERO, 8), addi(A0, ZERO, last), ret()])
 }
 
-/// Returns handlers. Their header handler decides whether the entry stays linked.
+/// Returns handlers. The header handler decides whether the entry stays linked.
 fn header(values: [i32; 2], payload: Option<Code>) -> Handlers {
     use nicety_hpu::asm::*;
     let first = Code::enter().with(&[lw(T0, 40, A0), lbu(T0, 0, T0)]);
     program(Some(by_first_byte(first, values)), payload, None)
 }
 
-/// Returns handlers. Their completion handler decides whether the entry stays linked. The payload handler has left the
+/// Returns handlers. The completion handler decides whether the entry stays linked. The payload handler has stored the
 /// first byte in the state.
 fn completion(values: [i32; 2]) -> Handlers {
     use nicety_hpu::asm::*;
@@ -58,7 +58,7 @@ fn the_host_hears_of_the_message_that_ends_without_pending_and_of_none_before() 
             b.append_with(me, &handlers, &[0; 16]).await.unwrap();
             b.start().await;
             b.event(EventKind::Put).await;
-            // The fourth was posted at 15 us plus three posts. It is the only one counted.
+            // The fourth message was posted at 15 us plus three posts. It is the only message that is counted.
             assert!(b.sim.now() > after(15_000_000), "{}", b.sim.now());
             assert_eq!(b.card.ct_get(b.ct).success, 1);
             assert_eq!(b.card.statistics().matched, 4);
@@ -81,7 +81,8 @@ fn an_entry_that_is_left_open_is_not_unlinked() {
         }
     });
     rig.program(1, async move |b| {
-        // Memory for two messages: the second exhausts the entry while the first keeps it linked.
+        // The entry has memory for two messages. The second message exhausts it while the first message keeps it
+        // linked.
         let options = entry(&b.alloc(&[0; 8]), 5).options | MeOptions::MANAGE_LOCAL;
         let me = Me { options, min_free: 8, ..entry(&b.alloc(&[0; 16]), 5) };
         b.append_with(me, &handlers, &[]).await.unwrap();

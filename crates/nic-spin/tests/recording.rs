@@ -1,4 +1,4 @@
-//! The records of a message at its two ends: the send at its sender, and its outcome at the target.
+//! The records of a message at both nodes: the send at the sender, and the outcome at the target.
 
 use crate::support::code::{Code, payload, result};
 use crate::support::*;
@@ -11,7 +11,7 @@ fn recorder() -> Recorder {
     Recorder::new(Level::Messages, 100)
 }
 
-/// Returns the outcome of each arrived message, and whether it is complete.
+/// Returns the outcome of each arrived message, and whether the message is complete.
 fn outcomes(recorder: &Recorder) -> Vec<(&'static str, bool)> {
     recorder.take().messages.arrived().map(|row| (row.outcome, row.completed.is_some())).collect()
 }

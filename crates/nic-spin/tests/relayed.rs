@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The events of both hosts with their times, the memory of both, and the number of unusable packets.
+/// The events of both hosts (rank, time, event), the memory of both hosts, and the number of unusable packets.
 type Outcome = (Vec<(u32, Time, Event)>, [Vec<u8>; 2], u64);
 
 const BYTES: usize = 10_000;

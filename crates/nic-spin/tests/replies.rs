@@ -1,5 +1,5 @@
-//! Gets and atomics: times calculated by hand, to the picosecond, and the memory afterwards. Comments give nanoseconds.
-//! The numbers are those of the card spin-discrete.
+//! Gets and atomic operations: times calculated by hand, to the picosecond, and the resulting memory. Times in comments
+//! are in nanoseconds. The numbers are those of the card spin-discrete.
 
 use crate::support::code::{Code, number, program, put, result, word};
 use crate::support::*;
@@ -22,7 +22,7 @@ fn open(memory: &Allocation, match_bits: u64) -> Me {
     Me { options: entry.options | MeOptions::OP_GET, ..entry }
 }
 
-/// The state of rank 0 after it has noticed the reply, and of rank 1 after it has noticed the request's event.
+/// The state of rank 0 after it has noticed the reply, and of rank 1 after it has noticed the event of the request.
 struct Asked {
     ps: u64,
     parts: Vec<(&'static str, u64)>,
@@ -30,7 +30,8 @@ struct Asked {
     theirs: Vec<u8>,
 }
 
-/// Rank 0 sends a request to rank 1. Rank 0's memory begins with `mine`, and rank 1's entry with `target`.
+/// Rank 0 sends a request to rank 1. `mine` has the first bytes of rank 0's memory, and `target` those of rank 1's
+/// entry.
 fn ask(
     overrides: &[&str],
     mine: Vec<u8>,
@@ -70,7 +71,7 @@ fn get(length: u64) -> impl FnOnce(&Node, &Allocation) -> Request {
     move |a, memory| GetRequest::new(a.counted_md(memory, COUNTED), length, TARGET, PT, 5).into()
 }
 
-/// Returns a fetch-and-atomic of the first half of the memory, with its reply in the second half.
+/// Returns a fetch-and-atomic operation on the first half of the memory. Its reply goes to the second half.
 fn fetch(op: AtomicOp, datatype: Datatype) -> impl FnOnce(&Node, &Allocation) -> Request {
     move |a, memory| {
         let (md, half) = (a.counted_md(memory, COUNTED), memory.len() / 2);
@@ -84,9 +85,9 @@ fn fetch(op: AtomicOp, datatype: Datatype) -> impl FnOnce(&Node, &Allocation) ->
 #[test]
 fn a_get_of_8_bytes() {
     let asked = ask(&[], vec![0; 8], pattern(8, 1), get(8));
-    // Post 65. The command over the bus 250. A header without payload over the wire 33.4. Match 30. Request and data
-    // over the bus 500, with the data's 0.125 hidden behind the link's 0.160. Link 33.56. The reply finds its
-    // operation in 2. Deposit and count 0.125 + 250. Notice 65.
+    // Post 65. Command over the bus 250. Header without payload over the link 33.4. Match 30. Request and data over the
+    // bus 500; the 0.125 of the data are hidden behind the 0.160 of the link. Link 33.56. Reply to its operation 2.
+    // Deposit and count 0.125 + 250. Notice 65.
     assert_eq!(asked.ps, 65_000 + 250_000 + 33_400 + 30_000 + 500_000 + 33_560 + 2_000 + 250_125 + 65_000);
     let expected = [
         ("post", 65_000),
@@ -104,8 +105,8 @@ fn a_get_of_8_bytes() {
 #[test]
 fn a_get_of_64_kib() {
     let asked = ask(&[], vec![0; 65_536], pattern(65_536, 1), get(65_536));
-    // As above, but 65 536 bytes at 20 ps on the link, which is slower than the bus at 15.6. The last packet of 4096
-    // bytes is deposited in 63.898.
+    // As above, but 65 536 bytes take 20 ps per byte on the link, which is slower than the bus with 15.6. The deposit
+    // of the last packet of 4096 bytes takes 63.898.
     assert_eq!(
         asked.ps,
         65_000 + 250_000 + 33_400 + 30_000 + 500_000 + 1_310_720 + 33_400 + 2_000 + 63_898 + 250_000 + 65_000
@@ -116,7 +117,7 @@ fn a_get_of_64_kib() {
 #[test]
 fn a_get_of_nothing() {
     let asked = ask(&[], vec![9; 8], pattern(8, 1), get(0));
-    // No bytes to fetch or to deposit.
+    // There are no bytes to fetch or to deposit.
     assert_eq!(asked.ps, 65_000 + 250_000 + 33_400 + 30_000 + 33_400 + 2_000 + 250_000 + 65_000);
     assert_eq!(asked.mine, vec![9; 8]);
 }
@@ -126,9 +127,9 @@ fn a_fetch_and_add_of_8_bytes() {
     let mut mine = 5u64.to_le_bytes().to_vec();
     mine.extend([0; 8]);
     let asked = ask(&[], mine, 37u64.to_le_bytes().into(), fetch(AtomicOp::Sum, Datatype::Uint64));
-    // Post 65. Command and operand over the bus 250, with their 0.125 hidden behind the link's 0.160. Link 33.56.
-    // Match 30. All 8 bytes of host memory at the card in 500.125. No time for the sum. Link 33.56. The reply finds
-    // its operation in 2. Deposit and count 250.125. Notice 65.
+    // Post 65. Command and operand over the bus 250; the 0.125 of the operand are hidden behind the 0.160 of the link.
+    // Link 33.56. Match 30. All 8 bytes of host memory are at the card after 500.125. The sum takes no time. Link
+    // 33.56. Reply to its operation 2. Deposit and count 250.125. Notice 65.
     assert_eq!(asked.ps, 65_000 + 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125 + 65_000);
     let expected = [
         ("post", 65_000),
@@ -174,7 +175,7 @@ fn a_conditional_swap_carries_its_operand() {
 
 #[test]
 fn an_atomic_longer_than_the_packet_buffer_goes_through() {
-    // 512 packets through a buffer of two slots. The reply likewise.
+    // 512 packets go through a buffer of two slots. So do the packets of the reply.
     let overrides = ["packet.payload=8 B", "buffer.packets=2"];
     let (data, target) = (pattern(4096, 1), pattern(4096, 2));
     let mut mine = data.clone();
@@ -212,7 +213,8 @@ fn atomics_come_one_after_another() {
     });
     rig.run();
     let times = times.take();
-    // 500.125 until the value is at the card, and 0.125 until the sum is handed to the bus. Then the next may read.
+    // The old value is at the card after 500.125, and the sum is handed to the bus after 0.125. Then the next operation
+    // may read.
     assert_eq!([times[1] - times[0], times[2] - times[1]], [500_250; 2]);
     assert_eq!(times[0], 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125);
 }
@@ -232,9 +234,9 @@ fn triggered_gets_and_atomics_start_on_the_card() {
         a.triggered(GetRequest::new(md, 8, TARGET, PT, 6), flag, 1).await.unwrap();
         a.start().await;
         a.count(a.ct, 1).await.unwrap();
-        // The signal is in the packet buffer at 65 + 250 + 33.4, and its match takes 30. The card increments the
-        // count at once, and the get begins there. The earlier atomic, which fetches for 500, does not delay it. Link
-        // 33.4, match 30, fetch 500, link 33.56, 2, deposit 250.125, notice 65.
+        // The signal is in the packet buffer at 65 + 250 + 33.4, and its match takes 30. The card increments the count
+        // at once, and the get begins at this time. The earlier atomic operation, which fetches for 500, does not delay
+        // the get. Link 33.4, match 30, fetch 500, link 33.56, 2, deposit 250.125, notice 65.
         let signalled = 65_000 + 250_000 + 33_400 + 30_000;
         assert_eq!(
             a.sim.now(),
@@ -299,7 +301,7 @@ fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
         fails.sort_by_key(|fail| *fail as u8);
         use FailType::{Dropped, Ok};
         assert_eq!(fails, [Ok, Ok, Dropped, Dropped, Dropped]);
-        // The slots are free again.
+        // The slots of the earlier messages are free again.
         a.post(GetRequest::new(md, 4096, TARGET, PT, 5)).await.unwrap();
         assert_eq!(a.event(EventKind::Reply).await.fail, Ok);
     });
@@ -312,7 +314,7 @@ fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
 
 /// Returns a header handler that gets `length` bytes into host memory at offset 16, by a command at cycle 6. The
 /// command uses the `nicety_put_t` at the start of the state. Then the handler stores the command's result and the
-/// message's request.
+/// message's request type.
 fn pull(length: i32, options: i32, returned: i32) -> Code {
     Code::enter()
         .small(A0, 16)
@@ -348,7 +350,7 @@ fn a_handler_gets_into_host_memory() {
         b.append_with(me, &handlers, &[put(9, 0, 24, true), vec![0; 64]].concat()).await.unwrap();
         b.start().await;
         b.count(b.ct, 1).await.unwrap();
-        // The put without payload has matched at 65 + 250 + 33.4 + 30. The request is handed over six cycles of 0.4
+        // The put without payload has matched at 65 + 250 + 33.4 + 30. The get request is handed over six cycles of 0.4
         // later. Link 33.4, match 30, fetch 500, link 33.56, 2, deposit and count 250.125, notice 65.
         assert_eq!(
             b.sim.now(),
@@ -363,7 +365,7 @@ fn a_handler_gets_into_host_memory() {
 
 #[test]
 fn invalid_gets_of_a_handler_fail() {
-    // Bytes, options, target, result.
+    // Each case has the number of bytes, the options, the target rank, and the expected result.
     for (length, options, target, expected) in [
         (8, 0, 0, result::OK),
         (17, 0, 0, result::SEGV),
@@ -386,7 +388,7 @@ fn invalid_gets_of_a_handler_fail() {
             b.event(EventKind::Put).await;
             assert_eq!(b.read(&memory)[..4], expected.to_le_bytes());
             if expected == result::OK {
-                // No entry matches.
+                // At the target, no entry matches the get.
                 assert!(b.count(b.ct, 1).await.is_err());
             }
         });
@@ -399,8 +401,8 @@ fn invalid_gets_of_a_handler_fail() {
     }
 }
 
-/// Returns a header handler that stores the message's request, its length and the length of its payload at the start of
-/// the entry's memory. The handler returns this value.
+/// Returns a header handler that stores three values at the start of the entry's memory. The values are the message's
+/// request type, the message's length, and the length of its payload. The handler returns `returned`.
 fn look(returned: i32) -> Code {
     Code::enter()
         .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0), lw(T0, 44, A0), sw(T0, 8, S0)])
@@ -441,7 +443,7 @@ fn header_handlers_see_what_a_message_asks_for() {
         });
         rig.program(1, async move |b| {
             let memory = b.alloc(&[0; 64]);
-            // The payload handler would fail the message, but the card performs atomics itself.
+            // The payload handler would fail the message, but the card executes atomic operations itself.
             let spoil = Code::enter().returns(result::FAIL);
             let handlers = program(Some(look(result::PROCESS_DATA)), Some(spoil), None);
             let me = Me { length: 64, ..open(&memory, 5) };
@@ -450,7 +452,7 @@ fn header_handlers_see_what_a_message_asks_for() {
             let what = || "the request".to_string();
             let event = b.card.eq_wait(&b.cpus, &mut path, b.eq, |_| true, what).await.unwrap();
             assert_eq!((event.fail, event.mlength), (FailType::Ok, u64::from(length)));
-            // The operation finds the bytes that the handler wrote.
+            // The atomic operation finds the bytes that the handler wrote.
             let ones = if number == 2 || number == 3 { 0x0101_0101 } else { 0 };
             let seen = b.read(&memory);
             if number != 4 {
@@ -458,7 +460,7 @@ fn header_handlers_see_what_a_message_asks_for() {
             } else {
                 assert_eq!(seen[..8], [1; 8]);
             }
-            // A get carries no payload, and a swap carries its operand too.
+            // A get has no payload. A swap also has its operand.
             let payload = [0, 16 + 0x0101_0101, 8, 16][number as usize - 1];
             assert_eq!(word(&seen, 8), payload, "type {number}");
         });

@@ -1,4 +1,4 @@
-//! Errors of specs name the place and a correction.
+//! Errors in specs name the place of the error and a correction.
 
 use nicety_nic_core::read;
 use nicety_nic_spin::{DESIGN, SpinSpec};
@@ -14,7 +14,7 @@ fn with(name: &str, overrides: &[&str]) -> Result<SpinSpec, String> {
 
 #[test]
 fn shipped_cards_are_read_with_every_key() {
-    // `read` refuses keys that no part has read.
+    // `read` refuses keys that no section reads.
     let discrete = with("spin-discrete", &[]).unwrap();
     let integrated = with("spin-integrated", &[]).unwrap();
     assert_eq!(discrete.host.post, Duration::from_ns(65));
@@ -24,7 +24,7 @@ fn shipped_cards_are_read_with_every_key() {
     assert_eq!((discrete.match_first, discrete.match_further), (Duration::from_ns(30), Duration::from_ns(2)));
     assert_eq!((discrete.hpu.cores, discrete.hpu.clock.hz()), (4, 2_500_000_000));
     assert_eq!(discrete.packet_payload, 4096);
-    // Only the path to host memory differs.
+    // The two cards differ only in the path to host memory.
     assert_eq!(integrated.link.latency, discrete.link.latency);
     assert_eq!(integrated.hpu.cycle_limit, discrete.hpu.cycle_limit);
     assert_ne!(format!("{:?}", integrated.bus), format!("{:?}", discrete.bus));
@@ -134,7 +134,7 @@ fn memories_that_do_not_divide_are_refused() {
             assert!(error.contains(part), "{overrides:?}: no '{part}' in\n{error}");
         }
     }
-    // Not contended, or the largest number.
+    // The memory level is uncontended, or the number of cores is the maximum.
     for overrides in [
         &["memory.data=l1", "hpu.cores=200", "memory.l1.contended=false"][..],
         &["memory.data=l1", "hpu.cores=198"],
@@ -217,7 +217,7 @@ fn processors_that_overlap_instructions_say_how_far() {
     let overlap = core.overlap.unwrap();
     assert_eq!((overlap.width, overlap.window, overlap.mispredict), (3, 40, 8));
     assert_eq!((core.costs.mul, core.costs.load, core.costs.load_use), (3, 3, 0));
-    // Instructions that are not overlapped cost the same as in order.
+    // Instructions that do not overlap have the same cost as in order.
     assert_eq!((core.costs.atomic, core.costs.ecall), (in_order.costs.atomic, in_order.costs.ecall));
     let changed =
         with("spin-discrete", &["hpu.pipeline=out-of-order", "hpu.overlap.mul=5"]).unwrap().hpu.core;
@@ -277,7 +277,7 @@ fn clusters_and_commands_of_pspin_fit_the_card() {
     }
 }
 
-/// A suggested value can replace the refused value, and no other change is needed.
+/// A suggested value can replace the refused value, without any other change.
 #[test]
 fn suggestions_are_accepted() {
     let mut suggested = Vec::new();

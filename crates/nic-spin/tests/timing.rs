@@ -1,4 +1,4 @@
-//! Times calculated by hand, to the picosecond. Comments give nanoseconds. The numbers are those of the card
+//! Times calculated by hand, to the picosecond. Times in comments are in nanoseconds. The numbers are those of the card
 //! spin-discrete.
 
 use crate::support::code::{Code, echo, number, payload, put};
@@ -48,8 +48,8 @@ fn a_put_of_8_bytes_by_rdma() {
     rig.run();
 }
 
-/// Rank 0 puts `len` bytes to rank 1, and the program `answer` sends them back. Returns the time of the round trip and
-/// its parts.
+/// Rank 0 puts `len` bytes to rank 1, and the program `answer` sends them back. Returns the time of the round trip in
+/// ps, and the time of each of its stages.
 fn round_trip<F>(len: usize, answer: impl FnOnce(Node) -> F) -> (u64, Vec<(&'static str, u64)>)
 where
     F: Future<Output = ()> + 'static,
@@ -79,7 +79,7 @@ fn a_payload_handler_answers_8_bytes() {
         let memory = b.alloc(&[0; 8]);
         b.append_with(entry(&memory, 5), &payload(echo()), &put(9, 0, 0, false)).await.unwrap();
     });
-    // lw, lw, mv, mv, addi: the ecall is reached at cycle 5, 2 ns after the handler's start.
+    // The instructions lw, lw, mv, mv, addi precede the ecall, at cycle 5: 2 ns after the handler's start.
     assert_eq!(time, 757_245 + 2_000);
     let expected = [
         ("post", 65_000),
@@ -101,7 +101,7 @@ fn a_triggered_put_answers_8_bytes() {
         let request = PutRequest::new(b.md(&memory), 8, NodeId(0), PT, 9);
         b.triggered_put(request, b.ct, 1).await.unwrap();
     });
-    // The fetch queues behind the deposit: 0.125, and 500 for request and data. The data's own 0.125 is hidden by the
+    // The fetch waits for 0.125 behind the deposit. Request and data take 500. The 0.125 of the data are hidden by the
     // link.
     assert_eq!(time, 1_257_370);
     assert_eq!(parts.iter().find(|(stage, _)| *stage == "fetch"), Some(&("fetch", 500_000)));
@@ -116,7 +116,8 @@ fn handlers_start_and_end_and_commands_cost_what_the_spec_says() {
         a.start().await;
         a.put(&a.request(&out, 5)).await.unwrap();
         a.count(a.ct, 1).await.unwrap();
-        // The start's 10 cycles of 0.4 precede the put. Those of the end follow it.
+        // The handler's start takes 10 cycles of 0.4 and precedes the put. The cycles of the handler's end follow the
+        // put.
         assert_eq!(a.sim.now(), after(757_245 - 65_000 + 2_000 + 4_000));
     });
     rig.program(1, async |b| {
@@ -124,8 +125,8 @@ fn handlers_start_and_end_and_commands_cost_what_the_spec_says() {
         b.append_with(entry(&memory, 5), &payload(echo()), &put(9, 0, 0, false)).await.unwrap();
         b.start().await;
         b.event(EventKind::Put).await;
-        // Packet at 65 + 250 + 33.56 + 30. Start 10, five to the ecall, li and ret 3, end 7: 25 cycles. Then the
-        // event.
+        // The packet has matched at 65 + 250 + 33.56 + 30. The handler takes 10 cycles for its start, 5 to the ecall, 3
+        // for li and ret, and 7 for its end: 25 cycles. Then comes the event.
         assert_eq!(b.sim.now(), after(378_560 + 10_000 + 250_000));
     });
     rig.run();
@@ -163,7 +164,7 @@ fn arrivals(lengths: &'static [usize]) -> Vec<u64> {
 fn a_message_starts_after_the_gap_and_after_the_bytes_before_it() {
     // Bus 250, link 0.16 + 33.4, deposit 0.125 + 250. The next message follows after the gap of 6.7.
     assert_eq!(arrivals(&[8, 8, 8]), [533_685, 540_385, 547_085]);
-    // 335 bytes take as long as the gap. One more byte takes longer.
+    // 335 bytes take as long as the gap. One more byte takes longer than the gap.
     let difference = |len: &'static [usize]| {
         let times = arrivals(len);
         times[1] - times[0]
@@ -173,14 +174,13 @@ fn a_message_starts_after_the_gap_and_after_the_bytes_before_it() {
     assert_eq!(difference(&[335, 335]), 6_700);
     assert_eq!(difference(&[336, 336]), 6_720);
     assert_eq!(difference(&[4096, 4096]), 81_920);
-    // A message of three packets: its own packets have no gap between them.
+    // A message has three packets. There is no gap between the packets of one message.
     assert_eq!(difference(&[12_288, 12_288]), 3 * 81_920);
 }
 
 #[test]
 fn the_bus_takes_one_message_after_another() {
-    // The second message's 8 bytes cross behind 4096: bus 63.898 + 250. Then the link is still busy until 250 +
-    // 81.92.
+    // The second message's 8 bytes cross the bus behind 4096 bytes: 63.898 + 250. The link is busy until 250 + 81.92.
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
     rig.program(0, async |a| {
         let (long, short) = (a.alloc(&[1; 4096]), a.alloc(&[2; 8]));
@@ -202,10 +202,12 @@ fn the_bus_takes_one_message_after_another() {
                 ("bus, queued", 63_898),
                 ("send, queued", 331_920 - 313_898),
                 ("link", 33_560),
-                // The first packet arrives at 365.32, and its match ends at 395.32. The second arrives at 365.48.
+                // The first packet arrives at 365.32, and its match ends at 395.32. The second packet arrives at
+                // 365.48.
                 ("match", 30_000),
                 ("match, queued", 29_840),
-                // The first packet's 63.898 on the bus end at 459.218. The second's match ends at 425.32.
+                // The first packet occupies the bus for 63.898, until 459.218. The second packet's match ends at
+                // 425.32.
                 ("deposit", 250_125),
                 ("deposit, queued", 33_898),
             ]
@@ -217,7 +219,7 @@ fn the_bus_takes_one_message_after_another() {
 #[test]
 fn a_handlers_put_waits_for_the_hosts_message() {
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
-    // Rank 1 sends 64 KiB. The reply to rank 0's 8 bytes queues behind them.
+    // Rank 1 sends 64 KiB. Its reply to rank 0's 8 bytes waits behind the 64 KiB.
     rig.program(1, async |b| {
         let (long, memory) = (b.alloc(&pattern(65_536, 4)), b.alloc(&[0; 8]));
         b.append_with(entry(&memory, 5), &payload(echo()), &put(9, 0, 0, false)).await.unwrap();
@@ -238,11 +240,11 @@ fn a_handlers_put_waits_for_the_hosts_message() {
             a.parts(),
             [
                 ("bus", 250_000),
-                // From 250 + 33.56 + 30 + 2 until 250 + 1310.72.
+                // The reply waits from 250 + 33.56 + 30 + 2 until 250 + 1310.72.
                 ("send, queued", 1_560_720 - 315_560),
                 ("link", 2 * 33_560),
                 ("match", 60_000),
-                // The long message's last packet is served from 1594.12 on. This one arrives at 1594.28.
+                // The long message's last packet is served from 1594.12 on. The reply arrives at 1594.28.
                 ("match, queued", 1_840),
                 ("handler", 2_000),
                 ("deposit", 250_125),
@@ -271,8 +273,8 @@ fn a_triggered_put_waits_for_the_hosts_message() {
         b.start().await;
         b.count(b.ct, 1).await.unwrap();
         assert_eq!(b.sim.now(), after(1_910_143));
-        // The command crosses, and the card fetches behind the long message's bytes. The last of these leaves the bus
-        // at 1022.368.
+        // The command crosses the bus, and the card fetches behind the long message's bytes. The last of these bytes
+        // leaves the bus at 1022.368.
         assert_eq!(
             b.parts(),
             [
@@ -332,7 +334,7 @@ fn an_append_takes_two_crossings() {
 
 #[test]
 fn matching_serves_commands_and_packets_in_one_queue() {
-    // Rank 1 posts an append at this time. Rank 0's packet arrives at 283.56. Its service ends at 313.56 or later.
+    // Rank 1 posts an append at `posted`. Rank 0's packet arrives at 283.56, and its service ends at 313.56 or later.
     for (posted, matched, noticed) in
         [(0, true, 380_000 + 250_125), (33_560, true, 413_560 + 250_125), (33_561, false, 0)]
     {
@@ -381,8 +383,8 @@ fn a_small_packet_buffer_holds_the_sender_back() {
         b.start().await;
         b.event(EventKind::Put).await;
         assert_eq!(b.read(&memory), pattern(12_288, 8));
-        // A packet takes 81.92 + 33.4 on the link, 30 or 2 to match, 63.898 until its slot is free, and 33.4 for the
-        // credit.
+        // A packet takes 81.92 + 33.4 on the link, and 30 or 2 to match. Its slot is free after 63.898, and the credit
+        // takes 33.4.
         let first = 250_000 + 115_320 + 30_000 + 63_898 + 33_400;
         let second = first + 115_320 + 2_000 + 63_898 + 33_400;
         assert_eq!(b.sim.now(), after(second + 115_320 + 2_000 + 63_898 + 250_000));
@@ -394,7 +396,8 @@ fn a_small_packet_buffer_holds_the_sender_back() {
 
 #[test]
 fn a_full_staging_queue_blocks_the_handler() {
-    // Three puts of the packet. The second waits 6.7 for the send engine, and the third for the second's place.
+    // The handler puts its packet three times. The second put waits 6.7 for the send engine. The third put waits for
+    // the second put's place.
     let three = Code::new()
         .with(&{
             use nicety_hpu::asm::*;
@@ -419,7 +422,7 @@ fn a_full_staging_queue_blocks_the_handler() {
             let request = a.request(&out, 5);
             a.start().await;
             a.put(&request).await.unwrap();
-            // The first put is issued at cycle 6 of the handler that starts at 283.56.
+            // The handler starts at 283.56. It issues the first put at cycle 6.
             let first = 283_560 + 2_400 + 33_560 + 250_125;
             for k in 0..3 {
                 a.event(EventKind::Put).await;
@@ -431,8 +434,8 @@ fn a_full_staging_queue_blocks_the_handler() {
             b.append_with(entry(&b.alloc(&[0; 8]), 5), &program, &put(9, 0, 0, false)).await.unwrap();
         });
         rig.run();
-        // The first is in the queue at 2.4, the second at 3.2, the third at 4.0. The third is blocked until the
-        // second starts at 9.1, in cycle 23.
+        // The puts enter the queue at 2.4, 3.2 and 4.0 after the handler's start. With one place, the third put is
+        // blocked until the second put starts at 9.1, in cycle 23.
         assert_eq!(rig.nodes[1].card.processors().handler_statistics().cycles, cycles, "queue {queue}");
     }
 }
@@ -466,7 +469,7 @@ fn an_operation_ends_when_its_last_byte_has_been_handed_to_the_link() {
         let request = a.request(&a.alloc(&[1; 4096]), 5);
         a.start().await;
         a.put(&request).await.unwrap();
-        // It is in flight from 250 until 331.92. Until then its descriptor is in use.
+        // The message is in flight from 250 until 331.92. Until then its descriptor is in use.
         a.until(after(331_919)).await;
         a.card.md_release(request.md).unwrap_err();
         a.until(after(331_921)).await;

@@ -1,4 +1,5 @@
-//! The times of reliable transport, calculated by hand to the picosecond, and cards without it on a faulty network.
+//! The times of reliable transport, calculated by hand to the picosecond. Also cards without reliable transport on a
+//! faulty network.
 
 use crate::support::*;
 use nicety_fabric::{Faults, LinkFaults, NodeFailure, Place, Rates};
@@ -13,7 +14,7 @@ use nicety_portals::{
 use nicety_types::{Duration, NodeId, Time};
 use proptest::prelude::*;
 
-/// Loses these packets of one direction.
+/// Returns faults that lose these packets of the direction from rank `from`.
 fn lose(from: u32, drop: &[u64]) -> LinkFaults {
     let (rates, down) = (Rates::default(), vec![]);
     LinkFaults { from: Place::Host(from), to: Place::Host(1 - from), rates, down, drop: drop.to_vec() }
@@ -28,7 +29,7 @@ fn rig(overrides: &[&str], links: Vec<LinkFaults>) -> Rig {
     )
 }
 
-/// Returns a put of all of the memory, with every event.
+/// Returns a put of the whole allocation, with all events.
 fn acknowledged(node: &Node, memory: &Allocation) -> PutRequest {
     let (start, length) = (memory.address(), memory.len());
     let md = node.card.md_bind(Md { start, length, eq: Some(node.eq), ..Md::default() }).unwrap();
@@ -36,8 +37,8 @@ fn acknowledged(node: &Node, memory: &Allocation) -> PutRequest {
     PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, length, target, PT, 5) }
 }
 
-/// Sends one message from rank 0 to rank 1. Returns the time from the post until rank 1 has noticed the message, in
-/// picoseconds, the parts of this time, and the statistics.
+/// Sends one message from rank 0 to rank 1. Returns the time in ps from the post until rank 1 has noticed the message,
+/// the stages of this time, and the transport statistics.
 fn one_way(mut rig: Rig, len: usize) -> (u64, Vec<(&'static str, u64)>, [TransportStatistics; 2]) {
     let measured = std::rc::Rc::new(std::cell::RefCell::new((0, Vec::new())));
     rig.program(0, async move |a| {
@@ -61,14 +62,15 @@ fn one_way(mut rig: Rig, len: usize) -> (u64, Vec<(&'static str, u64)>, [Transpo
 
 #[test]
 fn without_a_loss_it_costs_its_header() {
-    // As without transport, 65 + 250 + 33.4 + 0.160 + 30 + 250.125 + 65, plus 20 B of header at 20 ps.
+    // In ns, as without reliable transport: 65 + 250 + 33.4 + 0.160 + 30 + 250.125 + 65. The 20 B of header add 20 ps
+    // per byte.
     let (time, parts, statistics) = one_way(rig(&[], vec![]), 8);
     assert_eq!(time, 693_685 + 400);
     let names: Vec<_> = parts.iter().map(|part| part.0).collect();
     assert_eq!(names, ["post", "bus", "link", "match", "deposit", "notice"]);
     let acknowledged = TransportStatistics { acknowledgements: 1, ..Default::default() };
     assert_eq!(statistics, [Default::default(), acknowledged]);
-    // With the configured costs.
+    // The spec sets the time of a check and the size of the header.
     let (time, parts, _) = one_way(rig(&["transport.check=7 ns", "transport.header=100 B"], vec![]), 8);
     assert_eq!(time, 693_685 + 2000 + 7000);
     assert_eq!(parts.iter().find(|part| part.0 == "transport"), Some(&("transport", 7000)));
@@ -76,7 +78,8 @@ fn without_a_loss_it_costs_its_header() {
 
 #[test]
 fn a_lost_packet_is_sent_again_after_the_timeout() {
-    // Its first byte leaves at 315 ns and its last at 315.560. It is lost. At 10 315 it is sent again.
+    // The packet's first byte leaves at 315 ns and its last byte at 315.560 ns. The packet is lost, and is resent at 10
+    // 315 ns.
     let (time, parts, statistics) = one_way(rig(&[], vec![lose(0, &[1])]), 8);
     assert_eq!(time, 10_000_000 + 694_085);
     assert_eq!(
@@ -94,20 +97,20 @@ fn a_lost_packet_is_sent_again_after_the_timeout() {
     let [sender, receiver] = statistics;
     assert_eq!(sender, TransportStatistics { retransmitted: 1, timeouts: 1, ..Default::default() });
     assert_eq!(receiver, TransportStatistics { acknowledgements: 1, ..Default::default() });
-    // Lost three times: the timeout doubles twice.
+    // The packet is lost three times, so the timeout doubles twice.
     let (time, ..) = one_way(rig(&[], vec![lose(0, &[1, 2, 3])]), 8);
     assert_eq!(time, 10_000_000 + 20_000_000 + 40_000_000 + 694_085);
 }
 
 #[test]
 fn a_gap_is_refused_at_once() {
-    // Two packets of 4116 B with headers, 82.32 each. The first is lost. The second leaves at 397.32 and arrives at
-    // 513.04. Its refusal, 20 B, is back at 513.04 + 0.4 + 33.4 = 546.84. Both are sent again. The first arrives at
-    // 662.56, is matched at 692.56 and handed to the bus until 756.458. The second is handed over until 820.356. Then
-    // 250 and 65.
+    // In ns: two packets have 4116 B with headers, and take 82.32 each. The first is lost. The second leaves at 397.32
+    // and arrives at 513.04. Its refusal of 20 B is back at 513.04 + 0.4 + 33.4 = 546.84. Both packets are resent. The
+    // first arrives at 662.56, is matched at 692.56, and is handed to the bus until 756.458. The second is handed over
+    // until 820.356. The event takes 250, and the notice 65.
     let (time, parts, statistics) = one_way(rig(&[], vec![lose(0, &[1])]), 8192);
     assert_eq!(time, 820_356 + 250_000 + 65_000);
-    // Without the loss the first arrives at 430.72, and is handed to the bus until 524.618.
+    // Without the loss, the first packet arrives at 430.72 and is handed to the bus until 524.618.
     assert_eq!(one_way(rig(&[], vec![]), 8192).0, 524_618 + 63_898 + 250_000 + 65_000);
     assert_eq!(parts.iter().map(|part| part.1).sum::<u64>(), time);
     assert!(parts.iter().any(|part| part.0 == "transport, retransmit"), "{parts:?}");
@@ -128,8 +131,8 @@ fn a_lost_acknowledgement_costs_a_packet_and_no_time() {
 
 #[test]
 fn a_full_window_waits_for_acknowledgements() {
-    // Packets of 1000 + 20 B take 20.4 on the link. With a window of one, the next starts when the acknowledgement is
-    // back: 20.4 + 33.4 there, 0.4 + 33.4 back.
+    // In ns: packets of 1000 + 20 B take 20.4 on the link. With a window of one packet, the next packet starts when the
+    // acknowledgement is back. This takes 20.4 + 33.4 for the packet, and 0.4 + 33.4 for the acknowledgement.
     let (time, parts, _) = one_way(
         rig(
             &["transport.window=1", "packet.payload=1000 B", "match.first=0 ns", "match.further=0 ns"],
@@ -144,8 +147,9 @@ fn a_full_window_waits_for_acknowledgements() {
 
 #[test]
 fn an_undeliverable_message_fails_at_its_initiator() {
-    // Sent from 315 ns on, again after 10 and 20 us, and given up after 40 more. The last timeout starts with the
-    // retransmission of the last of three packets, two times 82.32 ns after the first. The event crosses the bus.
+    // The message is sent from 315 ns on, resent after 10 and 20 us, and given up after 40 us more. A timeout starts
+    // with the retransmission of the last of three packets, 2 x 82.32 ns after that of the first. The event crosses the
+    // bus.
     let failure = NodeFailure { node: Place::Host(1), at: START };
     let faults = Faults { nodes: vec![failure], ..Faults::default() };
     let overrides = ["transport.reliable=true", "transport.timeout=10 us", "transport.retries=2"];
@@ -159,7 +163,7 @@ fn an_undeliverable_message_fails_at_its_initiator() {
         assert_eq!(event.fail, FailType::Undeliverable);
         assert_eq!(a.sim.now(), after(315_000 + 70_000_000 + 250_000 + 65_000 + 4 * 82_320));
         a.parts();
-        // The next one fails at once.
+        // The next message fails at once.
         a.put(&request).await.unwrap();
         let event = a.event(EventKind::Send).await;
         assert_eq!(event.fail, FailType::Undeliverable);
@@ -172,8 +176,8 @@ fn an_undeliverable_message_fails_at_its_initiator() {
 }
 
 /// Rank 0 gets `len` bytes from rank 1. The network loses the packets of rank 1 with the numbers `lost`. Packet 1 is
-/// the acknowledgement of the get. Returns the time at which rank 0 has noticed the failure, and the transports'
-/// statistics.
+/// the acknowledgement of the get. Returns the time at which rank 0 has noticed the failure, and the transport
+/// statistics of both cards.
 fn failed_get(lost: &[u64], len: u64) -> (Time, [TransportStatistics; 2]) {
     let mut rig = rig(&["transport.retries=2"], vec![lose(1, lost)]);
     let noted = std::rc::Rc::new(std::cell::Cell::new(Time::ZERO));
@@ -203,21 +207,21 @@ fn failed_get(lost: &[u64], len: u64) -> (Time, [TransportStatistics; 2]) {
 
 #[test]
 fn a_get_whose_reply_is_given_up_fails_at_its_initiator() {
-    // The get leaves at 315 ns, with 20 B of header. Its acknowledgement is back at 315 + 2 (0.4 + 33.4). The reply
-    // is lost three times and given up after 10 + 20 + 40 us. That long after the acknowledgement the initiator
-    // probes. This is slightly too early: the reply was sent half a microsecond after the acknowledgement. The second
-    // probe detects it, and the event crosses the bus.
+    // The get leaves at 315 ns, with 20 B of header. Its acknowledgement is back at 315 + 2 (0.4 + 33.4) ns. The reply
+    // is lost three times and given up after 10 + 20 + 40 us. The initiator probes this time after the acknowledgement.
+    // This first probe is slightly too early, because the reply was sent half a microsecond after the acknowledgement.
+    // The second probe detects the failure, and the event crosses the bus.
     let acknowledged = 315_000 + 2 * 33_800;
     let asked = acknowledged + 70_000_000;
     let (time, [asking, giving_up]) = failed_get(&[2, 3, 4], 8);
     assert_eq!(time, after(asked + 2 * 33_800 + 70_000_000 + 2 * 33_800 + 250_000 + 65_000));
     assert_eq!((asking.timeouts, giving_up.timeouts), (0, 3));
-    // The card sends nothing at all: the probe is given up after the same time.
+    // The remote card sends no packet at all. The initiator gives up its probe after the same time.
     let nothing: Vec<u64> = (2..100).collect();
     let (time, [asking, _]) = failed_get(&nothing, 8);
     assert_eq!(time, after(asked + 70_000_000 + 250_000 + 65_000));
     assert_eq!((asking.timeouts, asking.retransmitted), (3, 2));
-    // Only the first of a reply's two packets arrives.
+    // Only the first of the reply's two packets arrives.
     let second: Vec<u64> = (3..100).collect();
     let (time, _) = failed_get(&second, 8192);
     assert_eq!(time, after(asked + 70_000_000 + 250_000 + 65_000));
@@ -225,8 +229,8 @@ fn a_get_whose_reply_is_given_up_fails_at_its_initiator() {
 
 #[test]
 fn an_answer_may_take_its_time() {
-    // A card computes for a millisecond before it replies. It is probed once, then as often as timeouts are
-    // tolerated, and then left alone. The reply takes as long as without probes.
+    // A card computes for a millisecond before it replies. It is probed once, then once for each allowed timeout, and
+    // then no more. The reply takes as long as without probes.
     let late = |overrides: &[&str]| {
         let mut rig = rig(&[&["atomic.compute=1 ms"], overrides].concat(), vec![]);
         let noted = std::rc::Rc::new(std::cell::Cell::new(Time::ZERO));
@@ -274,7 +278,7 @@ fn any_rates() -> impl Strategy<Value = Rates> {
 }
 
 proptest! {
-    /// Without reliable transport, messages arrive incomplete. But no card panics, and slots are freed.
+    /// Without reliable transport, messages arrive incomplete. But no card panics, and all slots are freed.
     #[test]
     fn a_card_without_transport_survives_a_bad_network(
         rates in any_rates(), seed: u64, lens in prop::collection::vec(0usize..3000, 1..20), buffer in 1u32..8

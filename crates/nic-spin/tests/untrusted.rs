@@ -79,14 +79,14 @@ fn first(header: &Header, message: u64) -> Vec<u8> {
     [&header.encode()[..], &message.to_le_bytes()].concat()
 }
 
-/// Returns the header of a further packet: the sender, the message's number at the sender, the offset in the message,
-/// and the target.
+/// Returns the header of a further packet. Its fields are the sender, the message's number at the sender, the offset in
+/// the message, and the target.
 fn further((source, message, offset): (u32, u64, u64), target: u32) -> Vec<u8> {
     let words = [1, source, target, 0].map(u32::to_le_bytes).concat();
     [words, [message, offset].map(u64::to_le_bytes).concat()].concat()
 }
 
-/// Runs a card with entries and handlers of all kinds and pending operations, and a forger.
+/// Runs a card and a forger. The card has entries and handlers of all kinds, and pending operations.
 fn run(packets: Vec<Forged>, overrides: &[&str]) -> (Unusable, TransportStatistics) {
     let spec = Arc::new(spec(&[&["buffer.packets=4"], overrides].concat()));
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.link);
@@ -142,7 +142,7 @@ fn packets() -> impl Strategy<Value = Vec<Forged>> {
     prop::collection::vec(forged(header, payload), 0..60)
 }
 
-/// Returns packets with the transport header, of all kinds. Some of them are not in sequence.
+/// Returns these packets with transport headers of all kinds. Some of the headers are not in sequence.
 fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
     let mut next = 0;
     let seal = |(mut forged, &(kind, source, number)): (Forged, &(u8, u8, u64))| {
@@ -200,7 +200,8 @@ fn a_message_takes_no_more_than_it_said() {
             packet(1, 60, 40),
             packet(1, 60, 40),
             Forged { control: true, ..packet(2, 0, 100) },
-            // Parts of a message: from the card itself, from no node, and for another node.
+            // These packets come from the card itself, come from no node, or are for another node. The last packet has
+            // offset 0, which no further packet may have.
             Forged { header: further((0, 3, 4), 0), ..packet(3, 4, 10) },
             Forged { header: further((2, 3, 4), 0), ..packet(3, 4, 10) },
             Forged { header: further((1, 3, 4), 1), ..packet(3, 4, 10) },
@@ -208,6 +209,6 @@ fn a_message_takes_no_more_than_it_said() {
         ],
         &[],
     );
-    // And eight more invalid packets.
+    // Eight more packets are invalid.
     assert_eq!((unusable.headers, unusable.strays), (1 + 1 + 4 + 8, 4));
 }

@@ -1,5 +1,5 @@
-//! Non-blocking transfers of handlers. The processor does not wait for them. The packet, the message and the completion
-//! handler wait instead.
+//! Non-blocking transfers of handlers. The processor does not wait for these transfers. The packet, the message and the
+//! completion handler wait instead.
 
 use crate::support::code::{Code, number, payload, program, result, word};
 use crate::support::*;
@@ -10,12 +10,12 @@ use nicety_types::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The time at which the first handler of a message of 8 bytes begins, in nanoseconds: bus 250, link 33.56, match 30.
-/// The next message is matched 30 ns later.
+/// The time in ps at which the first handler of a message of 8 bytes begins. In ns: bus 250, link 33.56, match 30. The
+/// next message is matched 30 ns later.
 const READY: u64 = 250_000 + 33_560 + 30_000;
-/// The time at which the first handler of a message with a packet of 4 KiB begins.
+/// The time in ps at which the first handler of a message with a packet of 4 KiB begins.
 const LONG_READY: u64 = 250_000 + 81_920 + 33_400 + 30_000;
-/// A read of 8 bytes over the bus, and its return.
+/// The time in ps of a read of 8 bytes over the bus, with the return of the bytes.
 const FETCH: u64 = 500_125;
 const EVENT: u64 = 250_000;
 
@@ -26,8 +26,8 @@ fn fetch(local: i32) -> Code {
     Code::new().small(A0, 16).at(A1, local).small(A2, 8).small(A3, 0).at(A4, 0).command(number::DMA_FROM_HOST)
 }
 
-/// Returns a payload handler that writes its packet to host memory without blocking. It has 9 instructions and takes 9
-/// cycles, because the return takes two cycles and the command none. The write is issued at cycle 6.
+/// Returns a payload handler that writes its packet to host memory by a non-blocking transfer. Its 9 instructions take
+/// 9 cycles: the return takes two cycles, and the command none. The write is issued at cycle 6.
 fn forward() -> Code {
     Code::new()
         .with(&[mv(A4, A1), lw(A2, 4, A0), lw(A1, 8, A0), lw(A0, 0, A0)])
@@ -36,11 +36,11 @@ fn forward() -> Code {
         .returns(result::SUCCESS)
 }
 
-/// Rank 1's observations: the time and the outcome of each event, and the host memory at the end.
+/// Rank 1's observations: the time and the outcome of each event, and the final host memory.
 #[derive(Clone, Debug, Default)]
 struct Observations {
     events: Vec<(Time, FailType)>,
-    /// The parts of the last message's time.
+    /// The stages of the last message's time.
     parts: Vec<(&'static str, u64)>,
     memory: Vec<u8>,
 }
@@ -85,19 +85,21 @@ fn a_processor_is_free_while_its_packet_crosses_the_bus() {
         assert_eq!((statistics.instructions, statistics.cycles, statistics.stalled), (9, 9, 0), "{len} B");
         assert_eq!(seen.memory[..len], pattern(len, 1));
     }
-    // The event follows the bytes, as with a blocking transfer: 63.898 for 4 KiB, then one latency.
+    // The event follows the bytes, as with a blocking transfer: 63.898 ns for 4 KiB, then one latency.
     let (_, seen) = run(&[], 4096, vec![payload(forward())]);
     assert_eq!(seen.events, [(after(LONG_READY + 6 * 400 + 63_898 + EVENT), FailType::Ok)]);
 }
 
 #[test]
 fn a_packet_keeps_its_slot_until_its_bytes_have_been_read() {
-    // With one slot the second message leaves when a credit reports that the first one's bytes are on the bus.
+    // With one slot, the second message leaves after the credit has arrived that reports the first message's bytes on
+    // the bus.
     let (_, seen) = run(&["buffer.packets=1"], 4096, vec![payload(forward()), payload(forward())]);
     let read = LONG_READY + 6 * 400 + 63_898;
     let second = read + 33_400 + 81_920 + 33_400 + 30_000 + 6 * 400 + 63_898;
     assert_eq!(seen.events[1], (after(second + EVENT), FailType::Ok));
-    // The packet is not in the state: its slot is freed with the handler, before 512 bytes of state are on the bus.
+    // The transfer reads the state and not the packet. So the packet's slot is freed with the handler, before the 512
+    // bytes are on the bus.
     let state = Code::enter().at(A0, 0).small(A1, 0).small(A2, 512).small(A3, 0).at(A4, 0);
     let state = payload(state.command(number::DMA_TO_HOST).returns(0));
     let (_, seen) = run(&["buffer.packets=1"], 8, vec![state.clone(), state]);
@@ -108,10 +110,11 @@ fn a_packet_keeps_its_slot_until_its_bytes_have_been_read() {
 
 #[test]
 fn a_slot_waits_for_every_transfer_of_its_packet() {
-    // The header and the payload handler each write the packet. The second transfer ends 63.898 after the first.
+    // The header handler and the payload handler each write the packet to host memory. The second transfer ends 63.898
+    // ns after the first.
     let header = forward().0;
     let header = Code(header[..header.len() - 2].to_vec()).returns(result::PROCESS_DATA);
-    // A header's arguments have its payload at offsets 40 and 44.
+    // The arguments of a header handler have the payload at offsets 40 and 44.
     let header =
         Code::new().with(&[mv(A4, A1), lw(A2, 44, A0), mv(A1, ZERO), lw(A0, 40, A0)]).with(&header.0[4..]);
     let handlers = program(Some(header), Some(forward()), None);
@@ -143,7 +146,7 @@ fn a_completion_handler_starts_when_the_transfers_are_done() {
 
 #[test]
 fn a_message_is_complete_when_its_completion_handlers_transfers_are_done() {
-    // The 8 bytes are deposited, which takes the bus 0.125, before the handler starts.
+    // The 8 bytes are deposited before the handler starts. This takes the bus 0.125 ns.
     let completion = Code::enter_completion().then(&fetch(8)).returns(0);
     let (_, seen) = run(&[], 8, vec![program(None, None, Some(completion))]);
     assert_eq!(seen.events, [(after(READY + 125 + 7 * 400 + FETCH + EVENT), FailType::Ok)]);
@@ -170,9 +173,9 @@ fn a_processor_runs_the_next_handler_at_once() {
     let handler = || payload(Code::enter().print(48).then(&fetch(8)).returns(0));
     let (rig, seen) = run(&["hpu.cores=1"], 8, vec![handler(), handler(), handler()]);
     let printed: Vec<_> = rig.log().iter().map(|line| line.time).collect();
-    // Each is printed as soon as its message has been matched.
+    // Each handler prints as soon as its message has been matched.
     assert_eq!(printed, [0, 1, 2].map(|i| after(READY + i * 30_000 + 4 * 400)));
-    // Requests of 0 bytes do not wait for each other.
+    // The requests have 0 bytes, so they do not wait for each other.
     let given = READY + (4 + 6) * 400;
     assert_eq!(seen.events, [0, 1, 2].map(|i| (after(given + i * 30_000 + FETCH + EVENT), FailType::Ok)));
 }
@@ -182,7 +185,7 @@ fn a_handler_waits_for_the_places_of_transfers_of_handlers_before_it() {
     let handler = || payload(Code::enter().then(&fetch(8)).print(48).returns(0));
     let (rig, seen) = run(&["hpu.cores=1", "hpu.dma_handles=1"], 8, vec![handler(), handler()]);
     let first = READY + 7 * 400 + FETCH;
-    // The second began 30 later, and continues at its next cycle: 472.925 later, cycle 1183.
+    // The second handler began 30 ns later. It continues at its next cycle, 472.925 ns later, which is cycle 1183.
     let goes_on = READY + 30_000 + 1183 * 400;
     assert_eq!(
         rig.log().iter().map(|line| line.time).collect::<Vec<_>>(),
@@ -223,7 +226,7 @@ fn handles_are_a_handlers_own() {
 #[test]
 fn bytes_for_the_stack_of_a_handler_that_has_ended_go_nowhere() {
     let leaves = Code::enter().then(&fetch(8)).0;
-    // Its third instruction sets the destination: the stack instead of the state.
+    // The handler's third instruction sets the destination. It is changed to the stack instead of the state.
     let leaves =
         Code(leaves.iter().map(|&w| if w == addi(A1, S0, 8) { addi(A1, SP, -64) } else { w }).collect());
     let keeps = Code::enter()
@@ -235,7 +238,7 @@ fn bytes_for_the_stack_of_a_handler_that_has_ended_go_nowhere() {
         .returns(0);
     let (rig, seen) = run(&["hpu.cores=1"], 8, vec![payload(leaves.returns(0)), payload(keeps)]);
     assert_eq!((word(&seen.memory, 0), word(&seen.memory, 4)), (77, 77));
-    // The message of the first waited nevertheless.
+    // The first message nevertheless waited for its transfer.
     assert_eq!(seen.events[0], (after(READY + 7 * 400 + FETCH + EVENT), FailType::Ok));
     assert_eq!(rig.failures(), []);
 }

@@ -1,5 +1,5 @@
-//! Visibility of bytes to the host. A byte is not visible before it has crossed the bus. It is visible at the latest
-//! with its event.
+//! Visibility of bytes to the host. A byte is not visible before it has crossed the bus. It is visible with its event
+//! at the latest.
 
 use crate::support::*;
 use nicety_portals::EventKind;
@@ -15,7 +15,7 @@ fn a_deposit_is_visible_when_its_last_byte_has_crossed_the_bus() {
     rig.program(1, async move |b| {
         let memory = b.alloc(&[0; 8]);
         b.append(entry(&memory, 5)).await.unwrap();
-        // Post 65 ns, bus 250, link 0.160 + 33.4, match 30, deposit 0.125 + 250.
+        // In ns: post 65, bus 250, link 0.160 + 33.4, match 30, deposit 0.125 + 250.
         let landed = 65_000 + 250_000 + 160 + 33_400 + 30_000 + 125 + 250_000;
         assert_eq!(landed, 628_685);
         b.until(after(landed - 1)).await;
@@ -28,7 +28,8 @@ fn a_deposit_is_visible_when_its_last_byte_has_crossed_the_bus() {
 
 #[test]
 fn the_last_of_many_packets_is_visible_with_its_event() {
-    // Each packet takes the bus 63.898 ns, so that three are crossing it when the event is posted behind the last.
+    // Each packet takes the bus for 63.898 ns. So three packets are crossing the bus when the event is posted behind
+    // the last packet.
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
     rig.program(0, async move |a| {
         let request = a.request(&a.alloc(&pattern(6 * 4096, 1)), 5);
@@ -38,10 +39,10 @@ fn the_last_of_many_packets_is_visible_with_its_event() {
     rig.program(1, async move |b| {
         let memory = b.alloc(&[0; 6 * 4096]);
         b.append(entry(&memory, 5)).await.unwrap();
-        // Bus 250 ns, six packets on the link, 33.4, match of a later packet 2 ns, deposit 63.898 + 250.
+        // In ns: bus 250, six packets on the link, 33.4 of latency, match of a later packet 2, deposit 63.898 + 250.
         let handed = 250_000 + 6 * 81_920 + 33_400 + 2_000 + 63_898;
         // The program schedules its poll after the post of the event and before the arrival of the previous packet's
-        // bytes. So the poll lies between the two in the order of that instant.
+        // bytes. So in the order of this instant, the poll is between these two.
         b.until(after(handed + 50_000)).await;
         b.until(after(handed + 250_000)).await;
         b.event(EventKind::Put).await;

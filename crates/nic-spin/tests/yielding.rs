@@ -11,13 +11,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Appends code that stores the `time` counter, which continues between handlers. The code takes 2 cycles, and the
-/// stored value is that of the first cycle.
+/// stored value is that of its first cycle.
 fn time(code: Code, offset: i32) -> Code {
     code.with(&[csrrs(T0, 0xc01, ZERO), sw(T0, offset, S0)])
 }
 
-/// Returns a handler of 222 cycles. It yields at cycle 206, and stores `time` at cycles 201 and 209. Its DMA takes 2
-/// cycles (32 bytes, 499.2 ps).
+/// Returns a handler of 222 cycles. It yields at cycle 206, and stores `time` at cycles 201 and 209. Its DMA of 32
+/// bytes takes 499.2 ps, or 2 cycles.
 fn yields() -> Handlers {
     let before = time(Code::enter().spin(50), 16).timed(number::YIELD, 0);
     payload(time(before, 20).publish(32).returns(0))
@@ -29,7 +29,7 @@ fn spins() -> Handlers {
 }
 
 /// Returns the times at which the host sees the first and the second message, and the values that the first message's
-/// handler stored. The last value is the time for which that handler's path was queued for the core.
+/// handler stored. The last returned value is the time for which the path of this handler waited for the core.
 fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", "host.notice=0 ns", parked]);
     rig.program(0, async |a| {
@@ -62,14 +62,15 @@ fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
     result.take().unwrap()
 }
 
-/// The time at which the first handler begins, in nanoseconds: bus 250, link 33.56, match 30.
+/// The time in ps at which the first handler begins. In ns: bus 250, link 33.56, match 30.
 const BEGINS: u64 = 250_000 + 33_560 + 30_000;
 
 #[test]
 fn a_waiting_handler_goes_first_and_the_wait_costs_the_other_no_cycles() {
-    // The second begins at the first's cycle 206 and takes 404 cycles. Then the first resumes for its last 16.
+    // The second handler begins at the first handler's cycle 206 and takes 404 cycles. Then the first handler resumes
+    // for its last 16 cycles.
     let ([first, second], state, queued) = two_on_a_core("hpu.parked=1");
-    // The host sees them in matching order, so the second message waits for the first.
+    // The host sees messages in matching order, so the second message waits for the first.
     assert_eq!(first, after(BEGINS + (206 + 404 + 16) * 400 + 250_000));
     assert_eq!(second, first);
     assert_eq!(queued, 404 * 400);
@@ -86,7 +87,7 @@ fn without_a_place_to_be_parked_a_yield_returns_at_once() {
     assert_eq!(word(&state, 20) - word(&state, 16), 8);
 }
 
-/// Returns a handler that prints each of these texts and yields between them.
+/// Returns a handler that prints these texts, and yields between two texts.
 fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     let (mut code, mut state) = (Code::enter().spin(300), vec![]);
     for (i, text) in texts.iter().enumerate() {
@@ -100,8 +101,8 @@ fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     (code.returns(0), state)
 }
 
-/// Returns the lines that handlers print on one core. Rank 0 sends one message after another, each to the handlers of
-/// an application.
+/// Returns the lines that handlers print on one core. Rank 0 sends one message after another, each to handlers of one
+/// application.
 fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
     let overrides: Vec<_> = overrides.iter().copied().chain(["hpu.cores=1"]).collect();
     let mut rig = Rig::new(&overrides);
@@ -135,10 +136,10 @@ fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
 
 #[test]
 fn a_handler_that_yields_is_the_last_of_the_queue() {
-    // All three are ready by the first print.
+    // All three handlers are ready when the first handler prints.
     let messages: &[(u32, &[&str])] = &[(0, &["a", "A"]), (0, &["b", "B"]), (0, &["c"])];
     assert_eq!(said(&["hpu.parked=2"], messages), ["a", "b", "c", "A", "B"]);
-    // With one slot for parked handlers, b may only resume a, and c begins when a has ended.
+    // With one slot for parked handlers, b can only be parked if a resumes. So c begins when a has ended.
     assert_eq!(said(&["hpu.parked=1"], messages), ["a", "b", "A", "c", "B"]);
     assert_eq!(said(&["hpu.parked=0"], messages), ["a", "A", "b", "B", "c"]);
 }
@@ -150,15 +151,15 @@ fn a_yield_without_other_handlers_returns_at_once() {
 
 #[test]
 fn by_weight_another_application_goes_on_until_it_is_level() {
-    // All pieces take about the same time. After a, x's application is behind. After x both are level, and the
-    // earlier of b and the parked A runs first.
+    // All pieces take about the same time. After a, the application of x is behind. After x both applications are
+    // level, and the earlier of b and the parked A runs first.
     let messages: &[(u32, &[&str])] = &[(0, &["a", "A"]), (0, &["b"]), (1, &["x", "X"]), (1, &["y"])];
     let order = said(&["hpu.parked=3", "hpu.scheduling=weighted-fair"], messages);
     let place = |text: &str| order.iter().position(|said| said == text).unwrap();
     assert_eq!(order.len(), 6);
     assert!(place("a") == 0 && place("x") == 1, "{order:?}");
     assert!(place("b") < place("A") && place("y") < place("X"), "{order:?}");
-    // Neither application is two pieces ahead at any time while both have work.
+    // While both applications have work, neither is ever two pieces ahead.
     for k in 1..5 {
         let first = order[..k].iter().filter(|said| "aAb".contains(said.as_str())).count();
         assert!(first.abs_diff(k - first) <= 1, "{order:?}");
@@ -167,7 +168,8 @@ fn by_weight_another_application_goes_on_until_it_is_level() {
 
 #[test]
 fn a_handler_that_spins_on_a_parked_one_lets_it_go_on() {
-    // The first takes a lock, yields with it, and releases it. The second spins on it, yielding.
+    // The first handler takes a lock, yields with the lock, and then releases it. The second handler spins on the lock
+    // and yields.
     let take = Code::enter().spin(300).with(&[addi(T0, ZERO, 1), sw(T0, 0, S0)]).command(number::YIELD);
     let first = payload(take.with(&[sw(ZERO, 0, S0)]).returns(0));
     let second = Code::enter().with(&[addi(A7, ZERO, number::YIELD as i32), ecall(), lw(T0, 0, S0)]);
@@ -224,8 +226,8 @@ fn a_reservation_does_not_outlast_a_yield() {
     }
 }
 
-/// Runs a handler for each list of spins, which yields between the spins. Returns the handlers' statistics, and the end
-/// of the last handler.
+/// Runs one handler for each list of spins. A handler yields between its spins. Returns the handlers' statistics, and
+/// the end time of the last handler.
 fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
     let overrides: Vec<_> = overrides.iter().map(String::as_str).collect();
     let mut rig = Rig::new(&overrides);
@@ -244,7 +246,7 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
         let other = b.card.application(ApplicationConfig::new("other")).unwrap();
         for (bits, spins) in bodies.into_iter().enumerate() {
             let add = |code: Code, spin| code.spin(spin).command(number::YIELD);
-            // Its stack keeps a private word across every yield.
+            // The handler's stack keeps a private word across every yield.
             let kept = [addi(T0, ZERO, bits as i32 + 1), sw(T0, -64, SP)];
             let code = spins.into_iter().fold(Code::enter().with(&kept), add);
             let check = [lw(T0, -64, SP), addi(A0, T0, -(bits as i32) - 1)];
@@ -269,8 +271,8 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
 proptest! {
     #![proptest_config(nicety_nic_testing::cases(64))]
 
-    // In any order of yields all handlers end, keep their stacks, and use the same cycles as without yields. A core
-    // that always has work is done at the same time.
+    // For any order of yields, all handlers end, keep their stacks, and use the same cycles as without yields. A core
+    // that always has work ends at the same time.
     #[test]
     fn yielding_costs_nothing_and_loses_nothing(
         spins in prop::collection::vec(prop::collection::vec(1u32..60, 1..6), 1..10),

@@ -1,4 +1,4 @@
-//! Handlers in hand-assembled code with countable cycles.
+//! Handlers in hand-assembled code, so that a test can count their cycles.
 
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image};
@@ -6,7 +6,7 @@ use nicety_nic_processors::{Handlers, map};
 
 pub use nicety_nic_processors::commands::codes::number;
 
-/// Return values of functions of nicety.h and of handlers.
+/// Return values of the functions in `nicety.h`, and of handlers.
 #[expect(missing_docs, reason = "the names are those of nicety.h")]
 pub mod result {
     pub const OK: u32 = 0;
@@ -24,8 +24,8 @@ pub mod result {
     pub const FAIL: i32 = -1;
 }
 
-/// A function under construction. After [`Code::enter`] or [`Code::enter_completion`], `S0` holds the address of the
-/// state.
+/// The instructions of a function under construction. After [`Code::enter`] or [`Code::enter_completion`], `S0` has the
+/// address of the state.
 #[derive(Clone, Debug, Default)]
 pub struct Code(pub Vec<u32>);
 
@@ -35,7 +35,7 @@ impl Code {
         Code::default()
     }
 
-    /// Appends code.
+    /// Appends the instructions of `more`.
     pub fn then(self, more: &Code) -> Code {
         self.with(&more.0)
     }
@@ -71,18 +71,19 @@ impl Code {
         self.with(&[addi(register, ZERO, value)])
     }
 
-    /// Issues a command. Its arguments must be in their registers. Takes 1 cycle before the command.
+    /// Issues a command. The arguments must already be in their registers. Takes 1 cycle before the command.
     pub fn command(self, number: u32) -> Code {
         self.small(A7, number as i32).with(&[ecall()])
     }
 
-    /// Stores the cycle counter at an offset of the state, in 2 cycles. The stored value is that of the first cycle.
+    /// Stores the cycle counter at an offset of the state, in 2 cycles. The stored value is the counter at the first
+    /// cycle.
     pub fn stamp(self, offset: i32) -> Code {
         self.with(&[csrrs(T0, 0xc00, ZERO), sw(T0, offset, S0)])
     }
 
-    /// Issues a command between two [stamps](Code::stamp), and stores the command's result behind the stamps. The
-    /// stamps differ by the command's wait and 2 cycles.
+    /// Issues a command between two [stamps](Code::stamp), and stores the command's result after the stamps. The
+    /// difference of the stamps is the command's wait plus 2 cycles.
     pub fn timed(self, number: u32, offset: i32) -> Code {
         self.small(A7, number as i32).stamp(offset).with(&[ecall()]).stamp(offset + 4).with(&[sw(
             A0,
@@ -101,7 +102,7 @@ impl Code {
         self.at(A0, 0).small(A1, 0).small(A2, bytes).small(A3, 0).small(A4, 0).command(number::DMA_TO_HOST)
     }
 
-    /// Spins. Takes 2 cycles, and then 4 cycles for each round, but 2 cycles for the last round.
+    /// Spins for `rounds` rounds. Takes 2 cycles, then 4 cycles for each round, but 2 cycles for the last round.
     pub fn spin(self, rounds: u32) -> Code {
         self.set(T1, rounds).with(&[addi(T1, T1, -1), bne(T1, ZERO, -4)])
     }
@@ -112,7 +113,7 @@ impl Code {
     }
 }
 
-/// Returns a program of up to three handlers for this kind of core.
+/// Returns a program with up to three handlers for this kind of core.
 pub fn program_for(
     core: Core,
     header: Option<Code>,
@@ -132,8 +133,8 @@ pub fn program_for(
     Handlers::at(image, header, payload, completion).unwrap()
 }
 
-/// Returns a payload handler that puts its packet, with the `nicety_put_t` at the start of the state. The handler
-/// issues the put at cycle 5.
+/// Returns a payload handler that sends its packet by a put. The `nicety_put_t` is at the start of the state. The
+/// handler issues the put at cycle 5.
 pub fn echo() -> Code {
     Code::new()
         .with(&[lw(A5, 4, A0), lw(A0, 0, A0), mv(A2, A1), mv(A1, A5)])
@@ -141,7 +142,7 @@ pub fn echo() -> Code {
         .returns(result::SUCCESS)
 }
 
-/// Returns a `nicety_put_t`.
+/// Returns the bytes of a `nicety_put_t`.
 pub fn put(match_bits: u64, target: u32, remote_offset: u32, counted: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(match_bits.to_le_bytes());
@@ -152,12 +153,12 @@ pub fn put(match_bits: u64, target: u32, remote_offset: u32, counted: bool) -> V
     bytes
 }
 
-/// Returns the word at an offset of published state.
+/// Returns the 32-bit word at an offset of published state.
 pub fn word(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
 }
 
-/// Returns the wait in cycles and the result of a command of [`Code::timed`], from published state.
+/// Returns the wait in cycles and the result of a command of [`Code::timed`]. It reads both from published state.
 pub fn waited(bytes: &[u8], offset: usize) -> (u32, u32) {
     (word(bytes, offset + 4) - word(bytes, offset) - 2, word(bytes, offset + 8))
 }

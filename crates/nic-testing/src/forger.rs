@@ -1,4 +1,4 @@
-//! A node without a card. It puts forged packets on the link.
+//! A node without a card that sends forged packets.
 
 use nicety_fabric::{Channel, HeaderBytes, Label, LinkSpec, Packet, Port, Symbol};
 use nicety_kernel::{Config, World};
@@ -6,16 +6,16 @@ use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload};
 use proptest::prelude::*;
 use std::rc::Rc;
 
-/// A packet to put on the link.
+/// A forged packet.
 #[derive(Clone, Debug)]
 pub struct Forged {
-    /// Its header.
+    /// The packet's header.
     pub header: Vec<u8>,
-    /// Its payload.
+    /// The packet's payload.
     pub payload: Payload,
-    /// Whether it is sent on the control channel.
+    /// Whether the packet is sent on the control channel.
     pub control: bool,
-    /// The forger's pause before it sends the packet, in nanoseconds.
+    /// The forger's pause before the packet, in nanoseconds.
     pub pause: u64,
 }
 
@@ -27,8 +27,8 @@ pub fn link(spec: LinkSpec) -> (World<Symbol>, Port, Port) {
     (world, a, b)
 }
 
-/// Sends packets to the card, and accepts all packets from it. Then sends packets that need every one of the card's
-/// `places` buffer slots, so all of them must have become free.
+/// Sends packets to the card, and accepts all packets from it. Then sends packets that need all of the card's `places`
+/// buffer slots. So the forger's program ends only if the card has freed all slots.
 pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32) {
     let (sim, port) = (world.sim(NodeId(1)), Rc::new(port));
     let receiver = port.clone();
@@ -50,7 +50,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
                 true => port.control_turn(flight.clone()).await,
                 false => port.turn(flight.clone()).await,
             };
-            // Only the route in its label is true.
+            // Only the route in the packet's label is correct.
             let message = MessageId { source: NodeId(u32::MAX), sequence: u64::MAX };
             let handed = port.launch(
                 Packet {
@@ -67,7 +67,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
     });
 }
 
-/// Generates small, arbitrary and boundary numbers.
+/// Generates small numbers, arbitrary numbers and numbers near limits.
 pub fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..4u64,
@@ -92,7 +92,7 @@ pub fn forged(
 }
 
 /// Generates the origin of a packet: the sending node, the number of a message of this node, and an offset in the
-/// message. The node is mostly the forger.
+/// message. In most cases, the node is the forger.
 pub fn origin() -> impl Strategy<Value = (u32, u64, u64)> {
     let source = prop_oneof![18 => Just(1u32), 1 => 0..3u32, 1 => any::<u32>()];
     (source, 0..6u64, prop_oneof![2 => Just(0), 1 => number()])

@@ -1,4 +1,4 @@
-//! A host with a card of any design, and its `send` and `recv`.
+//! A host with a card of any design. It can send and receive messages.
 
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory};
@@ -9,22 +9,22 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A host with its card.
+/// A host and its card.
 #[derive(Clone)]
 pub struct Host {
     /// The card.
     pub card: Rc<dyn Card>,
-    /// Its memory.
+    /// The host's memory.
     pub memory: Rc<Memory>,
-    /// Its part of the simulation.
+    /// The node's part of the simulation.
     pub sim: Sim,
-    /// Its CPUs.
+    /// The host's CPUs.
     pub cpus: Rc<Cpus>,
     recorder: Recorder,
 }
 
 impl Host {
-    /// Installs a host, one of `nodes` hosts, with a card on a node.
+    /// Installs a host and its card on a node. The simulation has `nodes` hosts.
     pub fn install(spec: &Arc<dyn CardSpec>, sim: Sim, port: Port, nodes: u32) -> Host {
         let (host, recorder) = (spec.node().host, Recorder::off());
         let memory = Rc::new(Memory::new(host.memory));
@@ -48,7 +48,7 @@ impl Host {
         Host { card, memory, sim, cpus, recorder }
     }
 
-    /// Returns new memory that messages of the host may use.
+    /// Allocates memory that the card may access.
     pub fn room(&self, bytes: u64) -> Allocation {
         let buffer = self.memory.allocate(bytes.max(1)).unwrap();
         self.card.adopt(&buffer);

@@ -1,13 +1,13 @@
-//! The path of a node's program. A call of the program takes the path and puts it back.
+//! The critical path of a node's program. Each call of the program reads the path and stores the new path.
 
 use nicety_types::Path;
 use std::cell::RefCell;
 
-/// A cell that holds a path.
+/// A cell with a path.
 pub struct PathCell(RefCell<Path>);
 
 impl PathCell {
-    /// Returns a cell with a path.
+    /// Returns a cell with the given path.
     pub fn new(path: Path) -> PathCell {
         PathCell(RefCell::new(path))
     }

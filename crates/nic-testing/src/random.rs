@@ -2,8 +2,8 @@
 
 use proptest::prelude::ProptestConfig;
 
-/// Returns a configuration of `usual` cases. If PROPTEST_CASES is set, the number is multiplied by the ratio of
-/// PROPTEST_CASES to proptest's default.
+/// Returns a configuration with `usual` cases. If PROPTEST_CASES is set, the number of cases is multiplied by the ratio
+/// of PROPTEST_CASES to proptest's default.
 pub fn cases(usual: u32) -> ProptestConfig {
     const DEFAULT: u32 = 256;
     ProptestConfig {

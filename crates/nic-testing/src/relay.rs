@@ -1,4 +1,4 @@
-//! A node between two cards. It takes packets from each card and sends them to the other.
+//! A relay between two cards. It receives packets from each card and sends them to the other card.
 
 use nicety_fabric::{HeaderBytes, Label, Network, NetworkSpec, Packet, PacketBox, Port, Symbol, Topology};
 use nicety_kernel::{Channel, Config, Sim, World};
@@ -6,17 +6,17 @@ use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Segment};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The form in which the relay sends packets on.
+/// The form in which the relay forwards packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
-    /// The packets are unchanged.
+    /// The relay forwards packets unchanged.
     Unchanged,
-    /// The packets are rebuilt from their bytes, their destination and their channel.
+    /// The relay builds new packets from the bytes, the destination and the virtual channel of the received packets.
     FromBytes,
 }
 
-/// Returns a simulation of two nodes for cards, joined by a relay. Returns also the ports for the cards, and the
-/// network of the first card's link.
+/// Returns a simulation of two nodes that a relay connects. Also returns the ports for the two cards, and the network
+/// of the first card's link.
 pub fn link(relay: Relay, spec: &NetworkSpec) -> (World<Symbol>, [Port; 2], Network) {
     let mut world = World::new(Config::default());
     let [a, b, between] = [(); 3].map(|()| world.add_node());
@@ -35,7 +35,7 @@ pub fn link(relay: Relay, spec: &NetworkSpec) -> (World<Symbol>, [Port; 2], Netw
     (world, [port_a, port_b], network)
 }
 
-/// Moves packets from a port to a channel. A port takes credits only while it waits for packets, so this task always
+/// Moves packets from a port to a channel. A port accepts credits only while it waits for packets, so this task always
 /// waits.
 async fn take(from: Rc<Port>, come: Rc<Channel<PacketBox>>) {
     loop {
@@ -62,7 +62,8 @@ async fn carry(sim: Sim, relay: Relay, (from, come): (Rc<Port>, Rc<Channel<Packe
     }
 }
 
-/// Returns a packet with the same bytes, destination and virtual channel. The rest of its label is invented.
+/// Returns a new packet with the same bytes, destination and virtual channel. The other fields of its label are
+/// arbitrary.
 fn anew(packet: &Packet, count: u64, path: Path) -> Packet {
     let destination = packet.label.destination;
     let message = MessageId { source: NodeId(7 + count as u32 % 3), sequence: count % 5 };

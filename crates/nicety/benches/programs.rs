@@ -1,5 +1,5 @@
-//! Host programs in Rust. They make the same calls as the Python programs of `crates/py-ext/benches/calls.py`, which compares
-//! both.
+//! Measures host programs in Rust. They make the same calls as the Python programs of `crates/py-ext/benches/calls.py`,
+//! which compares both.
 //!
 //! `cargo bench -p nicety --bench programs` measures awaited calls per second of CPU time. With `-- NAME COUNT` it runs one
 //! program once, and prints the virtual time of the run's end in picoseconds.
@@ -10,7 +10,7 @@ use nicety::{Cluster, ClusterConfig, Duration, Error, Host, NodeId, Topology, ca
 
 const BYTES: u64 = 64;
 const PT: u32 = 1;
-/// Numbers of the permutation: hosts, messages of each host, bytes of a message, and bytes of a packet.
+/// Parameters of the permutation: number of hosts, messages of each host, bytes of a message, and bytes of a packet.
 const HOSTS: u32 = 1024;
 const FLOW: u64 = 8;
 const LONG: u64 = 64 << 10;

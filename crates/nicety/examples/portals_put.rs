@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
             eq: None,
             ct: Some(acknowledged),
         })?;
-        host.barrier().await; // the entry is there
+        host.barrier().await; // the entry exists now
         let put =
             PutRequest { ack: AckRequest::Counting, ..PutRequest::new(md, BYTES, NodeId(1), PT, MATCH_BITS) };
         portals.put(&put).await?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Card {
     /// The parsed specification.
     pub spec: Arc<dyn CardSpec>,
-    /// Every parameter with its value, unit, kind and source. It also has the hash that identifies the card.
+    /// Every parameter with its value, unit, kind and source, and the hash that identifies the card.
     pub listing: Listing,
 }
 
@@ -33,7 +33,7 @@ impl Card {
 /// Returns names and titles of the shipped cards.
 ///
 /// # Errors
-/// When a shipped specification cannot be read. A test excludes this.
+/// When a shipped specification cannot be read. A test checks that this does not happen.
 pub fn shipped() -> Result<Vec<(String, String)>, Error> {
     SHIPPED
         .names()
@@ -44,7 +44,8 @@ pub fn shipped() -> Result<Vec<(String, String)>, Error> {
         .collect()
 }
 
-/// Reads a card by the name of a shipped specification or the path of a TOML file. `overrides` are `KEY=VALUE` texts.
+/// Reads a card's specification. The argument is the name of a shipped specification or the path of a TOML file.
+/// `overrides` are `KEY=VALUE` texts.
 ///
 /// # Errors
 /// [`Error::Input`] with all errors in the specification.
@@ -58,7 +59,7 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
 /// Reads several cards. A repeated name or path is read once.
 ///
 /// # Errors
-/// As [`load`]; when the list is empty.
+/// Those of [`load`]. Also when the list is empty.
 pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<Card>, Error> {
     let mut known: Vec<(&String, Card)> = Vec::new();
     let mut cards = Vec::with_capacity(names_or_paths.len());
@@ -83,7 +84,7 @@ pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<C
 /// `example`.
 ///
 /// # Errors
-/// As [`load`]; when the list is empty, or two cards have the same name.
+/// Those of [`load`]. Also when the list is empty, or two cards have the same name.
 pub fn load_distinct(
     names: &[String],
     overrides: &[String],
@@ -106,10 +107,10 @@ pub fn load_distinct(
     Ok(cards)
 }
 
-/// Checks that the cards of all ranks speak the same protocol. The first card belongs to rank 0.
+/// Checks that the cards of all ranks use the same protocol. The first card belongs to rank 0.
 ///
 /// # Errors
-/// [`Error::Input`] with the first rank that has another protocol than rank 0.
+/// [`Error::Input`] with the first rank that uses another protocol than rank 0.
 pub fn check<'c>(cards: impl IntoIterator<Item = &'c Card>) -> Result<(), Error> {
     let mut cards = cards.into_iter();
     let Some(first) = cards.next() else { return Ok(()) };
@@ -137,7 +138,13 @@ mod tests {
         for (name, _) in shipped().unwrap() {
             let card = load(&name, &[]).unwrap_or_else(|error| panic!("{error}"));
             let design = card.spec.design();
-            let cluster = Cluster::new(ClusterConfig::new(1, card)).unwrap();
+            let cluster = Cluster::new(ClusterConfig::new(1, card));
+            if design.name == "hxdp" {
+                let error = cluster.err().unwrap().to_string();
+                assert!(error.contains("runs XDP programs alone, and has no path to a host"), "{error}");
+                continue;
+            }
+            let cluster = cluster.unwrap();
             let host = cluster.host(0);
             let (portals, channels) = (host.portals(), host.channels());
             assert_eq!(channels.is_ok(), design.name == "nfp", "{name}");
@@ -187,7 +194,12 @@ mod tests {
                 "apenet-v4",
                 "apenet-v5",
                 "ethernet-100g",
+                "hxdp-sume",
                 "nfp-4000",
+                "nfp-6000",
+                "nfp-6000-bdw-e5-2630v4",
+                "nfp-6000-hsw-e3-1226v3",
+                "nfp-6000-hsw-e5-2637v3",
                 "niagara2-neptune",
                 "niagara2-niu",
                 "pspin",

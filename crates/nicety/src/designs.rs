@@ -1,5 +1,5 @@
-//! The card designs of nicety. `OWN` has a line for each, and [`CardCounts`] a variant. Other crates [register](register())
-//! further designs.
+//! The card designs. `OWN` lists the designs of nicety, and [`CardCounts`] has a variant for each of them. Other crates
+//! [register](register()) further designs.
 
 use nicety_nic_core::{CardReport, CardSpec, Design};
 use nicety_spec::{Listing, Spec, SpecErrors};
@@ -7,19 +7,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::{Arc, PoisonError, RwLock};
 use {
-    nicety_nic_apenet as apenet, nicety_nic_ethernet as ethernet, nicety_nic_nfp as nfp,
-    nicety_nic_qnix as qnix, nicety_nic_spin as spin,
+    nicety_nic_apenet as apenet, nicety_nic_ethernet as ethernet, nicety_nic_hxdp as hxdp,
+    nicety_nic_nfp as nfp, nicety_nic_qnix as qnix, nicety_nic_spin as spin,
 };
 
 /// The designs of nicety.
-static OWN: [&Design; 5] = [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN];
+static OWN: [&Design; 6] =
+    [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN, hxdp::DESIGN];
 /// The registered designs.
 static REGISTERED: RwLock<Vec<&'static Design>> = RwLock::new(Vec::new());
 
-/// Registers a design. From then on, specifications may name it. It replaces a registered design of the same name.
+/// Registers a design. From then on, specifications may name this design. It replaces a registered design of the same
+/// name.
 ///
 /// # Panics
-/// When a design of nicety has the name.
+/// When a design of nicety has this name.
 pub fn register(design: &'static Design) {
     assert!(!OWN.contains(&design), "design {} is a design of nicety's", design.name);
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +29,7 @@ pub fn register(design: &'static Design) {
     registered.push(design);
 }
 
-/// All designs: those of nicety, then the registered ones.
+/// Returns all designs: first those of nicety, then the registered designs.
 pub fn designs() -> Vec<&'static Design> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     OWN.iter().chain(&*registered).copied().collect()
@@ -59,7 +61,7 @@ pub enum CardCounts {
 }
 
 impl CardCounts {
-    /// Returns the counters of a card; `None` if its design is registered by another crate.
+    /// Returns the counters of a card. `None` if another crate has registered the card's design.
     pub fn of(card: &CardReport) -> Option<CardCounts> {
         let portals = || card.of().map(spin::PortalsReport::of).map(CardCounts::Portals);
         let channels = || card.of::<nfp::Report>().cloned().map(CardCounts::Channels);

@@ -1,4 +1,4 @@
-//! The inputs of a benchmark or an application beside its request, and the identification of cards in reports.
+//! The inputs of a benchmark or an application beside its request, and the manifest of a report.
 
 use crate::cards::Card;
 use crate::options::MOST_THREADS;
@@ -11,29 +11,30 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Compiled programs for cards. The names are those in a benchmark's plan.
+/// Maps the name of a program, as in a benchmark's plan, to the compiled program for cards.
 pub type Compiled = BTreeMap<String, Vec<u8>>;
 
 /// The inputs of a benchmark or an application beside its request.
 #[derive(Clone)]
 pub struct Environment<'e> {
-    /// Programs for cards, compiled.
+    /// The compiled programs for cards.
     pub compiled: &'e Compiled,
     /// Receives the output of handlers.
     pub log: Log,
-    /// The interrupt: the run ends when another thread sets it.
+    /// The interrupt. When another thread sets it, the run ends.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Takes the packets of the links in all runs.
+    /// Captures the packets of the links in all runs.
     pub capture: Option<Capture>,
     /// The other processes of the command, if any. The work is divided among all processes where possible.
     pub peers: Option<Peers>,
-    /// Called before the first row and after each row. The arguments are the finished rows and their total.
+    /// Called before the first row and after each row. The arguments are the number of finished rows and the total
+    /// number of rows.
     pub progress: &'e dyn Fn(usize, usize),
     /// Called with preliminary results during a long row.
     pub news: &'e dyn Fn(&str),
 }
 
-/// No programs.
+/// An empty set of programs.
 static NONE: Compiled = Compiled::new();
 
 impl Default for Environment<'_> {
@@ -52,15 +53,15 @@ impl Default for Environment<'_> {
 }
 
 impl Environment<'_> {
-    /// Returns the capture for a run, with this label.
+    /// Returns the capture for a run with this label, if a capture was requested.
     pub fn capture_of(&self, label: impl fmt::Display) -> Option<Capture> {
         self.capture.as_ref().map(|capture| capture.labelled(label.to_string()))
     }
 
-    /// Checks that all processes have read the same inputs.
+    /// Checks that all processes of the command have read the same inputs.
     ///
     /// # Errors
-    /// As [`Peers::agree`].
+    /// Those of [`Peers::agree`].
     pub fn agree(&self, read: &impl Hash) -> Result<(), Error> {
         let Some(peers) = &self.peers else { return Ok(()) };
         let mut hasher = DefaultHasher::new();
@@ -68,7 +69,8 @@ impl Environment<'_> {
         peers.agree(hasher.finish())
     }
 
-    /// Divides a run among the processes of the command, or among `threads` threads if there is one process.
+    /// Divides a run among the processes of the command. If there is only one process, divides the run among `threads`
+    /// threads.
     ///
     /// # Errors
     /// When the number of threads is out of range, or several threads or a capture are requested with several processes.

@@ -1,4 +1,4 @@
-//! Errors, by their origin.
+//! Errors of calls and runs, with a variant for each cause.
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_nic_core::{CardError, ProgramFailure};
@@ -13,7 +13,7 @@ use std::fmt;
 /// The error of a call or a run. The text gives the place and a correction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Error {
-    /// The user's input is invalid: a specification, an option, an unsuitable handler.
+    /// The user's input is invalid, such as a specification, an option or a handler.
     Input(String),
     /// A program of the run returned an error.
     Program(String),
@@ -21,17 +21,17 @@ pub enum Error {
     System {
         /// The name of the error in `errno.h`.
         name: &'static str,
-        /// The call and the error, in words.
+        /// A text with the call and the error.
         text: String,
     },
-    /// A handler or process failed or trapped. Either a program waited for its effect, or the verdict of the run does not allow
-    /// the failure.
+    /// A handler or process failed or trapped. Either a program waited for the effect of this handler or process, or
+    /// the verdict of the run does not allow the failure.
     HandlerTrap(String),
     /// A call with a timeout expired.
     TimedOut(String),
-    /// Programs waited, but no events were left.
+    /// Programs waited, but no event was left that could end their wait.
     Deadlock(String),
-    /// A failure of the network or of a part of it. Messages were not delivered.
+    /// Messages were not delivered, because of faults of the network or full buffers.
     Undelivered(String),
     /// The run was interrupted.
     Interrupted,
@@ -72,7 +72,7 @@ impl Error {
         use nicety_nic_nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
         let text = format!("{what}: {error}");
         match error {
-            // The library detects this error before it uses the card.
+            // The library detects these errors before it uses the card.
             ChannelError::Refused(
                 Refusal::ZeroSize
                 | Refusal::DirectTooLong(_)
@@ -120,7 +120,7 @@ impl std::error::Error for Error {}
 
 impl From<SpecErrors> for Error {
     fn from(errors: SpecErrors) -> Error {
-        // In a list of errors, each begins with 'error:'. A single error does not need that word.
+        // In a list of errors, each error begins with 'error:'. A single error does not need this prefix.
         let text = errors.to_string();
         Error::Input(match errors.iter().len() {
             1 => text.trim_start_matches("error: ").to_owned(),
@@ -175,7 +175,7 @@ impl From<QnixError> for Error {
     }
 }
 
-/// The text of an error: a run or a computation would end after the last instant of virtual time.
+/// The text of the error of a run or a computation that would end after the last instant of virtual time.
 pub(crate) const END_OF_TIME: &str = "virtual time ends after 2^64 ps (213 days), and this would go on";
 
 impl From<nicety_host::MemoryError> for Error {
@@ -187,7 +187,8 @@ impl From<nicety_host::MemoryError> for Error {
 /// Maximum number of listed failures. One faulty handler may fail for many packets.
 const FAULTS_TOLD: usize = 8;
 
-/// Returns the first failures, one on each line, and the number of the others. Equal failures of several nodes share one line.
+/// Returns the first failures, one per line, and the number of further failures. Equal failures of several nodes share
+/// one line.
 pub fn failure_lines(failures: &[ProgramFailure]) -> String {
     let mut different: Vec<(&ProgramFailure, u64, u64)> = Vec::new();
     for failure in failures {
@@ -213,7 +214,7 @@ pub fn failure_lines(failures: &[ProgramFailure]) -> String {
     lines.join("\n")
 }
 
-/// Parses a request from its JSON text. Errors call the request `what`.
+/// Parses a request from its JSON text. `what` names the request in errors.
 ///
 /// # Errors
 /// [`Error::Input`] with the invalid JSON or fields.

@@ -1,4 +1,4 @@
-//! Flow control of the network, as users write it: a word, and options that change its defaults.
+//! Parses the flow control of the network, as users write it: a word, and options that change its defaults.
 //!
 //! ```text
 //! credits
@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 /// Maximum buffer memory of a switch: 1 TiB.
 const LARGEST: u64 = 1 << 40;
-/// Keys that every kind of flow control without credits has, and the keys for pauses.
+/// Keys of every flow control without credits, and the additional keys of `pfc`.
 const KEYS: [&str; 3] = ["buffer", "per", "alpha"];
 const PAUSE_KEYS: [&str; 4] = ["xoff", "xon", "headroom", "quanta"];
 
@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<FlowControl, Error> {
 /// Checks that this topology and this flow control can connect `hosts` hosts with this card.
 ///
 /// # Errors
-/// [`Error::Input`] when topology or flow control do not suit them.
+/// [`Error::Input`] when the topology or the flow control does not suit the hosts or the card.
 pub fn check(flow: FlowControl, topology: Topology, hosts: u32, card: &Card) -> Result<(), Error> {
     let node = card.spec.node();
     let parts = NetworkSpec { link: node.link, switch: node.switch, router: node.router };

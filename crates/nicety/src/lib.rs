@@ -2,7 +2,8 @@
 //! up the application.
 //!
 //! # The layers, from the top
-//! The crate `nicety-bench` has benchmarks, and `nicety-apps` has applications. Both use this crate as any user does.
+//! The crate `nicety-bench` has benchmarks, and `nicety-apps` has applications. Both use only the public functions of
+//! this crate.
 //!
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
 //! - [`commands`]: the interface for programs in other languages, for example Python.
@@ -57,8 +58,9 @@ pub use cluster::{
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};
 pub use host::{
-    Alternative, Buffer, Channel, Channels, Device, FrameHandlers, Gpu, Host, Job, Later, LoadedXdp,
-    PendingMessage, PendingRecv, Portals, Rdma, Received, Sockets, Tasks, Thread, Vni, VniProcess, Xdp,
+    Alternative, Buffer, CardForXdp, Channel, Channels, Device, FrameHandlers, Gpu, Host, Job, Later,
+    LoadedXdp, PendingMessage, PendingRecv, Portals, Rdma, Received, Sockets, Tasks, Thread, Vni, VniProcess,
+    Xdp,
 };
 pub use nicety_fabric::{
     Alpha, Buffering, Cause, Drops, FaultStatistics, Faults, FlowControl, LinkFaults, LostPacket,

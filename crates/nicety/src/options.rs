@@ -1,4 +1,4 @@
-//! Options that all requests with a network have: their documentation, defaults and values.
+//! Options of all requests with a network: their documentation, defaults and values.
 
 use crate::{Error, faults, flow};
 use nicety_fabric::{Faults, FlowControl, Topology};
@@ -11,7 +11,7 @@ pub const NOISE: &str = "Background noise on the hosts' CPUs, as in 1ms,25us; ad
 /// The documentation of `seed` in requests.
 pub const SEED: &str = "Of every random stream: the same seed gives the same report to the last byte.";
 
-/// The network of a run, and its seed. Requests of runs with a network flatten it.
+/// The network of a run, and its seed. Requests of runs with a network include these fields (by `serde(flatten)`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct NetworkOptions {
     /// Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
@@ -38,14 +38,14 @@ pub struct NetworkOptions {
 }
 
 impl Default for NetworkOptions {
-    /// The options of a request that names none.
+    /// The options of a request without network options.
     fn default() -> NetworkOptions {
         NetworkOptions { topology: None, flow_control: None, faults: None, seed: default_seed() }
     }
 }
 
 impl NetworkOptions {
-    /// Returns the named topology.
+    /// Returns the requested topology, if any.
     ///
     /// # Errors
     /// [`Error::Input`] when there is no such topology.
@@ -86,15 +86,15 @@ impl Default for Threads {
     }
 }
 
-/// The seed of a request that names none.
+/// The seed of a request without a seed.
 pub const fn default_seed() -> u64 {
     1
 }
 
-/// Maximum number of threads. No known machine gains from more.
+/// Maximum number of threads. No known machine runs faster with more.
 pub const MOST_THREADS: u32 = 1024;
 
-/// The number of threads of a request that names none.
+/// The number of threads of a request without this number.
 const fn one_thread() -> u32 {
     1
 }

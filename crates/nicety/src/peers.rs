@@ -30,7 +30,7 @@ pub trait Exchange: Send + Sync {
     fn exchange(&self, bytes: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error>;
 }
 
-/// This process of a run, with its connection to the others. Clones are the same process.
+/// One process of a run, with its connection to the other processes. A clone is the same process.
 #[derive(Clone)]
 pub struct Peers(Arc<Own>);
 
@@ -59,17 +59,17 @@ enum ProcessState {
     Left(u8),
 }
 
-/// The joint outcome of all parts of a run. It is the same in all processes.
+/// The joint outcome of all parts of a run. All processes get the same outcome.
 pub enum Outcome<T> {
     /// All parts have ended. The results are in the order of the processes.
     Ended(Vec<T>),
-    /// A part has failed. The outcome has no error, because a part knows only a part of the run.
+    /// A part has failed. The outcome has no error, because the process of a part knows only this part of the run.
     Failed,
     /// A part was interrupted, or a process has left.
     Interrupted,
 }
 
-/// The reason for which a part's rounds stop before its result.
+/// The reason why the rounds of a part stop before the part has a result.
 enum Cut {
     Failed,
     Interrupted,
@@ -86,7 +86,7 @@ impl Peers {
         Peers(Arc::new(Own { number, count, exchange, left: OnceLock::new() }))
     }
 
-    /// Returns `count` processes for tests: each is a thread of this process.
+    /// Returns `count` processes for tests. Each of them is a thread of the test's process.
     pub fn in_threads(count: usize) -> Vec<Peers> {
         let threads = Threads::connected(count).into_iter().enumerate();
         threads
@@ -155,7 +155,7 @@ impl Peers {
     /// Checks that all processes have the same inputs. `own` is the hash of this process's inputs.
     ///
     /// # Errors
-    /// When a process has other inputs. Also as [`Peers::run`].
+    /// When the inputs of the processes differ. Also those of [`Peers::run`].
     pub fn agree(&self, own: u64) -> Result<(), Error> {
         match self.run::<(), u64>(|_| Ok(own))? {
             Outcome::Ended(all) => match all.iter().position(|other| *other != all[0]) {
@@ -236,7 +236,7 @@ fn encoded(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("plain data, of known lengths")
 }
 
-/// An exchange between threads. Each message is the number of the sending thread, and bytes.
+/// An exchange between threads. Each message has the number of the sending thread, and bytes.
 struct ThreadExchange(Mutex<Threads<(usize, Vec<u8>)>>);
 
 impl Exchange for ThreadExchange {

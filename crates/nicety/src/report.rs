@@ -120,12 +120,13 @@ impl NodeCounts {
 }
 
 impl NetworkPortReport {
-    /// Returns the ports of a network. The list is empty with credit flow control.
+    /// Returns the counters of all ports of a network. With credit flow control, the list is empty.
     pub fn all(network: &NetworkStatistics) -> Vec<NetworkPortReport> {
         network.queues.iter().map(NetworkPortReport::of).collect()
     }
 
-    /// Adds the counters that another part of the run has for this port. Only the part with the port has counters above 0.
+    /// Adds the counters that another part of the run has for this port. Only the part that simulates the port has
+    /// counters above 0.
     pub fn add(&mut self, more: &NetworkPortReport) {
         self.dropped_packets += more.dropped_packets;
         self.dropped_bytes += more.dropped_bytes;

@@ -1,4 +1,4 @@
-//! Captures contain the packets of links, in files that other tools read.
+//! Tests that captures contain the packets of links, in files that other tools can read.
 
 use nicety::{Capture, Cluster, ClusterConfig, Error, Faults, Host, Rates, Run, Topology, cards};
 use pcap_file::DataLink;
@@ -22,14 +22,14 @@ struct Packet {
 /// The contents of a capture file.
 #[derive(Debug, Default)]
 struct Read {
-    /// The links' names and descriptions, and their kinds.
+    /// The name, the description and the link type of each link.
     links: Vec<(String, String, DataLink)>,
     packets: Vec<Packet>,
     /// For each link, the number of its packets, and the number of packets that are not in the file.
     statistics: Vec<(u64, u64)>,
 }
 
-/// A file of this test, removed at its end.
+/// A file of one test, which is removed at the end of the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -143,7 +143,7 @@ fn a_ping_pong_has_the_times_worked_by_hand() {
     let link = |name: &str| (name.to_owned(), description.clone(), DataLink::USER0);
     assert_eq!(found.links, [link("hosts.0 -> hosts.1"), link("hosts.1 -> hosts.0")]);
     assert_eq!(found.statistics, [(1, 0), (1, 0)]);
-    // Post and bus; then half a round trip, and post and bus again.
+    // The first packet follows the post and the bus. The second follows half a round trip, and another post and bus.
     let times = found.packets.iter().map(|p| (p.ns, p.comment.as_str())).collect::<Vec<_>>();
     assert_eq!(times, [(315, "315000 ps"), (1008, "1008685 ps")]);
     let (header, payload, numbers) = split(&found.packets[0].bytes);
@@ -151,7 +151,7 @@ fn a_ping_pong_has_the_times_worked_by_hand() {
     assert_eq!(found.packets[0].length as usize, 40 + header.len() + 8);
     let (other, payload, numbers) = split(&found.packets[1].bytes);
     assert_eq!((payload.as_slice(), numbers), (&b"answered"[..], [0, 0, 1, 0, 1, 0, 8]));
-    // The fields equal those of a Portals put, except for the source.
+    // The fields are the same as in a Portals put, but the source differs.
     assert_eq!(header.len(), other.len());
     assert!(header.len() > 20 && header != other);
 }
@@ -187,7 +187,7 @@ fn every_card_can_be_captured_and_ports_of_ethernet_have_its_frames() {
             continue;
         }
         assert_eq!(found.links[0].2, DataLink::ETHERNET);
-        // The bytes begin with the destination's address, and no checksum is between it and the payload.
+        // A frame begins with the destination's MAC address, and has no frame check sequence.
         let queue = if card == "nfp-4000" { 255 } else { 0 };
         assert_eq!(packet.bytes[..12], [2, queue, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0]);
         assert_eq!(packet.bytes.len(), packet.length as usize);
@@ -266,7 +266,7 @@ fn packets_beyond_the_memory_are_counted() {
         assert_eq!(capture.left_out(), left_out);
     }
     let found = file.read();
-    // Rank 1 sends only an acknowledgement, which fits the memory.
+    // Rank 1 sends only an acknowledgement, which fits into the memory for packets.
     assert_eq!(found.statistics, [(16, 16), (1, 0), (16, 16), (1, 0)]);
     assert_eq!(found.packets.len(), 2);
 }
@@ -290,7 +290,7 @@ async fn exchange(host: Host, messages: Vec<(u32, u32, u64)>) -> Result<(), Erro
 }
 
 fn star(messages: &[(u32, u32, u64)], faults: &Faults, shards: usize, file: &Scratch) -> Run {
-    // Faults hit three packets in ten, occasionally many consecutive ones.
+    // Faults affect three packets in ten, sometimes many packets in a row.
     let reliable = ["transport.reliable=true", "transport.retries=100000"].map(str::to_owned);
     let card = cards::load("spin-discrete", &reliable).unwrap();
     let (topology, capture) = (Topology::Star, Some(Capture::to(&file.0)));
@@ -352,7 +352,8 @@ fn dropped_packets_are_there_with_where_they_were_dropped() {
     let error = cluster.run().unwrap_err().to_string();
     assert!(error.starts_with("2 packets were not delivered"), "{error}");
     let found = file.read();
-    // The interfaces of drops follow those of links. A packet that was dropped behind a link is also on that link.
+    // The interfaces of nodes that dropped packets follow those of links. A packet that was dropped after a link is
+    // also on the interface of that link.
     assert_eq!(found.links.last().unwrap().0, "dropped by switch.0");
     assert_eq!(found.links.iter().filter(|link| link.0.starts_with("dropped by ")).count(), 1);
     let dropped: Vec<_> =
@@ -361,7 +362,7 @@ fn dropped_packets_are_there_with_where_they_were_dropped() {
     for (packet, rank) in dropped.into_iter().zip([2, 3]) {
         let (_, payload, numbers) = split(&packet.bytes);
         assert_eq!((payload.len(), numbers), (4000, [32, 0, rank, 0, 0, 0, 4000]));
-        // Post and bus, and the flight to the switch.
+        // The time is that of post, bus, and the link to the switch.
         assert_eq!(packet.comment, "348400 ps, dropped: no room before port 0");
     }
 }

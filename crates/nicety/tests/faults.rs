@@ -1,5 +1,5 @@
-//! Clusters on networks with faults. With reliable transport, no message is lost, duplicated or damaged, for every topology and
-//! number of shards. After a permanent failure the run's error names the failed part.
+//! Tests clusters on networks with faults. With reliable transport, no message may be lost, duplicated or damaged, for
+//! any topology and number of shards. After a permanent failure, the run's error must name the failed part.
 
 use nicety::spin::Report;
 use nicety::{
@@ -11,10 +11,10 @@ use nicety_types::{Duration, NodeId, Time};
 use proptest::prelude::*;
 
 const PT: u32 = 1;
-/// Room for each message at its target.
+/// Bytes of buffer for each message at its target.
 const ROOM: u64 = 10_000;
 
-/// A message: its source and target, its length, and the delay of its sender before the send.
+/// A message: its source and target, its length, and the sender's delay before the send.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     from: u32,
@@ -134,7 +134,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
     });
     let message = (any::<u32>(), any::<u32>(), prop_oneof![Just(0), Just(8), 1..ROOM], 0u64..5000);
     let card = (prop_oneof![1u32..4, Just(64)], 1u64..40, 1u32..5, prop_oneof![Just(512), Just(4096)]);
-    // An interval in which a host is cut off, and packets of its link that are lost.
+    // A host, an interval in which the host's link is down, and the numbers of packets that this link loses.
     let script = (0u32..2, prop::option::of((0u64..60, 1u64..60)), prop::collection::vec(1u64..40, 0..6));
     (shape, rates, any::<u64>(), prop::collection::vec(message, 1..12), card, script).prop_map(
         |((name, nodes), rates, seed, messages, (window, timeout, buffer, packet), (host, down, drop))| {
@@ -146,7 +146,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 from: Time::ZERO + Duration::from_us(20 + from),
                 until: Some(Time::ZERO + Duration::from_us(20 + from + length)),
             };
-            // In the fat tree of four-port switches a leaf has two hosts, in order.
+            // In the fat tree of four-port switches, each leaf switch has two hosts, in the order of ranks.
             let switch = match name {
                 // Ranks 0 and 1 are neighbours in every torus.
                 "pair" | "torus" => Place::Host(1 - host),
@@ -223,7 +223,7 @@ fn a_node_that_fails_is_named_with_what_it_did_not_get() {
 fn a_link_that_comes_back_costs_time_and_one_that_does_not_ends_the_run() {
     let down = |text: &str| faults::parse(text).unwrap();
     let run = one_message("pair", 2, reliable(), down("fail=hosts.0<->hosts.1@0us..60us")).unwrap();
-    // The barrier ends at 20 us. The packet is lost then, at 30 us and at 50 us. It arrives when it is sent at 90 us.
+    // The barrier ends at 20 us. The packet is lost at 20 us, 30 us and 50 us. The transmission at 90 us arrives.
     assert_eq!(run.nodes[0].of::<Report>().transport.timeouts, 3);
     assert!(run.end > Time::ZERO + Duration::from_us(90));
     let error =
@@ -243,7 +243,7 @@ fn a_deadlock_on_a_network_that_loses_packets_says_so() {
     assert!(text.contains("note: of the packets, the network lost 2; "), "{text}");
     assert!(text.contains("transport.reliable=true\n    message "), "{text}");
     assert!(text.contains("lost on hosts.0 -> hosts.1 at "), "{text}");
-    // With transport, on a network that delivers nothing.
+    // With reliable transport on a network that delivers no packet, the error names the cause.
     let lossy = faults::parse("loss=1").unwrap();
     let text = one_message("pair", 2, reliable(), lossy).unwrap_err().to_string();
     let head = "the network lost too many packets in a row (transport.retries says how many are too many): ";
@@ -259,18 +259,19 @@ fn the_cause_that_is_named_is_that_of_the_lost_packets() {
         run(&Scenario { topology, nodes: 2, messages, faults, overrides }, 1).unwrap_err().to_string()
     };
     let retries = |retries: u32| [reliable(), vec![format!("transport.retries={retries}")]].concat();
-    // The outage loses the first message, which is resent and arrives. Then random loss takes all of another one.
+    // The outage loses the first message, but its retransmission arrives. Then random losses take all transmissions of
+    // another message.
     let text = fails(retries(2), "loss=0.4,seed=3,fail=hosts.0->hosts.1@0us..26us", 40);
     let outage = "the link hosts.0 -> hosts.1 is down";
     assert!(text.starts_with("the network lost too many packets in a row"), "{text}");
     assert!(text.contains(" lost by chance; ") && !text.contains(outage), "{text}");
-    // If both contributed, the error has both, with their shares.
+    // If outage and random losses both contributed, the error has both, with their numbers of packets.
     let text = fails(retries(3), "loss=0.95,seed=3,fail=hosts.0->hosts.1@0us..26us", 1);
     assert!(
         text.contains(" lost by chance, 1 since the link hosts.0 -> hosts.1 is down from 0 ns to 26 us; "),
         "{text}"
     );
-    // The transport also counts damaged packets as lost.
+    // Reliable transport treats damaged packets as lost.
     let text = fails(retries(2), "corrupt=1", 1);
     assert!(text.starts_with("the network damaged too many packets in a row"), "{text}");
     assert!(text.contains(": 3 damaged; 1 message was not delivered"), "{text}");
@@ -299,7 +300,7 @@ fn without_transport_every_cause_is_told_with_how_much() {
     assert!(text.starts_with("the link hosts.0 -> hosts.1 is down from 0 ns to 21 us; "), "{text}");
 }
 
-/// A failure is reported after any number of random losses.
+/// A failed link is reported even after many random losses.
 #[test]
 fn a_failure_behind_many_losses_ends_the_run() {
     let error = poured("loss=0.9,fail=hosts.0->hosts.1@30us", 400).unwrap_err();

@@ -1,14 +1,15 @@
-//! Clusters behind switches without credits. On a card that does not retransmit, lost packets end the run with an error that
-//! names them. A card with reliable transport continues. Ports that pause each other in a circle are a deadlock.
+//! Tests clusters with switches without credits. If the cards do not retransmit, lost packets end the run with an error
+//! that names these packets. With reliable transport, the run continues. Ports that pause each other in a circle are a
+//! deadlock.
 
 use nicety::report::RunReport;
 use nicety::spin::Report;
 use nicety::{Cluster, ClusterConfig, Error, Host, Place, Run, cards, flow};
 
-/// The number of messages from every other rank to rank 0.
+/// The number of messages from each other rank to rank 0.
 const MESSAGES: u64 = 6;
 
-/// Every other rank sends messages of `bytes` bytes to rank 0, which waits for all of them.
+/// Every rank except rank 0 sends messages of `bytes` bytes to rank 0, which waits for all of them.
 async fn incast(host: Host, bytes: u64) -> Result<(), Error> {
     let content = |rank: u32| vec![rank as u8; bytes as usize];
     if host.rank() > 0 {
@@ -102,7 +103,7 @@ fn reliable_transport_makes_up_for_drops_and_they_are_counted() {
     assert_eq!((port.at.as_str(), port.port, port.peer.as_str()), ("switch.0", 0, "hosts.0"));
     assert_eq!((port.dropped_packets, port.reason.as_str()), (dropped, "queue full"));
     assert_eq!(one.network.queues[6].at, Place::Switch(0));
-    // With credits the error has no notes.
+    // With credits, the network has no counters of ports.
     let credits = run(&Shape { flow: "credits", ..shape }, 4_000, 1).unwrap();
     assert!(credits.network.queues.is_empty() && RunReport::of(&credits).ports.is_empty());
 }
@@ -120,7 +121,7 @@ fn tcp_sends_again_what_a_switch_has_dropped() {
 
 #[test]
 fn a_message_that_transport_gives_up_says_what_dropped_its_packets() {
-    // The buffer holds one long packet. Acknowledgements that arrive with it are dropped, too.
+    // The buffer has room for one long packet. Acknowledgements that arrive together with it are dropped, too.
     let few = &["transport.reliable=true", "transport.timeout=2 us", "transport.retries=1"];
     let shape =
         Shape { card: "spin-discrete", nodes: 8, topology: "star", flow: "none,buffer=5Ki", overrides: few };
@@ -148,7 +149,7 @@ fn with_pauses_every_card_gets_everything() {
     }
 }
 
-/// Each rank posts a message to the opposite rank. If `waits`, it then waits for the message of that rank.
+/// Each rank posts a message to the opposite rank. If `waits` is true, it then waits for the message of that rank.
 async fn opposite(host: Host, waits: bool) -> Result<(), Error> {
     let (bytes, peer) = (400_000, (host.rank() + host.ranks() / 2) % host.ranks());
     let (out, back) = (host.alloc(bytes)?, host.alloc(bytes)?);

@@ -1,4 +1,4 @@
-//! Cards with virtual network interfaces in a cluster: `send` and `recv`, and processes of a host.
+//! Tests clusters with cards with virtual network interfaces: `send` and `recv`, and processes of a host.
 
 use nicety::qnix::{self, TransferMethod};
 use nicety::{Cluster, ClusterConfig, Error, Host, Topology, cards};
@@ -23,7 +23,7 @@ fn send_and_recv_work_with_receives_before_and_after() {
             let (to, from) = ((rank + 1) % 3, (rank + 2) % 3);
             let mut posted = Vec::new();
             for (tag, &size) in (0..).zip(&sizes) {
-                // Every other receive is posted before its message arrives.
+                // Every second receive is posted before its message arrives.
                 if tag % 2 == 0 {
                     let room = host.alloc(size)?;
                     posted.push((tag, host.post_recv(&room, Some(from), Some(tag)).await?, room));

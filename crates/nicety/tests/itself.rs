@@ -1,4 +1,4 @@
-//! Messages of a host to itself turn around on its card, or in its library.
+//! Tests messages of a host to itself, which stay on its card or in its library.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
 use nicety_portals::{
@@ -70,14 +70,15 @@ async fn put(host: &Host, len: u64) -> Result<u64, Error> {
     Ok(host.now().since(start).ps())
 }
 
-// Post, bus, match, deposit and event, notice: the path of a put to another host without the link.
+// The path has post, bus, match, deposit and event, and notice. It is the path of a put to another host without the
+// link.
 #[test]
 fn a_put_to_itself_takes_what_is_not_the_link() {
     for (len, picoseconds) in [
-        // 65 ns; 250 and 8 x 15.6 ps; 30; 8 x 15.6 ps and 250; 65.
+        // Post 65 ns, bus 250 ns and 8 x 15.6 ps, match 30 ns. Deposit and event 8 x 15.6 ps and 250 ns, notice 65 ns.
         (8, 65_000 + 250_000 + 125 + 30_000 + 250_125 + 65_000),
-        // 64 KiB: the first of 16 packets of 63 897.6 ps has crossed the bus and is matched. The packets return over the bus at
-        // their arrival rate, each rounded up.
+        // 64 KiB are 16 packets of 63 897.6 ps each. The first packet crosses the bus and is matched. Then all packets
+        // return over the bus at their arrival rate, and each time is rounded up.
         (65_536, 65_000 + 250_000 + 63_898 + 30_000 + 16 * 63_898 + 250_000 + 65_000),
         (0, 65_000 + 250_000 + 30_000 + 250_000 + 65_000),
     ] {
@@ -125,7 +126,7 @@ fn every_operation_can_be_on_itself() {
             portals.ct_wait(count, 3).await?;
             assert_eq!(from.read(32, 8), [9; 8]);
             assert_eq!(into.read(0, 16), bytes(16));
-            // The acknowledgements of the atomic and of the put.
+            // The counter counts the acknowledgements of the atomic and of the put.
             portals.ct_wait(answers, 2).await?;
             Ok(())
         });
@@ -133,7 +134,7 @@ fn every_operation_can_be_on_itself() {
     }
 }
 
-// `send` and `recv` behave the same on every card.
+// On every card, a host can send itself messages by `send` and `recv`.
 #[test]
 fn a_host_sends_itself_messages_on_every_card() {
     for card in ["spin-discrete", "spin-integrated", "qnix", "nfp-4000", "apenet-v5", "niagara2-niu"] {
@@ -159,7 +160,7 @@ fn a_host_sends_itself_messages_on_every_card() {
     }
 }
 
-// A card with too few microengines for messages between ranks still delivers its host's own.
+// A card with too few microengines for messages between ranks still delivers messages of its host to itself.
 #[test]
 fn messages_to_itself_need_no_microengine() {
     let overrides = ["hpu.cores=3", "hpu.island=3"];
@@ -183,7 +184,7 @@ fn messages_to_itself_need_no_microengine() {
     assert!(ran.is_ok(), "{ran:?}");
 }
 
-// The packets of a message stream wait for slots. None is lost or overtakes another.
+// The packets of a stream of messages wait for buffer slots. No packet is lost or overtakes another packet.
 #[test]
 fn places_on_the_way_are_bounded() {
     let overrides = ["buffer.packets=2", "send.queue=1"];

@@ -1,5 +1,5 @@
-//! Data that a network loses and that nothing resends fails a run, even if all programs end. This holds for every card and every
-//! cause of loss, unless the loss is allowed.
+//! Tests that a run fails if its network loses data that nothing resends, even if all programs end. This holds for
+//! every card and every cause of loss, unless the loss is allowed.
 
 use nicety::ethernet::SocketKind;
 use nicety::{

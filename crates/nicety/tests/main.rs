@@ -1,5 +1,5 @@
-//! All tests of the crate in one binary, which links faster than several. The tests that count allocations have a binary of their
-//! own.
+//! All tests of the crate are in one binary, which links faster than several. Only the tests that count allocations
+//! have a separate binary.
 
 mod capture;
 mod faults;

@@ -1,4 +1,4 @@
-//! Receives match messages on a card of every design: by source, by all bits of the tag, and in order.
+//! Tests that receives match messages on a card of every design: by source, by all bits of the tag, and in order.
 
 use nicety::{Cluster, ClusterConfig, Error, Host, LARGEST_TAG, Tags, Topology, cards};
 use nicety_types::Duration;
@@ -28,15 +28,16 @@ struct Wanted {
     tags: Tags,
 }
 
-/// Delays of receives and of sends, in microseconds: before the first one, and between two of them.
+/// Delays of receives and of sends, in microseconds. Each pair is the delay before the first one, and that between two
+/// of them.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     receives: (u64, u64),
     sends: (u64, u64),
 }
 
-/// The delay between sends, in microseconds. It is longer than the hand-over of a long message, so no later short message
-/// overtakes it.
+/// The delay between sends, in microseconds. It is longer than the transfer of a long message, so no later short
+/// message overtakes a long one.
 const APART: u64 = 300;
 
 const RECEIVES_FIRST: Times = Times { receives: (0, 0), sends: (3_000, APART) };
@@ -47,7 +48,7 @@ fn run<F>(card: &str, program: impl Fn(Host) -> F) -> Result<(), Error>
 where
     F: Future<Output = Result<(), Error>> + 'static,
 {
-    // A CPU for each thread, so that none waits during another's pause.
+    // Each thread has a CPU, so that no thread waits while another one pauses.
     let card = cards::load(card, &["host.cores=32".to_owned()])?;
     let config = ClusterConfig { topology: Topology::Star, ..ClusterConfig::new(3, card) };
     let mut cluster = Cluster::new(config)?;
@@ -84,7 +85,7 @@ fn taken(card: &str, messages: &[Message], wanted: &[Wanted], times: Times) -> V
                 }
                 return Ok(());
             }
-            // A message that waits at its sender does not block later ones.
+            // Each send has its own thread, so that a message that waits at its sender does not block later messages.
             let mut sending = Vec::new();
             pause(&host, times.sends.0).await;
             for (number, Message { from, tag, bytes }) in messages.into_iter().enumerate() {
@@ -113,7 +114,7 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
     let any = |source| Wanted { source, tags: Tags::ANY };
     let top = 1 << 62;
     let cases: [(&[Message], &[Wanted], &[usize]); 4] = [
-        // Ignored bits of a tag, with any bits in the receive.
+        // The receives ignore bits of the tag. The ignored bits of the receive's own tag have no effect.
         (
             &[short(1, 0x501), long(1, 0x501), short(1, 0x7), long(1, 0x5ff), short(1, 0x601)],
             &[
@@ -125,7 +126,7 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
             ],
             &[0, 1, 3, 2, 4],
         ),
-        // The upper half of a tag, up to its last bit.
+        // The tags differ in the upper half, up to the last bit.
         (
             &[
                 short(1, LARGEST_TAG),
@@ -143,13 +144,13 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
             ],
             &[3, 2, 4, 0, 1],
         ),
-        // The first matching posted receive, and the first matching early message.
+        // A message takes the first matching posted receive, and a receive the first matching early message.
         (
             &[short(1, 1), long(1, 2), short(1, 1), short(1, 3)],
             &[any(None), wanted(None, 1, 0), any(None), wanted(None, 2, 1)],
             &[0, 2, 1, 3],
         ),
-        // From one source or any, with two senders at the same time.
+        // Receives accept one source or any, and two senders send at the same time.
         (
             &[short(1, 9), long(2, 9), short(1, 9), short(2, 8)],
             &[wanted(Some(2), 9, 0), any(Some(1)), wanted(None, 8, 0), any(None)],
@@ -169,7 +170,8 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
     }
 }
 
-/// The reference: it pairs each message with the first matching receive. The pairs do not depend on times.
+/// The reference pairs each message with the first matching receive. For each receive, it returns the index of its
+/// message. The pairs do not depend on times.
 fn paired(messages: &[Message], wanted: &[Wanted]) -> Vec<Option<usize>> {
     let mut of_receives = vec![None; wanted.len()];
     for (number, message) in messages.iter().enumerate() {
@@ -208,7 +210,7 @@ proptest! {
         let messages: Vec<_> =
             messages.into_iter().map(|(tag, bytes)| Message { from: 1, tag, bytes }).collect();
         let wanted: Vec<_> = wanted.into_iter().map(|(source, tags)| Wanted { source, tags }).collect();
-        // Removes receives that would stay posted, and adds receives for messages that would wait.
+        // Receives without a message are removed, and receives for messages without one are added.
         let pairs = paired(&messages, &wanted);
         let (mut receives_paired, mut expected) = (Vec::new(), Vec::new());
         for (wanted, message) in wanted.iter().zip(&pairs) {
@@ -323,9 +325,10 @@ fn a_probe_finds_the_first_early_message_that_fits_and_leaves_it() {
 #[test]
 fn a_probe_takes_the_time_of_its_card() {
     for (card, picoseconds) in [
-        // Post, bus, bus, notice: match.command, the matching unit's work on a command, is zero.
+        // The probe takes post, two crossings of the bus and notice. match.command, the matching unit's work on a
+        // command, is zero.
         ("spin-discrete", 65_000 + 250_000 + 250_000 + 65_000),
-        // library.call
+        // The probe takes library.call.
         ("nfp-4000", 50_000),
     ] {
         run(card, |host| async move {
@@ -349,7 +352,8 @@ fn a_probe_takes_the_time_of_its_card() {
 #[test]
 fn a_receive_that_is_given_up_takes_no_message_and_none_is_lost() {
     for card in TELLING {
-        // Rank 1 sends 100 us after its start. The receive is cancelled before, meanwhile and after.
+        // Rank 1 sends 100 us after its start. The receive is cancelled before the message, during its transfer, and
+        // after it.
         for us in (0..200).step_by(9).chain([1_000]) {
             for bytes in [SHORT, LONG] {
                 let given_up = Rc::new(RefCell::new(None));
@@ -366,7 +370,7 @@ fn a_receive_that_is_given_up_takes_no_message_and_none_is_lost() {
                                 let back = host.cancel(pending).await?;
                                 told.replace(Some(back.is_none()));
                                 let taken = match back {
-                                    // Then no message is for the receive behind it.
+                                    // The receive has taken the message, so no message is left for the next receive.
                                     Some(pending) => {
                                         let received = host.received(pending).await?;
                                         assert!(host.cancel(behind).await?.is_none());
@@ -387,7 +391,7 @@ fn a_receive_that_is_given_up_takes_no_message_and_none_is_lost() {
                 });
                 ran.unwrap_or_else(|error| panic!("{card}, {us} us: {error}"));
                 let given_up = given_up.take().expect("asked");
-                // A card for frames has read nothing before its program waits.
+                // On an Ethernet card, the library reads nothing before its program waits.
                 let expected = us < 100 || card == "niagara2-niu";
                 assert!(given_up == expected || (100..200).contains(&us), "{card}, {us} us");
             }

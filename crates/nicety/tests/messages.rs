@@ -1,4 +1,4 @@
-//! `send` and `recv` on every card, in either order.
+//! Tests `send` and `recv` on every card, in either order.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Faults, Host, Rates, Run, Topology, cards};
 use nicety_types::{Duration, Level, Slice};
@@ -61,7 +61,7 @@ const CARDS: [&str; 9] = [
 ];
 const LATE: Duration = Duration::from_ns(300_000);
 
-/// Receives a message of this length. On cards that allow it, the message arrived long before.
+/// Receives a message of length `len`. On cards that allow it, the message arrives long before its receive.
 async fn receive_late(host: &Host, from: u32, len: u64) -> Result<(), Error> {
     let into = host.alloc(len)?;
     host.compute(LATE).await;
@@ -71,7 +71,7 @@ async fn receive_late(host: &Host, from: u32, len: u64) -> Result<(), Error> {
     Ok(())
 }
 
-// Sizes around the limits of every card: eager, programmed I/O, a frame, pages.
+// The sizes are near limits of the cards: eager messages, programmed I/O, frames and pages.
 #[test]
 fn a_late_receive_gets_its_message_on_every_card() {
     for card in CARDS {
@@ -98,7 +98,8 @@ fn a_late_receive_gets_its_message_on_every_card() {
     }
 }
 
-/// Returns the duration of a call in picoseconds, and checks that the stages of its path add up to it.
+/// Returns the duration of a call in picoseconds, and checks that the times of its path's stages add up to this
+/// duration.
 async fn timed<T>(host: &Host, call: impl AsyncFnOnce() -> Result<T, Error>) -> Result<u64, Error> {
     let start = host.now();
     host.restart_path();
@@ -114,7 +115,7 @@ fn waits(ran: &Run) -> Vec<Slice> {
     slices.filter(|slice| slice.resource == nicety_nic_spin::resources::UNEXPECTED).collect()
 }
 
-/// Checks the duration of a receive that begins long after its message of length `len` arrived.
+/// Checks the duration of a receive that begins long after its message of length `len` has arrived.
 fn late(len: u64, expected: u64) -> Run {
     run("spin-discrete", &[], 2, |host| async move {
         if host.rank() == 0 {
@@ -130,8 +131,9 @@ fn late(len: u64, expected: u64) -> Run {
     .unwrap()
 }
 
-// Post, bus and event of the append, notice; then the copy. A line of 8 bytes and the line of their destination arrive after 51
-// ns. Both and the line written back take 192 bytes of 150 GiB/s. The 32 lines of 2 KiB arrive in four rounds.
+// The receive takes the append's post, bus, event and notice, and then the copy. For 8 bytes, the source's cache line
+// and the destination's cache line arrive after 51 ns. These lines and the line that is written back are 192 bytes at
+// 150 GiB/s. The 32 lines of 2 KiB arrive in four rounds.
 #[test]
 fn an_eager_message_that_came_first_is_copied_at_its_receive() {
     let found = 65_000 + 250_000 + 250_000 + 65_000;
@@ -145,8 +147,9 @@ fn an_eager_message_that_came_first_is_copied_at_its_receive() {
     assert_eq!(recorded.noticed.map(|at| at.ps()), Some(wait.end.ps() + 65_000));
 }
 
-// The receiver fetches it with a get: post and bus, the link and a match, request and data over the sender's bus. Then the link
-// at its gap per byte, a reply's match of 2 ns, deposit and event, notice.
+// The receiver fetches the message with a get. The request takes post, bus, link and match, and crosses the sender's
+// bus, as do the data. Then the data take the link at its gap per byte, a reply's match of 2 ns, deposit and event, and
+// notice.
 #[test]
 fn a_longer_message_that_came_first_waits_at_its_sender() {
     let found = 65_000 + 250_000 + 250_000 + 65_000;
@@ -160,8 +163,8 @@ fn a_longer_message_that_came_first_waits_at_its_sender() {
     assert_eq!(ran.nodes[1].memory.written, 4096);
 }
 
-// As in the timing contract for a put of 64 KiB: a posted receive costs a long message nothing. Its sender continues when it has
-// the acknowledgement.
+// If the receive is posted, a long message takes the time of a put, as in the timing contract for a put of 64 KiB. The
+// sender continues when it has the acknowledgement.
 #[test]
 fn a_long_message_whose_receive_is_there_takes_what_a_put_takes() {
     let ran = run("spin-discrete", &[], 2, |host| async move {
@@ -186,7 +189,7 @@ fn a_long_message_whose_receive_is_there_takes_what_a_put_takes() {
     assert_eq!(waits(&ran), []);
 }
 
-// One sender, one tag: messages are received in the order of sending, wherever they waited.
+// Messages of one sender with one tag are received in the order of sending, wherever they wait for their receives.
 #[test]
 fn messages_of_one_sender_keep_their_order() {
     for card in CARDS {
@@ -201,7 +204,7 @@ fn messages_of_one_sender_keep_their_order() {
             host.compute(LATE).await;
             for (i, len) in sizes.into_iter().enumerate() {
                 let into = host.alloc(100_000)?;
-                // Any source and tag, or these.
+                // Half of the receives accept any source and tag.
                 let (source, tag) = if i % 2 == 0 { (None, None) } else { (Some(0), Some(4)) };
                 let received = host.recv(&into, source, tag).await?;
                 let found = (received.source, received.tag, received.length);
@@ -214,7 +217,8 @@ fn messages_of_one_sender_keep_their_order() {
     }
 }
 
-// Both have posted their receives too late, and both are in send or in a barrier: progress in the sense of MPI.
+// Both programs post their receives too late, and are then in send or in a barrier. The library must still make
+// progress in the sense of MPI.
 #[test]
 fn a_posted_receive_makes_progress_whatever_its_program_does() {
     for card in CARDS {
@@ -261,7 +265,8 @@ fn flood(overrides: &[&str], count: u64, len: u64) -> Result<Run, Error> {
     })
 }
 
-// A buffer takes messages until it lacks room for another eager one, and is appended again when it is empty.
+// The library uses a buffer for messages until it lacks room for another eager message. When the buffer is empty, the
+// library appends it again.
 #[test]
 fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     let few = ["messages.eager=64 B", "messages.buffers=3", "messages.buffer=256 B"];
@@ -286,7 +291,7 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     assert!(flood(&["limits.match_entries=1"], 5, 8).is_ok());
     let text = flood(&["host.memory=8 MiB"], 1, 8).unwrap_err().to_string();
     assert!(text.contains("messages.buffers") && text.contains("host.memory"), "{text}");
-    // It is lost, whether a program waits for it or not.
+    // A message without room is lost and fails the run, even if no program waits for it.
     let ran = run("spin-discrete", &["limits.unexpected_headers=1"], 2, |host| async move {
         for tag in 0..2 * (1 - u64::from(host.rank())) {
             host.send(&host.alloc(8)?, 1, tag).await?;
@@ -324,7 +329,7 @@ fn limits_that_contradict_each_other_are_refused() {
     assert!(text.contains("a buffer holds at least one message of messages.eager"), "{text}");
 }
 
-// The text of a deadlock with unreceived messages, and with a waiting sender.
+// The text of a deadlock names messages that no receive has taken, and a waiting sender.
 #[test]
 fn a_deadlock_names_messages_that_no_receive_has_taken() {
     let error = run("spin-discrete", &[], 2, |host| async move {
@@ -344,7 +349,7 @@ fn a_deadlock_names_messages_that_no_receive_has_taken() {
     }
 }
 
-// A receive that is too short fails, in either order.
+// A receive that is shorter than its message fails, in either order of message and receive.
 #[test]
 fn a_message_longer_than_its_late_receive_is_cut() {
     for len in [100, 5000] {
@@ -378,7 +383,7 @@ struct Sent {
     pauses: (u64, u64),
 }
 
-/// The source and the tag that the receives of a rank name.
+/// Determines whether the receives of a rank name the source and the tag.
 #[derive(Clone, Copy, Debug)]
 enum Naming {
     Exactly,
@@ -386,14 +391,14 @@ enum Naming {
     Anything,
 }
 
-/// Messages in an order in which every rank could send and receive one message after another without a deadlock. Each rank sends
-/// its messages from a separate thread.
+/// The messages of a run. In the order of the list, every rank could send and receive one message after another without
+/// a deadlock. Each rank sends its messages from a separate thread.
 #[derive(Clone, Debug)]
 struct Traffic {
     messages: Vec<Sent>,
     namings: [Naming; RANKS as usize],
-    /// The number of receives that each rank posts before it waits for the first one, and whether it waits for the last one
-    /// first.
+    /// The number of receives that each rank posts before it waits for them, and whether it waits for them in reverse
+    /// order.
     ahead: (usize, bool),
     eager: u64,
     buffers: u64,
@@ -445,12 +450,12 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
                     let from = filled(&host, len, i)?;
                     host.compute(Duration::from_ns(pauses.0)).await;
                     host.send(&from, to, tag).await?;
-                    // It may be used again.
+                    // After the send, the buffer may be used again.
                     from.write(0, &vec![0xee; len as usize]);
                 }
                 Ok(())
             });
-            // The messages still to come from each sender, in order.
+            // The messages that this rank has not yet received, in the order of sending.
             let mut coming: Vec<_> = all.into_iter().filter(|(_, sent)| sent.to == rank).collect();
             let order: Vec<Sent> = coming.iter().map(|(_, sent)| *sent).collect();
             for window in order.chunks(traffic.ahead.0) {
@@ -472,7 +477,8 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
                 for (into, pending, place) in posted {
                     received.push((place, into, host.received(pending).await?));
                 }
-                // In the order of the posts, each sender's messages are in the order of sending.
+                // Sorted by the order of their receives' posts, the messages of each sender are in the order of
+                // sending.
                 received.sort_by_key(|(place, ..)| *place);
                 for (_, into, got) in received {
                     let exactly = matches!(traffic.namings[rank as usize], Naming::Exactly);
@@ -490,8 +496,8 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
     })
 }
 
-/// Whether the library's buffers hold all messages that may arrive before their receives. A buffer takes messages until it has no
-/// room for another eager message.
+/// Whether the library's buffers have room for all messages that may arrive before their receives. The library uses a
+/// buffer until it has no room for another eager message.
 fn fits(traffic: &Traffic) -> bool {
     (0..RANKS).all(|rank| {
         let eager = traffic.messages.iter().filter(|sent| sent.to == rank && sent.len <= traffic.eager);
@@ -542,9 +548,9 @@ fn nothing_of_a_cluster_outlives_it() {
         for topology in [Topology::Pair, Topology::Star] {
             let config = ClusterConfig { topology, ..ClusterConfig::new(2, cards::load(card, &[]).unwrap()) };
             let mut cluster = Cluster::new(config).unwrap();
-            // Cards hold the memory of their hosts.
+            // Cards refer to the memory of their hosts, so the test checks that the memory is freed.
             let memories: Vec<_> = cluster.memories().iter().map(Rc::downgrade).collect();
-            // The second receive waits forever. Waiting calls are released, too.
+            // In a star, the second receive waits for ever. The memory is freed although a call waits.
             let stuck = topology == Topology::Star;
             cluster.program(0, async |host: Host| host.send(&filled(&host, 9000, 1)?, 1, 7).await);
             cluster.program(1, async move |host: Host| {

@@ -1,4 +1,4 @@
-//! Clusters of hosts with different cards.
+//! Tests clusters of hosts with different cards.
 
 use nicety::cards::{self, Card};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, spin};
@@ -10,8 +10,8 @@ fn card(name: &str, overrides: &[&str]) -> Card {
     cards::load(name, &overrides).unwrap()
 }
 
-/// Rank 0 sends `bytes` bytes to rank 1, which sends as many bytes back. Returns the run, and the times in picoseconds at which
-/// each rank had received its message.
+/// Rank 0 sends `bytes` bytes to rank 1, which sends the same number of bytes back. Returns the time in picoseconds at
+/// which each rank had received its message, and the run.
 fn ping_pong(bytes: u64, config: ClusterConfig) -> ([u64; 2], Run) {
     let nodes = config.nodes;
     let mut cluster = Cluster::new(config).unwrap();
@@ -51,9 +51,10 @@ fn ping_pong(bytes: u64, config: ClusterConfig) -> ([u64; 2], Run) {
 fn a_discrete_and_an_integrated_card_each_take_their_own_times() {
     let config = ClusterConfig::of(vec![card("spin-discrete", &[]), card("spin-integrated", &[])]);
     let ([both, one], run) = ping_pong(8, config);
-    // Post, discrete bus, link, match, deposit and event over the integrated bus (8 B x 6.7 ps/B), notice.
+    // The first message takes post, discrete bus, link, match, deposit and event over the integrated bus (8 B x 6.7
+    // ps/B), and notice.
     assert_eq!(one, 65_000 + 250_000 + 160 + 33_400 + 30_000 + 54 + 50_000 + 65_000);
-    // And back: the integrated bus, and a deposit over the discrete one (8 B x 15.6 ps/B).
+    // The message back crosses the integrated bus, and is deposited over the discrete bus (8 B x 15.6 ps/B).
     assert_eq!(both - one, 65_000 + 50_000 + 160 + 33_400 + 30_000 + 125 + 250_000 + 65_000);
     assert_eq!(
         run.nodes.iter().map(|node| &*node.nic).collect::<Vec<_>>(),
@@ -82,7 +83,8 @@ fn a_cable_to_a_switch_is_as_its_host_has_it() {
             let topology: Topology = topology.parse().unwrap();
             let config = ClusterConfig { topology, ..ClusterConfig::of(cards.clone()) };
             let ([both, one], _) = ping_pong(8, config);
-            // Cut through: in one direction bytes reach the switch slowly, in the other they leave it slowly.
+            // The switch cuts through. In one direction, bytes reach the switch slowly; in the other direction, they
+            // leave it slowly.
             let way = 65_000 + 250_000 + 33_400 + 50_000 + 320 + 33_400 + 30_000 + 125 + 250_000 + 65_000;
             assert_eq!((one, both - one), (way, way), "{topology}");
         }
@@ -102,7 +104,7 @@ fn no_card_is_sent_longer_packets_than_it_takes() {
         let config = ClusterConfig { nodes: 2, topology: Topology::Pair, ..ClusterConfig::of(cards) };
         let (_, run) = ping_pong(8192, config);
         let sent: Vec<_> = run.network.hosts.iter().map(|host| host.sent_packets).collect();
-        // And an acknowledgement: the message is longer than messages.eager.
+        // Each card also sends an acknowledgement, because the message is longer than messages.eager.
         assert_eq!(sent, [packets + 1; 2]);
     }
     let qnix = vec![card("qnix", &[]), card("qnix", &["packet.payload=512 B"])];
@@ -112,7 +114,7 @@ fn no_card_is_sent_longer_packets_than_it_takes() {
 
 #[test]
 fn a_message_waits_for_its_receive_as_both_cards_can_have_it() {
-    // By rendezvous: the receiver's buffers are shorter than the sender's messages.eager.
+    // These messages use rendezvous, because the receiver's buffers are shorter than the sender's messages.eager.
     let long = || card("spin-discrete", &["messages.eager=512 KiB", "messages.buffer=1 MiB"]);
     let usual = || card("spin-discrete", &[]);
     for cards in [[long(), usual()], [usual(), long()]] {

@@ -1,4 +1,4 @@
-//! Processes that run parts of a computation. In these tests they are threads.
+//! Tests processes that run parts of a computation. In these tests, the processes are threads.
 
 use nicety::{Error, Exchange, Outcome, Peers};
 use nicety_kernel::Parts;
@@ -60,7 +60,8 @@ fn messages_and_words_reach_all() {
             _ => panic!("it ends"),
         }
     });
-    // Process 0 gets one message in round 1 and two in round 2 from each other one. Process 1 gets one in round 2.
+    // Process 0 gets one message from each other process in round 1, and two in round 2. Process 1 gets one from each
+    // in round 2.
     assert_eq!(found[0][0], ["11", "21", "12", "12", "22", "22"]);
     assert_eq!(found[0][1], ["02", "22"]);
     assert!(found[0][2].is_empty());
@@ -75,7 +76,8 @@ fn the_first_process_that_leaves_is_told_of() {
             assert_eq!(peers.leave(3).unwrap(), own);
             (String::new(), own)
         }
-        // They are still at work, and learn of it. Their next step does not wait for the process that left.
+        // The other processes still run, and get the news that a process has left. Their next step does not wait for
+        // that process.
         _ => {
             let outcome = name(&part(&peers, 5, Ok(7)));
             assert_eq!(name(&part(&peers, 5, Ok(7))), outcome);
@@ -117,7 +119,7 @@ fn other_bytes_are_refused() {
 }
 
 proptest! {
-    /// All processes get the same outcome, for any ends of the parts at any round.
+    /// All processes get the same outcome, regardless of the round and the way in which each part ends.
     #[test]
     fn all_agree(ends in proptest::collection::vec((0..6_u64, 0..4_u8), 2..5)) {
         let found = each(ends.len(), |peers| {
@@ -127,7 +129,7 @@ proptest! {
                 1 => Err(Error::Program("x".to_owned())),
                 other => Ok(u64::from(other)),
             };
-            // A second part ends normally after any first one.
+            // A second computation ends normally after any first computation.
             [part(&peers, rounds, end), part(&peers, 2, Ok(1))].map(|outcome| name(&outcome))
         });
         prop_assert!(found.iter().all(|other| *other == found[0]), "{found:?}");

@@ -1,5 +1,5 @@
-//! Concurrent puts, gets and atomics of several hosts, compared with a simple model. No byte or count is lost, duplicated or
-//! misplaced. Small buffers cause no deadlock, and results do not depend on the number of shards.
+//! Compares concurrent puts, gets and atomics of several hosts with a simple model. No byte or count may be lost,
+//! duplicated or misplaced. Small buffers must cause no deadlock, and results must not depend on the number of shards.
 
 use nicety::spin::Report;
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
@@ -14,11 +14,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 const PT: u32 = 1;
-/// Match bits: of the slots for puts, of the counters that all ranks share, and of the bytes to get.
+/// The match bits of the slots for puts, of the counters that all ranks share, and of the bytes to get.
 const PUTS: u64 = 1;
 const SUMS: u64 = 2;
 const BYTES: u64 = 3;
-/// Bytes of a slot, and of the memory that gets read.
+/// Size in bytes of a slot, and of the memory that gets read.
 const SLOT: u64 = 8192;
 const COUNTERS: u64 = 4;
 
@@ -49,7 +49,8 @@ impl Op {
         self.offset % COUNTERS
     }
 
-    /// The number of counters to which an add adds 1: its own counter and all later ones. So sums differ between counters.
+    /// The number of counters to which an add adds 1: its own counter and all later counters. So the sums of the
+    /// counters differ.
     fn items(&self) -> u64 {
         COUNTERS - self.counter()
     }
@@ -79,9 +80,9 @@ fn contents(rank: u32, number: u64, len: u64) -> Vec<u8> {
 struct Outcome {
     puts: Vec<u8>,
     sums: Vec<u64>,
-    /// The number of an operation, and the result of its get or fetch.
+    /// The number of each get or fetch, and the bytes that it returned.
     brought: Vec<(usize, Vec<u8>)>,
-    /// The number of messages that matched the entry, and the bytes kept. The counter of the entry counts both.
+    /// The number of bytes that puts have written to the entry, according to the entry's counter.
     bytes_put: u64,
 }
 
@@ -198,7 +199,8 @@ fn outcomes(ranks: u32, ops: &[Op], overrides: &[String], shards: usize) -> (Run
     (run, outcome)
 }
 
-/// The model. Its sums do not depend on the order of operations. `fetched` checks the results of fetches against it.
+/// Returns the outcomes of the model. Its sums do not depend on the order of operations. `fetched` compares the results
+/// of fetches with these sums.
 fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
     let mut all = vec![Outcome::default(); ranks as usize];
     for one in &mut all {
@@ -211,8 +213,7 @@ fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
         match op.kind {
             Kind::Put => {
                 let at = (SLOT * number as u64 + op.offset) as usize;
-                // Every slot but the last is longer than the longest put at the last offset. A put into the last slot is
-                // truncated there.
+                // Only a put into the last slot can reach beyond the memory, and is truncated.
                 let len = (op.len as usize).min(theirs.puts.len() - at);
                 theirs.puts[at..at + len].copy_from_slice(&contents(op.from, number as u64, op.len)[..len]);
                 theirs.bytes_put += len as u64;
@@ -230,7 +231,7 @@ fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
     all
 }
 
-/// Checks that each result of a fetching add occurs once, and is possible with the other adds.
+/// Checks that each result of a fetching add occurs only once, and is possible with the other adds.
 fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
     for target in 0..ranks {
         for counter in 0..COUNTERS {
@@ -251,7 +252,7 @@ fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
     }
 }
 
-/// Checks for every row that its stages add up to its latency.
+/// Checks for every message that the times of its stages add up to its latency.
 fn rows_add_up(run: &Run) {
     for message in run.recording.messages() {
         let (Some(completed), Some(stages)) = (message.completed, &message.stages) else {
@@ -295,11 +296,11 @@ proptest! {
     }
 }
 
-/// Messages that each sender sends to an entry with flow control.
+/// Number of messages that each sender sends to an entry with flow control.
 const EACH: u64 = 25;
 
-/// Reads the messages of three senders, pairs of rank and number, slowly from an entry with flow control. Re-enables the entry
-/// each time it is disabled, and counts these times.
+/// Slowly reads the messages of three senders from an entry with flow control. A message is a pair of rank and number.
+/// Each time the entry is disabled, enables it again, and counts these times.
 async fn read_slowly(
     host: Host,
     depth: u32,
@@ -427,7 +428,7 @@ fn only_a_buffer_of_no_bytes_is_empty() {
 
 #[test]
 fn a_redelivered_message_has_its_bytes() {
-    // Of a packet, of more, and of none.
+    // Sizes of one packet, of several packets, and of no payload.
     const SIZES: [u64; 5] = [8, 4096, 0, 4097, 20_000];
     let card = cards::load("spin-discrete", &[]).unwrap();
     let mut cluster = Cluster::new(ClusterConfig::new(2, card)).unwrap();

@@ -1,4 +1,4 @@
-//! Hosts with RDMA, through the public interface.
+//! Tests hosts with RDMA, through the public functions.
 
 use nicety::apenet::{self, EventKind, Notify, Refusal};
 use nicety::{Cluster, ClusterConfig, Error, FailureKind, Host, Run, Topology, cards, faults};
@@ -41,7 +41,7 @@ fn bytes(len: u64, seed: u64) -> Vec<u8> {
 /// Puts, gets and sends between two hosts, in host memory and in GPU memory.
 async fn exchange(host: Host) -> Result<(), Error> {
     let (rdma, gpu, other) = (host.rdma()?, host.gpu()?, 1 - host.rank());
-    // Both allocate alike, so that addresses are equal.
+    // Both hosts make the same allocations, so their addresses are equal.
     let (out, into, streaming) = (gpu.alloc(70_000)?, host.alloc(70_000)?, host.alloc(5000)?);
     out.write(0, &bytes(70_000, host.rank().into()));
     for buffer in [&out, &into, &streaming] {
@@ -62,7 +62,7 @@ async fn exchange(host: Host) -> Result<(), Error> {
     let event = rdma.received().await?;
     assert_eq!((event.address, event.streaming, event.data), (streaming.address(), true, 6));
     assert!(streaming.read(0, 5000) == bytes(5000, other.into()));
-    // No streaming buffer is left; and a put outside a region.
+    // No streaming buffer is left, so another send is refused. A put outside a region is refused, too.
     let send = rdma.send(&out.slice(0, 8)?, other, 0).await?;
     rdma.wait(send).await?;
     let kinds = [rdma.event().await?.kind, rdma.event().await?.kind];
@@ -87,7 +87,7 @@ fn puts_gets_and_sends_between_hosts_in_any_number_of_shards() {
 
 #[test]
 fn events_of_one_sender_keep_its_order() {
-    // The first put misses the TLB at every page; the empty ones have no bytes.
+    // The first put misses the TLB at every page. The empty puts have no bytes.
     let ran = run(2, 1, &["tlb.entries=1"], async |host| {
         let (rdma, buffer) = (host.rdma()?, host.alloc(50_000)?);
         rdma.register(&buffer).await?;
@@ -193,7 +193,7 @@ fn messages_may_pass_each_other_where_a_topology_lets_them() {
         let (rdma, buffer) = (host.rdma()?, host.alloc(1 << 15)?);
         rdma.register(&buffer).await?;
         host.barrier().await;
-        // Two hosts of a switch send to two of another, over both paths between the switches.
+        // Two hosts at one switch send to two hosts at another switch, over both paths between the switches.
         let (rank, puts) = (host.rank(), 40);
         if rank < 2 {
             for data in 0..puts {
@@ -233,7 +233,7 @@ fn a_longer_message_than_a_receivers_own_largest_is_received() {
 
 #[test]
 fn a_receive_that_fails_gives_its_place_and_its_sender_back() {
-    // The receiver's card has room for the library's buffers, but not for the receive's.
+    // The receiver's card has room for the library's buffers, but not for the buffer of the receive.
     let few = ["limits.pages=100", "messages.window=1"];
     let ran = run_on(mixed(&[&few[1..], &few]), async |host| {
         let (long, short) = (host.alloc(1 << 20)?, host.alloc(8)?);
@@ -300,9 +300,9 @@ fn a_lost_packet_fails_the_run_though_no_program_waits_for_it() {
     let errors = ["link.bit_error_rate=1e-3", "link.retries=1"];
     let error = lossy("", 1, 0, &errors).unwrap_err().to_string();
     assert!(error.contains("damaged each time that the link sent them"), "{error}");
-    // The same link with enough attempts loses none.
+    // With enough retries, the same link loses no packet.
     lossy("", 3, 3, &["link.bit_error_rate=1e-6"]).unwrap();
-    // The user may allow it.
+    // The user may allow such losses.
     let card = cards::load("apenet-v5", &[]).unwrap();
     let allowed = "lost".parse().unwrap();
     let config =
@@ -345,7 +345,7 @@ fn damaged_packets_are_told_as_such() {
 
 #[test]
 fn a_last_message_that_misses_a_packet_leaves_a_hint() {
-    // One of the two packets of the last put arrives, or neither.
+    // In the first case, one of the two packets of the last put arrives. In the second case, none arrives.
     for (drop, says) in [
         ("4", "at rank 1, 4096 of the 8192 bytes of a message have come from rank 0"),
         ("3,4", "message 2 of rank 0 to rank 1, bytes 4096 to 8191, lost on hosts.0 -> hosts.1"),
@@ -373,7 +373,8 @@ where
 
 #[test]
 fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
-    // A put to unregistered memory, and a send without a buffer. Their receiver waits for a put.
+    // Rank 0 puts to unregistered memory, and sends without a streaming buffer at the receiver. The receiver waits for
+    // a put.
     let text = deadlock(&[], async |host| {
         let (rdma, buffer) = (host.rdma()?, host.alloc(100)?);
         rdma.process(5)?;
@@ -395,7 +396,7 @@ fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
     ] {
         assert!(text.contains(note), "{note}\n{text}");
     }
-    // No hints about other causes.
+    // The text has no hints about other causes.
     for other in ["sent", "found no room", "send and recv waits", "process 5 waits", "has no reply"] {
         assert!(!text.contains(other), "{other}: {text}");
     }
@@ -414,7 +415,7 @@ fn a_deadlock_tells_a_single_refusal_and_the_part_of_a_reply_that_has_come() {
     });
     let note = "at rank 1, 1 message was refused: a send of 100 bytes of rank 0 for process 0: no streaming buffer is free there";
     assert!(text.contains(note) && !text.contains("has registered nothing"), "{text}");
-    // The last of a reply's three packets is lost.
+    // The last of the three packets of a get's reply is lost.
     let card = cards::load("apenet-v5", &["link.retries=0".to_owned()]).unwrap();
     let faults = faults::parse("[[link]]\nname = \"hosts.1 -> hosts.0\"\ndrop = [3]").unwrap();
     let ran = run_on(ClusterConfig { faults, ..ClusterConfig::new(2, card) }, async |host| {
@@ -445,7 +446,7 @@ fn a_deadlock_says_which_events_were_lost_and_what_was_dropped() {
             return Ok(());
         }
         host.compute(nicety_types::Duration::from_us(100)).await;
-        // The error is reported once; then the program waits for four messages.
+        // The lost events are reported once. Then the program waits for four messages.
         assert!(rdma.received().await.is_err());
         for _ in 0..4 {
             rdma.received().await?;

@@ -1,12 +1,12 @@
-//! The recording of a run is exact, does not depend on the number of shards, and does not influence the run.
+//! Tests that the recording of a run is exact, does not depend on the number of shards, and does not change the run.
 
 use nicety::record::{LeftOut, Level, Resource, Starter, timeline::Scale};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards};
 
-/// Every host except host 0 sends three messages of these sizes to host 0, which receives them one after another.
+/// Every host except host 0 sends three messages of these sizes to host 0. Host 0 receives them one after another.
 fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Run {
     const SIZES: [u64; 3] = [8, 5000, 20_000];
-    // Nothing is acknowledged, so that no other messages exist.
+    // No message is acknowledged, so that there are no other messages.
     let card = cards::load("spin-discrete", &["messages.eager=20000 B".to_owned()]).unwrap();
     let topology = if nodes == 2 { Topology::Pair } else { Topology::Star };
     let mut cluster =
@@ -30,7 +30,7 @@ fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Ru
                 .zip(1..)
                 .map(|(buffer, rank)| host.recv(buffer, Some(rank), Some(1)))
                 .collect();
-            // All of them posted before the barrier.
+            // All receives are posted before the barrier.
             let mut receives = receives.into_iter().map(Box::pin).collect::<Vec<_>>();
             let mut waiting = receives.len();
             let mut barrier = Some(Box::pin(host.barrier()));
@@ -120,7 +120,8 @@ fn the_stages_of_a_message_add_up_to_its_latency() {
 
 #[test]
 fn the_worked_example_is_recorded_to_the_picosecond() {
-    // 8 B, spin-discrete, host to host: post 65, bus 250, link 0.160 + 33.4, match 30, deposit and event 0.125 + 250.
+    // The stages of 8 B between hosts on spin-discrete, in ns: post 65, bus 250, link 0.160 + 33.4, match 30. Deposit
+    // and event take 0.125 + 250.
     let recording = recorded(2, Level::Everything, 1).recording;
     let message = &recording.messages().next().unwrap();
     let after = |time: Option<Time>| time.unwrap().since(message.posted).ps();
@@ -182,7 +183,7 @@ fn full_tables_keep_the_first_rows_and_count_the_others() {
     let all = recorded(2, Level::Everything, 1).recording;
     let some = gather(2, |config| ClusterConfig { recording: Level::Everything, recorded_rows: 2, ..config })
         .recording;
-    // The sender's third message is missing, and its packets. The receiver leaves out the same number.
+    // The sender's third message and its packets are missing. The receiver leaves out the same number of rows.
     assert!(some.messages().eq(all.messages().take(2)));
     assert_eq!(some.left_out.messages, 1);
     assert_eq!((some.packets.len(), some.left_out.packets), (2, 2 * (all.packets.len() as u64 - 2)));

@@ -1,5 +1,6 @@
-//! A card reads only the bytes of a packet. The relay of these tests rebuilds packets from their bytes, with false labels and
-//! empty paths. On every design, the receiver gets them like the original packets, at the same virtual times.
+//! Tests that a card reads only the bytes of a packet. The relay of these tests rebuilds packets from their bytes, with
+//! arbitrary labels and empty paths. On every design, the receiver gets the same messages as from the original packets,
+//! at the same virtual times.
 
 use nicety_fabric::{Network, NetworkSpec, Symbol};
 use nicety_kernel::World;
@@ -96,7 +97,8 @@ fn messages_are_received_from_the_bytes_of_packets_alone() {
 #[test]
 fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
     const BYTES: u64 = 1500;
-    // Two messages per buffer, and every third is a phantom, so that real ones follow it in each place.
+    // A buffer has room for two messages, and every third message is a phantom. So in each half of a buffer, a real
+    // message follows a phantom.
     let overrides = ["messages.buffers=2", "messages.buffer=4 KiB"];
     let (mut world, [sender, receiver], _network) = hosts("spin-discrete", &overrides, Relay::Unchanged);
     let apart = Duration::from_us(40);

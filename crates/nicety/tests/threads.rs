@@ -1,4 +1,4 @@
-//! Several threads of one host's program.
+//! Tests several threads of one host's program.
 
 use nicety::{Cluster, ClusterConfig, Duration, Error, Host, Run, cards};
 use std::future::Future;
@@ -27,7 +27,7 @@ fn a_thread_that_is_joined_gives_its_result_and_its_time() {
         host.compute(Duration::from_ns(100)).await;
         assert_eq!(host.path().at().ps(), 100_000);
         assert_eq!(thread.join().await?.ps(), 0);
-        // The time of its wait is the thread's.
+        // The caller's path continues the thread's path, which includes the time of the wait.
         assert_eq!((host.path().at().ps(), host.now().ps()), (300_000, 300_000));
         let failing = host.spawn(|host| broken(host, 5));
         assert_eq!(failing.join().await, Err(Error::Program("broken after 5 ns".into())));

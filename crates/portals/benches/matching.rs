@@ -1,11 +1,11 @@
-//! CPU time of a message: `cargo bench -p nicety-portals`.
+//! Measures the CPU time per message. Run it with `cargo bench -p nicety-portals`.
 
 use cpu_time::ThreadTime;
 use nicety_portals::*;
 use nicety_types::NodeId;
 use std::hint::black_box;
 
-/// Returns nanoseconds per message, the best of five runs.
+/// Prints the CPU time per message in nanoseconds, the minimum of five runs.
 fn time(what: &str, messages: u32, mut message: impl FnMut()) {
     let best = (0..5).map(|_| {
         let start = ThreadTime::now();
@@ -15,7 +15,7 @@ fn time(what: &str, messages: u32, mut message: impl FnMut()) {
     println!("{what:55} {:8.1} ns", best.fold(f64::INFINITY, f64::min));
 }
 
-/// Returns an interface with a list of `entries` entries; only the last accepts match bits 0.
+/// Returns an interface with a list of `entries` match entries. Only the last entry accepts match bits 0.
 fn interface(entries: u64) -> (Interface, CtHandle, Effects) {
     let mut ni = Interface::new(NodeId(0), Limits::default());
     let mut effects = Effects::new();

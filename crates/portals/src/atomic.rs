@@ -1,7 +1,7 @@
 //! Operators and types of atomic operations, and their arithmetic ('Atomic Operations', `ptl_op_t`, `ptl_datatype_t`).
 //!
-//! Values are little-endian, in memory and on the wire. An operation works on its items in order; items of different operations may
-//! interleave, as the specification allows.
+//! Values are little-endian, in memory and on the wire. An operation changes its items in order. Item updates of
+//! different operations may interleave, as the specification allows.
 
 use crate::error::Error;
 use crate::named::named;
@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 named! {
-    /// The operation on an item of the target (`ptl_op_t`). *Data* is the item in the message; the *operand* of a conditional swap is a
-    /// second item in it.
+    /// The new value of an item of the target (`ptl_op_t`). *Data* is the item in the message. The *operand* of a
+    /// conditional or masked swap is a second item in the message.
     pub enum AtomicOp {
         /// The lesser of the target and the data; the target if either is a NaN.
         Min = "PTL_MIN",
@@ -82,12 +82,12 @@ named! {
 }
 
 impl AtomicOp {
-    /// Returns whether it is an operator of `PtlSwap`, and not of `PtlAtomic` and `PtlFetchAtomic`.
+    /// Returns whether this is an operator of `PtlSwap`. All others are operators of `PtlAtomic` and `PtlFetchAtomic`.
     pub const fn is_swap(self) -> bool {
         self as u8 >= AtomicOp::Swap as u8
     }
 
-    /// Returns whether it takes an operand beside the data, and only one item.
+    /// Returns whether the operator takes an operand beside the data. Such an operator works on only one item.
     pub const fn has_operand(self) -> bool {
         self as u8 > AtomicOp::Swap as u8
     }
@@ -133,8 +133,8 @@ pub struct Atomic {
 }
 
 impl Atomic {
-    /// Returns the operator on items of `datatype`. Logical and bitwise operators work on integers only; operators that compare by size do
-    /// not work on complex numbers.
+    /// Returns the pair of operator and type. Logical and bitwise operators work only on integers. Operators that order
+    /// values do not work on complex numbers.
     ///
     /// # Errors
     /// [`Error::ArgInvalid`] for an invalid pair.
@@ -160,7 +160,7 @@ impl Atomic {
         self.datatype
     }
 
-    /// Returns the bytes of the operand that the message carries in front of its data: zero, or one item.
+    /// Returns the number of operand bytes in the message before the data: zero, or the size of one item.
     pub const fn operand_bytes(self) -> usize {
         if self.op.has_operand() { self.datatype.size() } else { 0 }
     }
@@ -171,11 +171,11 @@ impl Atomic {
         if self.op.has_operand() { length == size } else { length.is_multiple_of(size) }
     }
 
-    /// Applies the operation to `target`, which holds as many whole items as `data`. `operand` is one item if [`AtomicOp::has_operand`],
-    /// and empty otherwise.
+    /// Applies the operation to `target`, which has the same number of whole items as `data`. `operand` is one item if
+    /// [`AtomicOp::has_operand`], and empty otherwise.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] if the lengths do not fit; the target is unchanged then.
+    /// [`Error::ArgInvalid`] if the lengths are invalid. The target is then unchanged.
     pub fn apply(self, target: &mut [u8], data: &[u8], operand: &[u8]) -> Result<(), Error> {
         if target.len() != data.len() {
             return Err(Error::ArgInvalid("target and data of an atomic operation are of one length"));
@@ -224,7 +224,7 @@ impl Operand {
     /// No operand.
     pub const NONE: Operand = Operand { bytes: [0; 16], len: 0 };
 
-    /// Returns an operand of the little-endian bytes of an item.
+    /// Returns the operand with the given little-endian bytes of an item.
     ///
     /// # Errors
     /// [`Error::ArgInvalid`] for more than 16 bytes, the largest item.
@@ -251,9 +251,10 @@ impl fmt::Debug for Operand {
 trait Item<const N: usize>: Copy {
     fn read(bytes: [u8; N]) -> Self;
     fn write(self) -> [u8; N];
-    /// Applies the operators of `PtlAtomic`. An operator that the type lacks leaves the target; [`Atomic`] excludes these.
+    /// Applies an operator of `PtlAtomic`. An operator that is invalid for the type leaves the target unchanged, but
+    /// [`Atomic`] excludes such pairs.
     fn combine(self, op: AtomicOp, data: Self) -> Self;
-    /// Returns `None` if the type has no order, except for equal values.
+    /// Compares two items. If the type has no order, returns `None` for different values.
     fn compare(self, other: Self) -> Option<Ordering>;
     fn mask(self, data: Self, mask: Self) -> Self;
 }

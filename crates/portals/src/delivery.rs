@@ -1,22 +1,23 @@
-//! Outcomes of an arriving message: the addresses of its bytes, or the reason for a drop.
+//! Outcomes of an arriving message: the address of its bytes, or the reason for a drop.
 
 use crate::{DropReason, FailType, Header, List, MeHandle, OperationHandle};
 
 /// The outcome of an arriving message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It has matched: the card carries out the [`Delivery`] and then calls [`Interface::complete`](crate::Interface::complete).
+    /// The message has matched. The card carries out the [`Delivery`] and then calls
+    /// [`Interface::complete`](crate::Interface::complete).
     Matched(Delivery),
-    /// It is dropped, with its payload. If an answer was requested, it is among the effects.
+    /// The message and its payload are dropped. If the initiator requested an answer, the answer is among the effects.
     Dropped(DropReason),
-    /// It was an acknowledgement; its effects have been added.
+    /// The message was an acknowledgement, and its effects have been added.
     Acknowledged,
-    /// It is the reply to an operation of this initiator: the card deposits its bytes and then calls
+    /// The message is the reply to an operation of this initiator. The card deposits its bytes and then calls
     /// [`Interface::complete_reply`](crate::Interface::complete_reply).
     Reply(Reply),
 }
 
-/// The address of a message's bytes. The action depends on the kind of its header:
+/// The address of a message's bytes, and their number. The card's action depends on the kind of the header:
 ///
 /// - `Put`: write the first `mlength` bytes of the payload to `start`.
 /// - `Get`: read `mlength` bytes at `start`, and send them behind the header from [`Delivery::reply`].
@@ -31,8 +32,9 @@ pub struct Delivery {
     pub list: List,
     /// Host address of the message's first byte.
     pub start: u64,
-    /// Bytes to keep, from the start of the message. If handlers drop some of them, the card lowers it before
-    /// [`Interface::complete`](crate::Interface::complete); events, counts and the acknowledgement follow it.
+    /// Number of bytes to keep, from the start of the message. If handlers drop some of these bytes, the card lowers
+    /// the number before [`Interface::complete`](crate::Interface::complete); events, counts and the acknowledgement
+    /// follow it.
     pub mlength: u64,
     /// Length of the message in bytes.
     pub rlength: u64,
@@ -42,11 +44,12 @@ pub struct Delivery {
     pub handlers: Option<u32>,
     /// The entry's user word.
     pub user_ptr: u64,
-    /// Match entries searched.
+    /// Number of match entries that the search compared.
     pub searched: u32,
     /// The message's header.
     pub header: Header,
-    /// The card has sent the requested reply. The initiator learns of no later failure of the message.
+    /// Whether the card has already sent the requested reply. Then the initiator does not learn of a later failure of
+    /// the message.
     pub replied: bool,
     pub(crate) unexpected: Option<u64>,
     /// The overflow entry of a redelivered message.
@@ -54,8 +57,9 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Returns the header of the reply to a successful get, fetch-and-atomic or swap; `mlength` bytes follow. For a failed one,
-    /// [`Interface::complete`](crate::Interface::complete) returns the reply.
+    /// Returns the header of the reply to a successful get, fetch-and-atomic or swap. The card sends `mlength` bytes
+    /// after it. If such an operation fails, [`Interface::complete`](crate::Interface::complete) adds the reply to the
+    /// effects.
     pub const fn reply(&self) -> Option<Header> {
         if !self.header.kind.wants_reply() {
             return None;
@@ -67,19 +71,19 @@ impl Delivery {
 /// The destination of a reply's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The operation that it answers.
+    /// The operation that the reply answers.
     pub operation: OperationHandle,
-    /// Host address of its first byte.
+    /// Host address for the reply's first byte.
     pub start: u64,
-    /// Length in bytes; all are kept.
+    /// Number of bytes in the reply. All of them are kept.
     pub mlength: u64,
     /// Requested length in bytes.
     pub rlength: u64,
-    /// The offset of the bytes in the target's memory.
+    /// The offset of the bytes in the memory of the target's match entry.
     pub remote_offset: u64,
-    /// The outcome of the operation at the target; a failed one has no bytes.
+    /// The outcome of the operation at the target. The reply to a failed operation has no bytes.
     pub fail: FailType,
-    /// The operation is a get of the card's own: [`Interface::card_get`](crate::Interface::card_get).
+    /// Whether the operation is a get for the card itself: [`Interface::card_get`](crate::Interface::card_get).
     pub of_card: bool,
 }
 
@@ -88,6 +92,6 @@ pub struct Reply {
 pub struct Prospect {
     /// The handlers of the match entry.
     pub handlers: Option<u32>,
-    /// Whether its portal table entry has flow control.
+    /// Whether the portal table entry has flow control.
     pub flow_control: bool,
 }

@@ -1,4 +1,4 @@
-//! Dropped messages and failed operations, in words.
+//! Descriptions of dropped messages and failed operations.
 
 use crate::{DropReason, FailType, Header, HeaderKind};
 use nicety_types::NodeId;
@@ -13,7 +13,7 @@ pub struct DroppedMessage {
     pub source: NodeId,
     /// The portal table index at the target.
     pub pt: u32,
-    /// Its match bits.
+    /// The message's match bits.
     pub match_bits: u64,
     /// The reason for the drop.
     pub reason: DropReason,
@@ -31,11 +31,11 @@ impl fmt::Display for DroppedMessage {
 pub struct FailedOperation {
     /// The kind of operation.
     pub kind: HeaderKind,
-    /// Its target.
+    /// The operation's target.
     pub target: NodeId,
     /// The portal table index at the target.
     pub pt: u32,
-    /// Its match bits.
+    /// The operation's match bits.
     pub match_bits: u64,
     /// The failure.
     pub fail: FailType,

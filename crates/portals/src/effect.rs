@@ -1,16 +1,16 @@
-//! Effects of a call, in order: events, counts, due operations, acknowledgements.
+//! Effects of a call: events, counts, due operations, acknowledgements.
 
 use crate::{CtEvent, CtHandle, EqHandle, Event, Header, Operand, OperationHandle};
 
-/// A message for the card to send: a header and [`Header::payload_bytes`] bytes. The payload is the operand, if any, and then
-/// `header.length` bytes of host memory from `start` on. A get has none.
+/// A message for the card to send: a header and [`Header::payload_bytes`] bytes. The payload is the operand, if any,
+/// and then `header.length` bytes of host memory from `start` on. A get has no payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The operation, for [`Interface::sent`](crate::Interface::sent).
+    /// The operation's handle, which the card passes to [`Interface::sent`](crate::Interface::sent).
     pub operation: OperationHandle,
     /// The header.
     pub header: Header,
-    /// Host address of the payload's first byte in host memory.
+    /// Host address of the first byte of the message's data.
     pub start: u64,
     /// The operand of a conditional or masked swap; the payload begins with it.
     pub operand: Operand,
@@ -26,7 +26,7 @@ pub enum Effect {
         /// The event.
         event: Event,
     },
-    /// The queue was full and the event is lost; the host's next read of the queue must return `PTL_EQ_DROPPED`.
+    /// The queue was full, and an event is lost. The host's next read of the queue must return `PTL_EQ_DROPPED`.
     EventDropped {
         /// The queue.
         eq: EqHandle,
@@ -38,22 +38,22 @@ pub enum Effect {
         /// The new value.
         value: CtEvent,
     },
-    /// A triggered operation is due: fetch its payload, if any, from host memory and send it.
+    /// A triggered operation is due. The card fetches its payload, if any, from host memory, and sends the message.
     Start(Outgoing),
-    /// Send this answer without a payload: an acknowledgement, or the reply to a failed operation. The card itself sends the reply to a
-    /// successful one, with a payload: [`crate::Delivery::reply`].
+    /// Send this answer, which has no payload: an acknowledgement, or the reply to a failed operation. For a successful
+    /// get, fetch-and-atomic or swap, the card sends the header from [`crate::Delivery::reply`] and the payload.
     Ack(Header),
-    /// An entry with [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) has found a message among the unexpected headers. Send this
-    /// header and the bytes from `start` on, as many as the header says, to this node.
+    /// An entry with [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) has found a message among the unexpected
+    /// headers. Send this header and the `header.length` bytes from `start` on to this node itself.
     Redeliver {
-        /// The header, for [`Interface::arrive`](crate::Interface::arrive) of this node.
+        /// The header, which this node passes to [`Interface::arrive`](crate::Interface::arrive).
         header: Header,
         /// Host address of the message's first byte in its overflow entry.
         start: u64,
     },
 }
 
-/// Effects, in order. The card keeps and reuses the list, so that a message allocates nothing.
+/// A list of effects, in order. The card reuses one list for all calls, so that a message allocates no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     list: Vec<Effect>,
@@ -70,7 +70,7 @@ impl Effects {
         self.list.push(effect);
     }
 
-    /// Removes and returns all effects in order, and keeps the memory.
+    /// Removes and returns all effects in order. The list keeps its memory.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
         self.list.drain(..)
     }

@@ -5,11 +5,11 @@ use std::fmt;
 /// The reason for a refused command. A refused command changes no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// `PTL_NO_SPACE`: a resource of the card is used up.
+    /// `PTL_NO_SPACE`: a resource of the card is exhausted.
     NoSpace {
         /// The exhausted resource.
         what: &'static str,
-        /// The field of [`crate::Limits`] that bounds it.
+        /// The field of [`crate::Limits`] that limits the resource.
         name: &'static str,
         /// The size of the resource.
         limit: u32,
@@ -19,23 +19,25 @@ pub enum Error {
         /// The longest list allowed, in entries.
         limit: u32,
     },
-    /// `PTL_ARG_INVALID`: an invalid argument; the text names it and the valid values.
+    /// `PTL_ARG_INVALID`: an argument is invalid. The text names the argument and the valid values.
     ArgInvalid(&'static str),
     /// `PTL_ARG_INVALID`: the handle's resource was freed or unlinked, or never existed.
     Stale(&'static str),
-    /// `PTL_PT_IN_USE`: the wanted portal table entry is taken, or still has match entries.
+    /// `PTL_PT_IN_USE`: the wanted portal table entry is already allocated, or the entry to free still has match
+    /// entries.
     PtInUse {
         /// The portal table index.
         index: u32,
     },
-    /// `PTL_PT_FULL`: every portal table entry is taken.
+    /// `PTL_PT_FULL`: all portal table entries are allocated.
     PtFull {
         /// The size of the portal table.
         limit: u32,
     },
     /// `PTL_PT_EQ_NEEDED`: a portal table entry with flow control needs an event queue.
     PtEqNeeded,
-    /// `PTL_NO_SPACE`: no event of the command may be lost, and their queue has no room for them.
+    /// `PTL_NO_SPACE`: the event queue has no room for the command's events, and flow control does not allow their
+    /// loss.
     EqFull {
         /// The number of events that need room.
         needed: u32,
@@ -44,7 +46,7 @@ pub enum Error {
     InUse {
         /// The resource to be freed.
         what: &'static str,
-        /// Its user.
+        /// The user of the resource.
         by: &'static str,
     },
 }

@@ -9,7 +9,7 @@ named! {
     pub enum EventKind {
         /// A get read a match entry of this target.
         Get = "PTL_EVENT_GET",
-        /// The same, for an entry on the overflow list that a later append found.
+        /// An append found a get that had read an overflow entry.
         GetOverflow = "PTL_EVENT_GET_OVERFLOW",
         /// A put has been deposited at this target.
         Put = "PTL_EVENT_PUT",
@@ -17,33 +17,33 @@ named! {
         PutOverflow = "PTL_EVENT_PUT_OVERFLOW",
         /// An atomic operation was applied at this target.
         Atomic = "PTL_EVENT_ATOMIC",
-        /// The same, for a message that an append found among the unexpected headers.
+        /// An append found an atomic operation that had been applied to an overflow entry.
         AtomicOverflow = "PTL_EVENT_ATOMIC_OVERFLOW",
         /// An atomic operation that returns data was applied at this target.
         FetchAtomic = "PTL_EVENT_FETCH_ATOMIC",
-        /// The same, for a message that an append found among the unexpected headers.
+        /// An append found a fetch-and-atomic or swap that had been applied to an overflow entry.
         FetchAtomicOverflow = "PTL_EVENT_FETCH_ATOMIC_OVERFLOW",
         /// The reply to a get, fetch-and-atomic or swap of this initiator has arrived.
         Reply = "PTL_EVENT_REPLY",
-        /// The source memory of an operation may be reused.
+        /// The card has read an operation's source memory, so the host may reuse it.
         Send = "PTL_EVENT_SEND",
         /// The target has acknowledged an operation of this initiator.
         Ack = "PTL_EVENT_ACK",
-        /// A portal table entry was disabled by flow control.
+        /// Flow control has disabled a portal table entry.
         PtDisabled = "PTL_EVENT_PT_DISABLED",
         /// A match entry was linked to its list.
         Link = "PTL_EVENT_LINK",
-        /// A match entry unlinked itself, and all messages that it matched have been deposited.
+        /// A match entry has left its list by itself, and all messages that it matched are complete.
         AutoUnlink = "PTL_EVENT_AUTO_UNLINK",
-        /// The last unexpected header that refers to an unlinked overflow entry is gone.
+        /// The last unexpected header that refers to an unlinked overflow entry has been removed.
         AutoFree = "PTL_EVENT_AUTO_FREE",
-        /// A search of the unexpected headers has ended.
+        /// A search has found an unexpected header, or none.
         Search = "PTL_EVENT_SEARCH",
     }
 }
 
 impl EventKind {
-    /// Returns the event kind for a message of this kind.
+    /// Returns the event kind at the target for a message of this kind that matched on this list.
     pub(crate) const fn of(kind: HeaderKind, list: List) -> EventKind {
         match (kind, list) {
             (HeaderKind::Get, List::Priority) => EventKind::Get,
@@ -65,8 +65,7 @@ pub struct Event {
     pub kind: EventKind,
     /// The outcome of the operation.
     pub fail: FailType,
-    /// The initiator of the operation; this node itself for `Link`, `AutoUnlink`, `AutoFree` and
-    /// `PtDisabled`.
+    /// The initiator of the operation. For `Link`, `AutoUnlink`, `AutoFree` and `PtDisabled`, this node itself.
     pub initiator: NodeId,
     /// The portal table index.
     pub pt: u32,
@@ -78,17 +77,17 @@ pub struct Event {
     pub uid: u32,
     /// The operator and type of an atomic operation.
     pub atomic: Option<Atomic>,
-    /// The data of the message's header.
+    /// The header data (`hdr_data`) of the message.
     pub hdr_data: u64,
-    /// Requested length in bytes.
+    /// The requested length in bytes.
     pub rlength: u64,
-    /// Length kept in bytes.
+    /// The number of bytes kept.
     pub mlength: u64,
-    /// The offset of the first byte in the target's memory.
+    /// The offset of the message's first byte in the target's memory, in bytes.
     pub remote_offset: u64,
-    /// The host address of the first byte.
+    /// The host address of the message's first byte.
     pub start: u64,
-    /// The user's word: of the match entry at the target, of the operation at the initiator.
+    /// The user's word. At the target, it is that of the match entry; at the initiator, that of the operation.
     pub user_ptr: u64,
 }
 
@@ -134,7 +133,7 @@ impl CtEvent {
         CtEvent { success: 0, failure: n }
     }
 
-    /// Returns the amount that one operation adds to a counter: a failure counts one, in any unit.
+    /// Returns the amount that one operation adds to a counter. A failure counts one, even if the counter counts bytes.
     pub(crate) const fn of(outcome: FailType, in_bytes: bool, bytes: u64) -> CtEvent {
         match (outcome.is_ok(), in_bytes) {
             (false, _) => CtEvent::failure(1),

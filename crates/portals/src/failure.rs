@@ -1,10 +1,10 @@
-//! Failures of operations, as their initiators learn them, and the target's reasons for them.
+//! Failures that an initiator reports for its operations, and the target's reasons to drop a message.
 
 use crate::named::named;
 use std::fmt;
 
 named! {
-    /// The end of an operation ('Events', `ptl_ni_fail_t`).
+    /// The outcome of an operation ('Events', `ptl_ni_fail_t`).
     #[derive(Default)]
     pub enum FailType {
         /// The operation succeeded.
@@ -16,19 +16,19 @@ named! {
         PtDisabled = "PTL_NI_PT_DISABLED",
         /// The target dropped the message.
         Dropped = "PTL_NI_DROPPED",
-        /// The entry is for another user.
+        /// The match entry accepts only another user.
         PermViolation = "PTL_NI_PERM_VIOLATION",
-        /// The entry does not allow this operation.
+        /// The match entry does not allow this operation.
         OpViolation = "PTL_NI_OP_VIOLATION",
-        /// The memory of the entry or descriptor is not mapped.
+        /// The memory of the match entry or memory descriptor is not mapped.
         Segv = "PTL_NI_SEGV",
         /// The target does not support this operation.
         Unsupported = "PTL_NI_UNSUPPORTED",
-        /// A handler of the message failed. An addition of sPIN to the specification's list.
+        /// A handler of the message failed. The Portals specification lacks this value; sPIN adds it.
         HandlerError = "PTL_NI_HANDLER_ERROR",
         /// No unexpected header matches the search.
         NoMatch = "PTL_NI_NO_MATCH",
-        /// The application of the message's handlers has used up its budget of cycles. An addition of sPIN, too.
+        /// The application of the message's handlers has used up its budget of cycles. sPIN adds this value, too.
         HandlerBudget = "PTL_NI_HANDLER_BUDGET",
     }
 }
@@ -39,7 +39,7 @@ impl FailType {
         matches!(self, FailType::Ok)
     }
 
-    /// Returns this failure, or `other` if there is none.
+    /// Returns this failure. If the operation succeeded, returns `other`.
     #[must_use]
     pub const fn or(self, other: FailType) -> FailType {
         if self.is_ok() { other } else { self }
@@ -57,8 +57,8 @@ macro_rules! drop_reasons {
             /// All reasons.
             pub const ALL: &'static [DropReason] = &[$(DropReason::$name),*];
 
-            /// Returns the failure for an initiator that waits for an answer. If the message has disabled its portal table entry, the
-            /// initiator gets [`FailType::PtDisabled`] instead.
+            /// Returns the failure that the answer reports to the initiator. If the message has disabled its portal
+            /// table entry, the answer reports [`FailType::PtDisabled`] instead.
             pub const fn fail_type(self) -> FailType {
                 match self { $(DropReason::$name => FailType::$fail),* }
             }
@@ -73,32 +73,33 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// No match entry took it.
+    /// No match entry accepts the message.
     NoMatch = "no match entry takes it", Dropped;
-    /// Its portal table entry does not exist.
+    /// The message's portal table entry is not allocated.
     PtInvalid = "its portal table index is not in use", Dropped;
-    /// Its portal table entry is disabled.
+    /// The message's portal table entry is disabled.
     PtDisabled = "its portal table entry is disabled", PtDisabled;
     /// The match entry does not allow the operation.
     OpViolation = "the match entry does not allow this operation", OpViolation;
-    /// The match entry is for another user.
+    /// The match entry accepts only another user.
     PermViolation = "the match entry is for another user", PermViolation;
-    /// Its portal table entry has flow control, and the queue has no room for its events.
+    /// The portal table entry has flow control, and its event queue has no room for the message's events.
     NoEventRoom = "the event queue has no room for its events", PtDisabled;
-    /// It matched, and the card has no room to handle it.
+    /// The message matched, but the card has no room to handle it.
     NoContext = "the card has no room to handle it", Dropped;
-    /// It matched on the overflow list, and there is no room for another unexpected header.
+    /// The message matched on the overflow list, but there is no room for another unexpected header.
     NoUnexpectedHeader = "there is no room for one more unexpected header", Dropped;
-    /// It is for another node.
+    /// The message's target is another node.
     WrongTarget = "it is for another node", Undeliverable;
     /// The target's card does not support this operation, or this length.
     Unsupported = "this operation is not supported", Unsupported;
-    /// It answers an operation that does not wait for an answer.
+    /// The message is an answer, but no operation waits for it.
     StrayAnswer = "it answers no operation that waits", Dropped;
 }
 
 impl DropReason {
-    /// Returns whether it reports a lack of a resource that the host can provide. Flow control acts on these.
+    /// Returns whether a resource that the host can provide was exhausted. For these reasons, flow control disables the
+    /// portal table entry.
     pub(crate) const fn is_exhaustion(self) -> bool {
         use DropReason::*;
         matches!(self, NoMatch | NoEventRoom | NoContext | NoUnexpectedHeader)

@@ -2,9 +2,9 @@
 
 use crate::Error;
 
-/// A handle: a slot, and the number of allocations of that slot.
+/// A handle: the index of a slot, and the number of allocations of that slot so far.
 pub(crate) trait Handle: Copy {
-    /// The kind of resource in error messages, and the field of [`crate::Limits`] that bounds it.
+    /// The name of the resource in error messages, and the field of [`crate::Limits`] that limits the resource.
     const NAMES: (&'static str, &'static str);
     fn new(index: u32, generation: u32) -> Self;
     fn index(self) -> u32;
@@ -30,7 +30,7 @@ macro_rules! handles {
                 (self.generation as u64) << 32 | self.index as u64
             }
 
-            /// Returns the handle of a number from [`Self::to_bits`]. Any other number is a stale handle.
+            /// Returns the handle for a number from [`Self::to_bits`]. Any other number gives a stale handle.
             pub const fn from_bits(bits: u64) -> Self {
                 $name { index: bits as u32, generation: (bits >> 32) as u32 }
             }
@@ -47,7 +47,8 @@ handles! {
     CtHandle = "counter", "counters";
     /// An event queue.
     EqHandle = "event queue", "event_queues";
-    /// An operation of this initiator that has not ended: posted or triggered, and not yet sent or not yet acknowledged.
+    /// An operation of this initiator that has not ended. It was started or triggered, and is not yet sent or not yet
+    /// answered.
     OperationHandle = "operation", "operations";
 }
 
@@ -56,12 +57,12 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// At most `limit` values plus the card's own, found by handle in constant time.
+/// A table of at most `limit` values, plus those of the card's own software. A lookup by handle takes constant time.
 pub(crate) struct Slab<H, T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     limit: u32,
-    /// The card's own values, which do not count against the limit.
+    /// Number of values of the card's own software, which do not count against the limit.
     own: u32,
     _handle: std::marker::PhantomData<H>,
 }
@@ -83,12 +84,12 @@ impl<H: Handle, T> Slab<H, T> {
         Ok(())
     }
 
-    /// Makes room for one more value of the card's own.
+    /// Makes room for one more value of the card's own software.
     pub const fn add_own(&mut self) {
         self.own += 1;
     }
 
-    /// Removes the room of one freed value of the card's own.
+    /// Removes the room of a freed value of the card's own software.
     pub const fn remove_own(&mut self) {
         self.own -= 1;
     }

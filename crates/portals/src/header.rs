@@ -12,7 +12,7 @@
 //! | 24..32 | length in bytes |
 //! | 32..40 | remote offset in bytes |
 //! | 40..48 | header data |
-//! | 48..56 | the initiator's operation |
+//! | 48..56 | the initiator's operation (handle) |
 //! | 56 | operator of an atomic operation, counted from 1; 0 for other kinds |
 //! | 57 | type of its items, counted from 1; 0 for other kinds |
 //! | 58 | list of the match entry that the message matched (acknowledgements only): 0 priority, 1 overflow |
@@ -33,9 +33,9 @@ const VERSION: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum HeaderKind {
-    /// Data for a match entry of the target.
+    /// A put: data for a match entry of the target.
     Put = 1,
-    /// A request for data of a match entry of the target.
+    /// A get: a request for data of a match entry of the target.
     Get = 2,
     /// The answer to a get, a fetch-and-atomic or a swap, with data.
     Reply = 3,
@@ -43,9 +43,9 @@ pub enum HeaderKind {
     Ack = 4,
     /// An atomic operation on memory of the target.
     Atomic = 5,
-    /// An atomic operation that returns the old contents.
+    /// An atomic operation that returns the target's previous bytes.
     FetchAtomic = 6,
-    /// A swap, conditional or not, that returns the old contents.
+    /// A swap, conditional or not, that returns the target's previous bytes.
     Swap = 7,
 }
 
@@ -60,12 +60,12 @@ impl HeaderKind {
         HeaderKind::Swap,
     ];
 
-    /// Returns whether its answer is a reply, and not an acknowledgement.
+    /// Returns whether the answer to this kind is a reply, and not an acknowledgement.
     pub const fn wants_reply(self) -> bool {
         matches!(self, HeaderKind::Get | HeaderKind::FetchAtomic | HeaderKind::Swap)
     }
 
-    /// Returns whether it begins an operation, and does not answer one.
+    /// Returns whether this kind begins an operation, and does not answer one.
     pub const fn is_request(self) -> bool {
         !matches!(self, HeaderKind::Reply | HeaderKind::Ack)
     }
@@ -80,30 +80,30 @@ impl HeaderKind {
 pub struct Header {
     /// The kind.
     pub kind: HeaderKind,
-    /// The requested acknowledgement. On an acknowledgement, the one given; `None` ends the operation without an event or a count
-    /// (`ACK_DISABLE`).
+    /// The requested acknowledgement. In an acknowledgement, its own kind; `None` ends the operation without an event
+    /// or a count (`ACK_DISABLE`).
     pub ack: AckRequest,
-    /// On an answer, the outcome of the operation.
+    /// In an answer, the outcome of the operation.
     pub fail: FailType,
-    /// On an acknowledgement, the list on which the message matched.
+    /// In an acknowledgement, the list on which the message matched.
     pub list: List,
     /// The sender.
     pub source: NodeId,
     /// The receiver.
     pub target: NodeId,
-    /// The portal table index at the target of the operation.
+    /// The portal table index of the operation, at its target.
     pub pt: u32,
     /// The match bits.
     pub match_bits: u64,
-    /// Bytes requested; on an answer, bytes kept.
+    /// In a request, the number of bytes requested. In an answer, the number of bytes kept.
     pub length: u64,
-    /// The requested offset in bytes; on an answer, the one used.
+    /// In a request, the requested offset in bytes. In an answer, the offset used.
     pub remote_offset: u64,
-    /// The initiator's word for the target's event.
+    /// The initiator's word (`hdr_data`) for the event at the target.
     pub hdr_data: u64,
-    /// The initiator's operation; its answer returns this.
+    /// The handle of the initiator's operation. The target copies it into the answer.
     pub operation: u64,
-    /// The user of the operation; zero on an answer.
+    /// The user of the operation. In an answer, zero.
     pub uid: u32,
     /// Operator and type of an atomic, fetch-and-atomic or swap.
     pub atomic: Option<Atomic>,
@@ -112,7 +112,7 @@ pub struct Header {
 /// The reason why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Fewer than [`HEADER_BYTES`] bytes; their number.
+    /// There are fewer than [`HEADER_BYTES`] bytes. The value is their number.
     Short(usize),
     /// A version that this code does not support.
     Version(u8),
@@ -126,7 +126,7 @@ pub enum HeaderError {
     List(u8),
     /// Byte 59 is not zero.
     Reserved,
-    /// No operator and type for this kind of message; bytes 56 and 57.
+    /// Operator and type are invalid for this kind of message. The values are bytes 56 and 57.
     Atomic(u8, u8),
     /// An invalid length in bytes for this operator and type.
     AtomicLength(u64),
@@ -162,8 +162,8 @@ impl fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 impl Header {
-    /// Returns the header of a put without an acknowledgement and without an operation of [`crate::Interface`], as a card sends for a
-    /// handler. Offset and header data are zero.
+    /// Returns the header of a put that a card sends for a handler. The put requests no acknowledgement, and is no
+    /// operation of [`crate::Interface`]. Offset and header data are zero.
     pub const fn put(source: NodeId, target: NodeId, pt: u32, match_bits: u64, length: u64) -> Header {
         Header {
             kind: HeaderKind::Put,
@@ -212,8 +212,8 @@ impl Header {
         }
     }
 
-    /// Returns the bytes that follow the header in its message: the data of a put, an atomic or a reply. A swap has its operand, if any,
-    /// and then the data. A get or an acknowledgement has none.
+    /// Returns the number of payload bytes after the header. The payload of a put, an atomic or a reply is its data.
+    /// That of a swap is its operand, if any, and then the data. A get or an acknowledgement has no payload.
     pub const fn payload_bytes(&self) -> u64 {
         match (self.kind, self.atomic) {
             (HeaderKind::Get | HeaderKind::Ack, _) => 0,
@@ -236,7 +236,7 @@ impl Header {
         Ok(())
     }
 
-    /// Returns the bytes on the wire.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&[VERSION, self.kind as u8, self.ack as u8, self.fail as u8]);

@@ -13,14 +13,15 @@ use crate::{DropReason, DroppedMessage, Features};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
-/// The limits of an interface (`ptl_ni_limits_t`). [`Limits::default`] is generous; a card's spec sets its own.
+/// The limits of an interface (`ptl_ni_limits_t`). The values of [`Limits::default`] are large. A card's spec sets the
+/// card's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Match entries, linked or still in use.
+    /// Maximum number of match entries that are linked or still in use.
     pub entries: u32,
-    /// Match entries on one list.
+    /// Maximum number of match entries on one list.
     pub list_length: u32,
-    /// Unexpected headers of all portal table entries.
+    /// Maximum number of unexpected headers of all portal table entries together.
     pub unexpected_headers: u32,
     /// Memory descriptors.
     pub descriptors: u32,
@@ -32,17 +33,17 @@ pub struct Limits {
     pub event_queue_depth: u32,
     /// Portal table entries.
     pub portal_table: u32,
-    /// Triggered operations that wait.
+    /// Maximum number of waiting triggered operations.
     pub triggered: u32,
-    /// Operations of this initiator that have not ended, including waiting triggered ones.
+    /// Maximum number of operations of this initiator that have not ended, including waiting triggered operations.
     pub operations: u32,
-    /// Bytes of one message (`max_msg_size`).
+    /// Maximum length of a message in bytes (`max_msg_size`).
     pub message_bytes: u64,
-    /// Bytes of one atomic (`max_atomic_size`).
+    /// Maximum length of an atomic in bytes (`max_atomic_size`).
     pub atomic_bytes: u64,
-    /// Bytes of one fetch-and-atomic or swap (`max_fetch_atomic_size`).
+    /// Maximum length of a fetch-and-atomic or swap in bytes (`max_fetch_atomic_size`).
     pub fetch_atomic_bytes: u64,
-    /// The card's operations beside puts; none by default.
+    /// The operations that the card supports beside puts. By default, none.
     pub features: Features,
 }
 
@@ -74,11 +75,11 @@ pub struct Statistics {
     pub matched: u64,
     /// Messages that matched on an overflow list.
     pub matched_overflow: u64,
-    /// Messages truncated to the memory left.
+    /// Messages truncated to the remaining memory of their match entry.
     pub truncated: u64,
-    /// Full events that found a full queue.
+    /// Full events that were lost because their queue was full.
     pub events_dropped: u64,
-    /// Times that flow control has disabled a portal table entry.
+    /// Number of times that flow control has disabled a portal table entry.
     pub flow_control: u64,
     pub(crate) dropped: [u64; DropReason::ALL.len()],
     pub(crate) first_dropped: Option<DroppedMessage>,
@@ -115,9 +116,9 @@ impl Statistics {
 pub enum StatusRegister {
     /// `PTL_SR_DROP_COUNT`: messages dropped, for any reason.
     DropCount,
-    /// `PTL_SR_PERMISSION_VIOLATIONS`: messages dropped because the entry is for another user.
+    /// `PTL_SR_PERMISSION_VIOLATIONS`: messages dropped because the match entry accepts only another user.
     PermissionViolations,
-    /// `PTL_SR_OPERATION_VIOLATIONS`: messages dropped because the entry does not allow the operation.
+    /// `PTL_SR_OPERATION_VIOLATIONS`: messages dropped because the match entry does not allow the operation.
     OperationViolations,
 }
 
@@ -129,7 +130,7 @@ impl StatusRegister {
         StatusRegister::OperationViolations,
     ];
 
-    /// Returns its name in the specification, in lower case and without `PTL_SR_`.
+    /// Returns the register's name in the specification, in lower case and without `PTL_SR_`.
     pub const fn name(self) -> &'static str {
         match self {
             StatusRegister::DropCount => "drop_count",
@@ -144,7 +145,7 @@ impl StatusRegister {
     }
 }
 
-/// One network interface of one node (`PtlNIInit`), initiator and target at once.
+/// One network interface of one node (`PtlNIInit`). It is both initiator and target.
 pub struct Interface {
     pub(crate) node: NodeId,
     pub(crate) uid: u32,
@@ -154,24 +155,24 @@ pub struct Interface {
     pub(crate) counters: Counters,
     pub(crate) descriptors: Descriptors,
     pub(crate) operations: Operations,
-    /// Sent operations without a complete answer.
+    /// Number of sent operations without a complete answer.
     pub(crate) unanswered: u32,
     pub(crate) entries: Entries,
     pub(crate) table: PortalTable,
-    /// Unexpected headers of all portal table entries.
+    /// Number of unexpected headers of all portal table entries together.
     pub(crate) unexpected: u32,
-    /// Unexpected headers that an append has found, before their events are posted; empty between calls.
+    /// Unexpected headers that an append has found, before their events are posted. Empty between calls.
     pub(crate) found: Vec<UnexpectedHeader>,
-    /// Unexpected messages in flight to the entry that found them.
+    /// Redelivered messages in flight to the match entry that found them.
     pub(crate) late: LateMessages,
-    /// Triggered operations that are posted and not yet carried out.
+    /// Number of triggered operations that are posted and not yet carried out.
     pub(crate) triggered: u32,
-    /// Triggered operations that are due; empty between calls.
+    /// Triggered operations that are due. Empty between calls.
     pub(crate) due: VecDeque<Action>,
 }
 
 impl Interface {
-    /// Returns an interface of `node`, which is its rank.
+    /// Returns an interface of the node with rank `node`.
     pub fn new(node: NodeId, limits: Limits) -> Interface {
         Interface {
             node,
@@ -193,19 +194,19 @@ impl Interface {
         }
     }
 
-    /// Sets the user of its processes, which goes with every operation; zero by default.
+    /// Sets the user of the node's processes. The header of every operation names the user. The default is zero.
     #[must_use]
     pub const fn of_user(mut self, uid: u32) -> Interface {
         self.uid = uid;
         self
     }
 
-    /// Changes the user of its processes to `uid`.
+    /// Changes the user of the node's processes to `uid`.
     pub const fn set_uid(&mut self, uid: u32) {
         self.uid = uid;
     }
 
-    /// Returns the user of its processes (`PtlGetUid`).
+    /// Returns the user of the node's processes (`PtlGetUid`).
     pub const fn uid(&self) -> u32 {
         self.uid
     }

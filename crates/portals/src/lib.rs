@@ -1,30 +1,32 @@
 //! Portals 4 message semantics as a plain state machine: matching, addresses of data, events, counters and triggered operations.
 //!
-//! This crate models no time, memory or network. A card drives one [`Interface`]: it passes the host's commands and the arriving headers,
-//! moves bytes as requested, and reports their arrival. It shows the resulting [`Effects`] to the host at times of its own. So a simulated
-//! card, a test or a fuzzer can drive the same state machine.
+//! This crate models no time, memory or network. A card drives one [`Interface`]: it passes the host's commands and the
+//! arriving headers to it, moves the bytes, and reports their arrival. The card decides when the host sees the
+//! resulting [`Effects`]. So a simulated card, a test or a fuzzer can drive the same state machine.
 //!
 //! # Layers, from the bottom
-//! - [`MeHandle`] and its siblings: names of resources, which become stale when the resource is freed, over bounded slabs. All resources of
-//!   the crate are bounded by [`Limits`].
+//! - [`MeHandle`] and the other handles: names of resources in bounded slabs. A handle becomes stale when its resource
+//!   is freed. All resources of the crate are bounded by [`Limits`].
 //! - [`MeOptions`], [`MdOptions`], [`FailType`], [`DropReason`], [`Error`]: the vocabulary of the specification.
 //! - [`Atomic`] (`atomic.rs`): operators and types of atomic operations, and their arithmetic on bytes.
-//! - [`Header`]: the header of a message, and its bytes on the wire.
+//! - [`Header`]: the header of a message, and its encoding.
 //! - [`Event`], [`Effects`] and [`Delivery`]: the results of calls.
-//! - `state`: the parts of an interface, a file for each subject. They do not know the interface.
-//! - [`Interface`] (`interface.rs`): its parts, limits and statistics.
-//! - `calls`: the methods of the interface, a file for each subject:
+//! - `state`: the parts of an interface, a file for each subject. They do not refer to the interface.
+//! - [`Interface`] (`interface.rs`): the parts, limits and statistics of an interface.
+//! - `calls`: the methods of [`Interface`], a file for each subject:
 //!   - Event queues and counters. Triggered operations are stored with their counter, and start in the call that changes the counter.
 //!   - The initiator: memory descriptors; operations, now ([`Interface::start`]) or triggered ([`Interface::trigger`]); and the SEND, ACK
 //!     and REPLY that end an operation.
-//!   - The target: portal table with flow control; match entries on priority and overflow lists; unexpected headers and their search.
-//!     [`Interface::arrive`] handles a message's header, and [`Interface::complete`] its last byte.
+//!   - The target: portal table with flow control; match entries on priority and overflow lists; unexpected headers and
+//!     their search. [`Interface::arrive`] handles the arrival of a message's header, and [`Interface::complete`] that
+//!     of its last byte.
 //!
 //! # One message
-//! `start` at the initiator returns an [`Outgoing`]: a header and a range of host memory. At the target, `arrive` searches the lists and
-//! returns a [`Delivery`]: an address, and the number of bytes to keep. The match takes effect at once: a use-once entry is gone, and a
-//! local offset has moved. So messages match in the order of their headers' arrival, independently of their payloads. `complete` then
-//! returns the events, the acknowledgement, the counts, and the triggered operations that become due, in that order.
+//! `start` at the initiator returns an [`Outgoing`]: a header and a range of host memory. At the target, `arrive`
+//! searches the lists and returns a [`Delivery`]: an address, and the number of bytes to keep. The match takes effect
+//! at once: a use-once entry is gone, and a local offset has moved. So messages match in the order in which their
+//! headers arrive, regardless of their payloads. `complete` then returns the events, the acknowledgement, the counts,
+//! and the triggered operations that become due, in that order.
 //!
 //! ```
 //! use nicety_portals::*;
@@ -61,21 +63,23 @@
 //! initiator, `arrive` turns the reply's header into a [`Reply`], with the address of the bytes; [`Interface::complete_reply`] returns the
 //! REPLY event. A failed operation sends a reply without bytes, so no initiator waits for ever.
 //!
-//! [`Limits::features`] lists the card's operations. Without the feature, the host cannot start an operation, and a target drops it as
-//! [`DropReason::Unsupported`] and reports that to its initiator.
+//! [`Limits::features`] lists the card's operations. If a card lacks the feature of an operation, its host cannot start
+//! the operation. As a target, such a card drops the operation's message for [`DropReason::Unsupported`], and reports
+//! that to the initiator.
 //!
 //! # Flow control
 //! On a portal table entry with [`PtOptions::FLOWCTRL`], a message that finds an exhausted resource disables the entry
 //! (`calls/portals.rs`). Its sender, and every later sender, gets [`FailType::PtDisabled`] and may send again. The host gets one
 //! [`EventKind::PtDisabled`].
 //!
-//! A message is admitted only if there is room for all of its events. A host command that would post more events than fit is refused with
-//! [`Error::EqFull`]. So no event of an admitted message is lost. A card that may lack handler contexts asks with [`Interface::arrive_if`].
+//! A message is admitted only if there is room for all of its events. If the events of a host command do not fit into
+//! the queue, the command is refused with [`Error::EqFull`]. So no event of an admitted message is lost. A card that
+//! may lack handler contexts uses [`Interface::arrive_if`].
 //!
 //! # Limits
 //! No non-matching interfaces, no scattered memory (`PTL_IOVEC`) and no long double.
 //!
-//! Sections cited in the documentation are those of 'The Portals 4.x Network Programming Interface' by topic.
+//! Quoted titles in this documentation are topics of 'The Portals 4.x Network Programming Interface'.
 
 mod atomic;
 mod calls;

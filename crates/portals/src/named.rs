@@ -1,4 +1,4 @@
-//! Enumerations with the names of the specification.
+//! Enumerations with values that have the names of the specification.
 
 /// Defines an enumeration with its list of values, and their names.
 macro_rules! named {

@@ -6,13 +6,14 @@ bitflags! {
     /// Options of a match entry ('Match List Entries and Matching Lists', `ptl_me_t`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct MeOptions: u32 {
-        /// Puts and atomics may operate on the entry. Without it a matching put or atomic is refused.
+        /// Puts and atomics may operate on the entry. Without this option, a matching put or atomic is refused.
         const OP_PUT = 1 << 0;
-        /// Gets may operate on the entry; fetch-and-atomics and swaps need `OP_PUT`, too.
+        /// Gets may operate on the entry. Fetch-and-atomics and swaps need both this option and `OP_PUT`.
         const OP_GET = 1 << 1;
-        /// The target keeps the offset, which grows with every message; without it the initiator sets the offset.
+        /// The target manages the offset, which grows with every message. Without this option, the initiator sets the
+        /// offset.
         const MANAGE_LOCAL = 1 << 2;
-        /// A message longer than the memory left does not match; without it, it is truncated.
+        /// A message longer than the remaining memory does not match. Without this option, the message is truncated.
         const NO_TRUNCATE = 1 << 3;
         /// The first message that matches unlinks the entry.
         const USE_ONCE = 1 << 4;
@@ -38,9 +39,10 @@ bitflags! {
         const EVENT_CT_BYTES = 1 << 14;
         /// No `PT_DISABLED` event if a message that matches the entry finds an exhausted resource.
         const EVENT_FLOWCTRL_DISABLE = 1 << 15;
-        /// Redelivers a put that the entry finds among the unexpected headers, as if it arrived now. It gets the entry's handlers and its
-        /// `PUT` event, and no `PUT_OVERFLOW` event. For use-once entries without a local offset. Not part of Portals 4, which reports the
-        /// message to the host, and the host copies it.
+        /// Redelivers a put that the entry finds among the unexpected headers, as if it arrived now. The entry's
+        /// handlers process the message, and the host gets a `PUT` event instead of `PUT_OVERFLOW`. Only use-once
+        /// entries without a local offset may have this option. Portals 4 lacks it: there the host gets an event, and
+        /// copies the bytes itself.
         const REDELIVER = 1 << 16;
     }
 }
@@ -68,14 +70,16 @@ bitflags! {
     /// Options of a portal table entry ('Portal Table Entries', `PtlPTAlloc`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PtOptions: u32 {
-        /// A message that finds an exhausted resource disables the entry. Reasons: no match entry takes it, the queue lacks room for its
-        /// events, no unexpected header is free, or the card refuses it.
+        /// A message that finds an exhausted resource disables the entry. A resource is exhausted if no match entry
+        /// accepts the message, or the queue lacks room for its events. The same holds if no unexpected header is free,
+        /// or the card refuses the message.
         const FLOWCTRL = 1 << 0;
     }
 }
 
 bitflags! {
-    /// A card's operations beside puts. The host may start only those. A target drops the rest with [`crate::FailType::Unsupported`].
+    /// The operations that a card supports beside puts. The host may not start any other operation. As a target, the
+    /// card drops messages of other operations with [`crate::FailType::Unsupported`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Features: u32 {
         /// Gets.
@@ -89,10 +93,10 @@ bitflags! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AckRequest {
-    /// `PTL_NO_ACK_REQ`: none.
+    /// `PTL_NO_ACK_REQ`: no acknowledgement.
     #[default]
     None = 0,
-    /// `PTL_ACK_REQ`: a full event with the length kept and the offset used, and a count.
+    /// `PTL_ACK_REQ`: a full event with the number of bytes kept and the offset used, and a count.
     Full = 1,
     /// `PTL_CT_ACK_REQ`: only a count, in kept bytes if the descriptor counts bytes.
     Counting = 2,
@@ -109,18 +113,19 @@ impl AckRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum List {
-    /// Searched first.
+    /// The priority list, which is searched first.
     #[default]
     Priority,
-    /// Searched if no entry of the priority list matches; a match leaves an unexpected header.
+    /// The overflow list, which is searched if no entry of the priority list matches. A match on it leaves an
+    /// unexpected header.
     Overflow,
 }
 
-/// The effect of a search on the unexpected headers it finds (`ptl_search_op_t`).
+/// The effect of a search on the unexpected headers that it finds (`ptl_search_op_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SearchOp {
-    /// `PTL_SEARCH_ONLY`: leaves them on the list.
+    /// `PTL_SEARCH_ONLY`: the headers stay on the list.
     Only,
-    /// `PTL_SEARCH_DELETE`: takes them off the list, as an append does.
+    /// `PTL_SEARCH_DELETE`: the search removes the headers from the list, as an append does.
     Delete,
 }

@@ -1,4 +1,4 @@
-//! An initiator's requests: the arguments of puts, gets and atomics ('Data Movement Operations').
+//! The initiator's requests: the arguments of puts, gets and atomics ('Data Movement Operations').
 
 use crate::{AckRequest, Atomic, Header, HeaderKind, MdHandle, Operand};
 use nicety_types::NodeId;
@@ -22,9 +22,9 @@ pub struct PutRequest {
     pub match_bits: u64,
     /// Offset of the message in the match entry's memory, in bytes; an entry with [`crate::MeOptions::MANAGE_LOCAL`] ignores it.
     pub remote_offset: u64,
-    /// The user's word for the SEND and ACK events.
+    /// The user's word (`user_ptr`) in the SEND and ACK events.
     pub user_ptr: u64,
-    /// The user's word for the target's event.
+    /// The user's word (`hdr_data`) in the target's event.
     pub hdr_data: u64,
 }
 
@@ -49,11 +49,11 @@ impl PutRequest {
 /// The arguments of a get (`PtlGet`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetRequest {
-    /// The memory descriptor of the memory to fill.
+    /// The memory descriptor into which the bytes are written.
     pub md: MdHandle,
-    /// Offset of the answer in the descriptor's memory, in bytes.
+    /// Offset of the bytes in the descriptor's memory, in bytes.
     pub local_offset: u64,
-    /// Bytes to get.
+    /// Number of bytes to get.
     pub length: u64,
     /// The target's rank.
     pub target: NodeId,
@@ -61,9 +61,10 @@ pub struct GetRequest {
     pub pt: u32,
     /// The match bits.
     pub match_bits: u64,
-    /// Offset of the bytes in the match entry's memory; an entry with [`crate::MeOptions::MANAGE_LOCAL`] ignores it.
+    /// Offset of the bytes in the match entry's memory, in bytes; an entry with [`crate::MeOptions::MANAGE_LOCAL`]
+    /// ignores it.
     pub remote_offset: u64,
-    /// The user's word for the REPLY event.
+    /// The user's word (`user_ptr`) in the REPLY event.
     pub user_ptr: u64,
 }
 
@@ -78,7 +79,7 @@ impl GetRequest {
 /// The arguments of an atomic (`PtlAtomic`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicRequest {
-    /// Source and destination of the data: whole items.
+    /// Source and destination of the data. The length is a multiple of the item size.
     pub put: PutRequest,
     /// The operator, which is no swap, and the type.
     pub atomic: Atomic,
@@ -87,11 +88,12 @@ pub struct AtomicRequest {
 /// The arguments of a fetch-and-atomic (`PtlFetchAtomic`) or swap (`PtlSwap`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// The memory descriptor for the target's previous contents.
+    /// The memory descriptor into which the target's previous bytes are written.
     pub get_md: MdHandle,
-    /// Their offset in the descriptor's memory, in bytes.
+    /// The offset of the previous bytes in this descriptor's memory, in bytes.
     pub local_get_offset: u64,
-    /// Source and destination of the data: whole items. `ack` is `None`, since the reply is the only answer.
+    /// Source and destination of the data. The length is a multiple of the item size. `ack` is `None`, because the
+    /// reply is the only answer.
     pub put: PutRequest,
     /// The operator and the type: a swap for [`Request::Swap`], any other for [`Request::FetchAtomic`].
     pub atomic: Atomic,
@@ -125,7 +127,7 @@ impl Request {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name of the kind of operation.
     pub const fn name(&self) -> &'static str {
         match self {
             Request::Put(_) => "put",
@@ -136,7 +138,7 @@ impl Request {
         }
     }
 
-    /// Returns the name of its triggered form.
+    /// Returns the name of the triggered form of the operation.
     pub const fn triggered_name(&self) -> &'static str {
         match self {
             Request::Put(_) => "triggered put",
@@ -166,7 +168,7 @@ impl From<AtomicRequest> for Request {
     }
 }
 
-/// The common form of all requests. The header lacks the operation's number.
+/// The common form of all requests. In the header, the operation's handle is not set yet.
 pub(crate) struct Draft {
     pub header: Header,
     /// Source of the data: descriptor and offset.
@@ -180,7 +182,7 @@ pub(crate) struct Draft {
 impl From<&PutRequest> for Draft {
     fn from(put: &PutRequest) -> Draft {
         let PutRequest { target, pt, match_bits, length, ack, remote_offset, hdr_data, .. } = *put;
-        // The interface sets the source when it sends.
+        // The interface sets the source when it prepares the operation.
         let header = Header::put(target, target, pt, match_bits, length);
         Draft {
             header: Header { ack, remote_offset, hdr_data, ..header },

@@ -1,4 +1,4 @@
-//! A message allocates nothing once the interface has handled a similar one.
+//! Tests that a message allocates no memory after the interface has handled a similar message.
 
 mod common;
 
@@ -13,15 +13,15 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; the counting allocates nothing.
+// SAFETY: every call is passed unchanged to the system's allocator, and counting allocates no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees what the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees what the system's allocator requires.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One message through every part of the target: a use-once entry, an unexpected header, events, counts, a triggered put, its
+/// Uses each part of the target: a use-once entry, an unexpected header, events, counts, a triggered put and its
 /// acknowledgement.
 fn message(b: &mut Bench, md: MdHandle, threshold: u64) {
     let options = MeOptions::USE_ONCE | MeOptions::EVENT_CT_COMM;
@@ -50,7 +50,7 @@ fn message(b: &mut Bench, md: MdHandle, threshold: u64) {
     b.ni.eq_consumed(b.eq, 16).unwrap();
 }
 
-/// A get and a swap at both ends, triggered, with flow control; a search; a full queue.
+/// Uses a triggered get and a triggered swap at both ends, with flow control. Then it searches, and fills a queue.
 fn replies(b: &mut Bench, md: MdHandle, pt: u32, eq: EqHandle) {
     let request = |header: &Header| Header { pt, target: NODE, source: PEER, ..*header };
     let get = GetRequest::new(md, 8, PEER, pt, 1);

@@ -1,4 +1,4 @@
-//! The arithmetic of atomic operations, against plain Rust.
+//! Compares the arithmetic of atomic operations with plain Rust.
 
 use nicety_portals::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn apply(op: AtomicOp, datatype: Datatype, target: &[u8], data: &[u8], operand: 
     target
 }
 
-/// Computes the operators of one integer type on target `t`, data `d` and operand `o` in plain Rust.
+/// Computes all operators of one integer type in plain Rust, on target `t`, data `d` and operand `o`.
 macro_rules! integer_operators {
     ($datatype:ident, $type:ty, $t:expr, $d:expr, $o:expr) => {{
         let (t, d, o) = ($t as $type, $d as $type, $o as $type);
@@ -78,7 +78,7 @@ macro_rules! float_operators {
             let got = apply(op, $datatype, &t.to_le_bytes(), &d.to_le_bytes(), &o.to_le_bytes());
             prop_assert_eq!(got, expected.to_le_bytes(), "{} {} of {} {} {}", op, $datatype, t, d, o);
         }
-        // Complex numbers: t + di, and d + oi.
+        // The complex numbers are t + di (target) and d + oi (data).
         let bytes = |re: $type, im: $type| [re.to_le_bytes(), im.to_le_bytes()].concat();
         let (x, y) = (bytes(t, d), bytes(d, o));
         let same = t == d && d == o;
@@ -93,7 +93,7 @@ macro_rules! float_operators {
     }};
 }
 
-/// Small numbers, extremes and arbitrary ones.
+/// Small, extreme and arbitrary numbers.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![-2..3i64, Just(i64::MIN), Just(i64::MAX), Just(i64::from(i32::MIN)), any::<i64>()]
 }
@@ -135,7 +135,7 @@ fn every_item_is_worked_on() {
     assert_eq!(apply(Sum, Uint8, &[1, 2, 255], &[10, 20, 2], &[]), [11, 22, 1]);
     assert_eq!(apply(Max, Int16, &[1, 0, 0, 0x80], &[0, 0, 1, 0], &[]), [1, 0, 1, 0]);
     assert_eq!(apply(Swap, DoubleComplex, &[1; 32], &[2; 32], &[]), [2; 32]);
-    // Truncated to no bytes.
+    // A message truncated to no bytes changes nothing.
     assert_eq!(apply(Cswap, Int32, &[], &[], &[1; 4]), []);
 }
 

@@ -1,4 +1,4 @@
-//! Flow control ('Flow Control', `PTL_PT_FLOWCTRL`).
+//! Tests flow control ('Flow Control', `PTL_PT_FLOWCTRL`).
 
 use crate::common::*;
 use nicety_portals::*;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const QUIET: MeOptions = MeOptions::EVENT_COMM_DISABLE;
 
-/// Gives portal table entry 1 flow control and a queue of its own, of `depth` events.
+/// Returns a bench with flow control on portal table entry 1, and the entry's own event queue for `depth` events.
 fn controlled(depth: u32, limits: Limits) -> (Bench, EqHandle) {
     let mut b = bench_with(limits);
     let eq = b.ni.eq_alloc(depth).unwrap();
@@ -23,7 +23,7 @@ fn message(match_bits: u64) -> Header {
     Header { pt: 1, ack: AckRequest::Full, ..put(match_bits, 8) }
 }
 
-/// Returns the failure in the only answer among the effects.
+/// Returns the failure that the only answer among the effects reports.
 fn told(effects: &[Effect]) -> FailType {
     let mut answers =
         effects.iter().filter_map(|e| if let Effect::Ack(ack) = e { Some(ack.fail) } else { None });
@@ -45,7 +45,7 @@ fn a_message_that_matches_nothing_disables_the_entry_once() {
     assert_eq!((queue, event.kind, event.pt, event.initiator), (eq, EventKind::PtDisabled, 1, NODE));
     assert_eq!(told(&effects), FailType::PtDisabled);
     assert_eq!(b.ni.pt_enabled(1), Ok(false));
-    // Matching messages are dropped now, too, without another event.
+    // The entry is disabled, so even matching messages are dropped. There is no further event.
     append(&mut b, me(1, QUIET), List::Priority);
     assert_eq!(b.arrive(&message(1)), Err(DropReason::PtDisabled));
     let effects = b.take();
@@ -58,30 +58,32 @@ fn a_message_that_matches_nothing_disables_the_entry_once() {
     assert_eq!(statistics.dropped(DropReason::PtDisabled), 1);
 }
 
-// Three events and a notice: the fourth message finds no room, though the first three are not complete.
+// The queue has room for three events and one PT_DISABLED. The fourth message finds no room, although the first three
+// messages are not complete.
 #[test]
 fn a_full_queue_disables_and_loses_nothing() {
     let (mut b, eq) = controlled(4, Limits::default());
     append(&mut b, me(1, MeOptions::empty()), List::Priority);
     let deliveries: Vec<Delivery> = (0..3).map(|_| b.arrive(&message(1)).unwrap()).collect();
     assert_eq!(b.arrive(&message(1)), Err(DropReason::NoEventRoom));
-    // The notice waits for the admitted messages.
+    // The PT_DISABLED event waits for the admitted messages.
     assert_eq!(count_of(&b.take(), EventKind::PtDisabled), 0);
     for delivery in &deliveries {
         b.complete(delivery);
     }
     let put = EventKind::Put;
     assert_eq!(b.kinds(), [(put, 1), (put, 1), (put, 1), (EventKind::PtDisabled, 0)]);
-    // Enabled without room, the entry is disabled again; the unread event covers that.
+    // The host enables the entry without making room, so the next message disables it again. The earlier PT_DISABLED is
+    // unread, so no further one is posted.
     b.ni.pt_enable(1).unwrap();
     assert_eq!(b.arrive(&message(1)), Err(DropReason::NoEventRoom));
     assert_eq!(count_of(&b.take(), EventKind::PtDisabled), 0);
-    // Three of the four events are read: there is room for a message, and the notice is still unread.
+    // The host has read three of the four events. There is room for a message, and PT_DISABLED is still unread.
     b.ni.eq_consumed(eq, 3).unwrap();
     b.ni.pt_enable(1).unwrap();
     b.receive(&message(1));
     b.ni.eq_consumed(eq, 2).unwrap();
-    // Once the queue is read, the notice is posted again.
+    // The host has read the earlier PT_DISABLED, so the next one is posted.
     assert_eq!(b.arrive(&message(9)), Err(DropReason::NoMatch));
     assert_eq!(count_of(&b.take(), EventKind::PtDisabled), 1);
     assert_eq!(b.ni.statistics().events_dropped, 0);
@@ -101,10 +103,10 @@ fn unexpected_headers_and_handler_contexts_run_out() {
     assert_eq!(refused, Arrival::Dropped(DropReason::NoContext));
     assert_eq!(told(&b.take()), FailType::PtDisabled);
     b.ni.pt_enable(1).unwrap();
-    // The refused match had no effect.
+    // The refused match had no effect: the entry still accepts a message.
     assert_eq!(b.receive(&message(1)).searched, 1);
     assert_eq!(b.ni.statistics().flow_control, 2);
-    // Without flow control it is an ordinary drop.
+    // Without flow control, such a message is dropped and the portal table entry stays enabled.
     b.append(me(1, QUIET));
     b.take();
     let header = Header { ack: AckRequest::Full, ..put(1, 8) };
@@ -171,7 +173,7 @@ fn flow_control_needs_a_queue_with_room_for_its_notices() {
     assert!(with(&mut b, Some(five)).is_err());
     b.ni.pt_free(first).unwrap();
     assert_eq!(with(&mut b, Some(five)), Ok(first));
-    // Both entries may post their notice in a full queue: it holds three events of an initiator here.
+    // Three events of an initiator fill the queue. Both portal table entries can still post PT_DISABLED.
     let md = b.ni.md_bind(Md { length: 8, eq: Some(five), ..Md::default() }).unwrap();
     for _ in 0..4 {
         let out = b.ni.start(&PutRequest::new(md, 8, PEER, 0, 0).into()).unwrap();
@@ -187,8 +189,8 @@ fn flow_control_needs_a_queue_with_room_for_its_notices() {
     assert!(b.ni.pt_enabled(77).is_err());
 }
 
-/// A sender that resends refused messages, and a host that reads a random number of events, appends entries and enables. Every message is
-/// put exactly once, although queue, entries and headers run out.
+/// A sender resends refused messages. The host reads random numbers of events, appends match entries, and enables the
+/// portal table entry. Each message must be delivered exactly once, although queue, entries and headers run out.
 fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseError> {
     let limits = Limits { unexpected_headers: 3, ..Limits::default() };
     let (mut b, eq) = controlled(6, limits);
@@ -243,7 +245,7 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
     for (action, n) in steps {
         step(*action, *n, false);
     }
-    // From here on the host keeps up.
+    // From here on, the host reads all events in time.
     let mut done = false;
     for round in 0..40 * (messages + 10) {
         done = [4, 3, 5, 0, 2].into_iter().map(|action| step(action, round as u8, true)).last().unwrap();
@@ -270,7 +272,8 @@ fn each_message_once(
         names.sort_unstable();
         names
     };
-    // Overflow entries post no event: a message's event comes from its priority entry, or from the append that finds it.
+    // The overflow entry posts no event. The event of a message comes from its priority entry, or from the append that
+    // finds it.
     let mut all = told(&[EventKind::Put, EventKind::PutOverflow]);
     let had = all.len();
     all.dedup();

@@ -1,4 +1,4 @@
-//! Calls that only a card with handlers makes, beside `arrive` and `complete`.
+//! Tests the calls that only a card with handlers makes.
 
 use crate::common::*;
 use nicety_portals::*;

@@ -1,4 +1,4 @@
-//! The bytes of a header.
+//! Tests the encoding of headers.
 
 use crate::common;
 use crate::common::put;
@@ -48,7 +48,7 @@ fn invalid_headers_are_refused_with_the_wrong_byte() {
     }
 }
 
-/// Returns the byte of an operator or type.
+/// Returns the byte that encodes an operator or type.
 fn number(text: &str, names: impl Iterator<Item = &'static str>) -> u8 {
     1 + names.into_iter().position(|name| name == text).unwrap() as u8
 }
@@ -69,7 +69,7 @@ fn operators_belong_to_their_kind_and_lengths_to_their_type() {
     let error = wrong(Header { length: 6, ..sum });
     assert_eq!(error, HeaderError::AtomicLength(6));
     assert!(error.to_string().contains("6 bytes"), "{error}");
-    // An invalid pair: bits of a double.
+    // An invalid pair: a bitwise operator on doubles.
     let mut bytes = bytes;
     let bor = number("PTL_BOR", AtomicOp::ALL.iter().map(|op| op.name()));
     let double = number("PTL_DOUBLE", Datatype::ALL.iter().map(|datatype| datatype.name()));
@@ -105,7 +105,7 @@ fn cases(usual: u32) -> ProptestConfig {
     ProptestConfig { cases: usual.max(default.cases), ..default }
 }
 
-/// Returns an operator and type for kinds that have them.
+/// Returns an operator and type if messages of this kind have them.
 fn atomic_for(kind: HeaderKind, op: usize, datatype: usize) -> Option<Atomic> {
     let op = match kind {
         HeaderKind::Atomic | HeaderKind::FetchAtomic => AtomicOp::ALL[op % 10],
@@ -126,13 +126,13 @@ fn length_for(atomic: Option<Atomic>, length: u64) -> u64 {
 proptest! {
     #![proptest_config(cases(4000))]
 
-    /// Any bytes are a header that encodes to the same bytes, or an error.
+    /// Decoding any bytes returns an error, or a header that encodes to the same bytes.
     #[test]
     fn bytes_are_a_header_or_an_error(
         mut bytes in prop::collection::vec(any::<u8>(), 0..80),
         small in any::<[bool; 6]>(),
     ) {
-        // Most random bytes fail at the first field, so bring some of them into range.
+        // Most random bytes are invalid in the first field, so the test brings some fields into range.
         let ranges = [(1, 1), (1, 8), (0, 5), (0, 11)];
         for (at, (from, values)) in ranges.into_iter().enumerate() {
             if small[at] && at < bytes.len() {
@@ -183,7 +183,7 @@ proptest! {
         prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
     }
 
-    /// For any header, a target takes or drops the message, and can complete a message that it took.
+    /// A target accepts or drops the message of any header, and can complete each message that it accepts.
     #[test]
     fn any_header_may_arrive(
         kind in 0..7usize, ack in 0..4usize, near in any::<bool>(), pt in 0..4u32,

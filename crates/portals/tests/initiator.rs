@@ -1,4 +1,4 @@
-//! The initiator: descriptors, puts, and the SEND and ACK that end them ('Data Movement Operations').
+//! Tests the initiator: memory descriptors, puts, and their SEND and ACK events ('Data Movement Operations').
 
 use crate::common::*;
 use nicety_portals::*;
@@ -13,7 +13,7 @@ fn request(md: MdHandle, ack: AckRequest) -> PutRequest {
     PutRequest { ack, user_ptr: 11, local_offset: 10, ..PutRequest::new(md, 64, PEER, 0, 1) }
 }
 
-/// Returns the peer's answer.
+/// Returns the peer's acknowledgement of a put.
 fn answer(header: &Header, fail: FailType, mlength: u64) -> Header {
     let (source, target) = (header.target, header.source);
     Header { kind: HeaderKind::Ack, fail, source, target, length: mlength, remote_offset: 7, ..*header }
@@ -73,7 +73,7 @@ fn send_and_ack_end_an_operation_in_either_order() {
         assert_eq!((sent.mlength, sent.user_ptr, events.len()), (64, 11, 2));
         assert_eq!(b.ni.pending_operations(), 0);
         b.ni.md_release(md).unwrap();
-        // No second count.
+        // A second acknowledgement does not count.
         assert_eq!(b.ni.arrive(&ack, &mut b.effects), Arrival::Dropped(DropReason::StrayAnswer));
         assert!(b.ni.sent(out.operation, FailType::Ok, &mut b.effects).is_err());
         assert!(b.effects.is_empty());
@@ -92,7 +92,7 @@ fn without_an_acknowledgement_the_send_is_the_end() {
     assert_eq!(b.ni.pending_operations(), 0);
 }
 
-// 'ptl_ack_req_t': counting acknowledgements give no full event; OC counts the requested bytes.
+// 'ptl_ack_req_t': counting acknowledgements post no full event. PTL_OC_ACK_REQ counts the requested bytes.
 #[test]
 fn counting_acknowledgements_only_count() {
     for (ack, bytes) in [(AckRequest::Counting, 60), (AckRequest::OperationCompleted, 64)] {
@@ -119,7 +119,7 @@ fn a_refused_put_is_a_failure_at_the_initiator() {
     assert_eq!((event.kind, event.fail), (EventKind::Ack, FailType::OpViolation));
 }
 
-// 'PTL_ME_ACK_DISABLE': the operation ends, with neither event nor count.
+// 'PTL_ME_ACK_DISABLE': the operation ends without an event and without a count.
 #[test]
 fn an_entry_without_acknowledgements_still_ends_the_operation() {
     let mut b = bench();

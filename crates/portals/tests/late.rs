@@ -1,4 +1,4 @@
-//! Redelivery of unexpected messages.
+//! Tests the redelivery of unexpected messages.
 
 use crate::common::*;
 use nicety_portals::*;
@@ -10,7 +10,7 @@ fn overflow(options: MeOptions) -> Me {
     Me { ignore_bits: !0, user_ptr: 50, start: 0x8000, ..me(0, options | MeOptions::EVENT_COMM_DISABLE) }
 }
 
-/// Returns the one message that the card sends to itself.
+/// Returns the header and the start of the only message that the card redelivers to itself.
 fn sent(b: &mut Bench) -> (Header, u64) {
     match b.take()[..] {
         [Effect::Redeliver { header, start }] => (header, start),
@@ -28,7 +28,7 @@ fn a_late_entry_has_its_message_delivered_with_its_own_header() {
     b.append(Me { handlers: Some(9), ..me(2, LATE) });
     let (header, start) = sent(&mut b);
     assert_eq!((header.source, header.target, header.length, start), (NODE, NODE, 20, 0x8000 + 10));
-    // A message of another node or of another length is no redelivery.
+    // A message of another node, or with another length, is not accepted as a redelivery.
     assert_eq!(b.arrive(&Header { source: PEER, ..header }), Err(DropReason::PtInvalid));
     assert_eq!(b.arrive(&Header { length: 21, ..header }), Err(DropReason::PtInvalid));
     assert_eq!(b.ni.prospect(&header), Some(Prospect { handlers: Some(9), flow_control: false }));
@@ -39,7 +39,7 @@ fn a_late_entry_has_its_message_delivered_with_its_own_header() {
     );
     assert_eq!((delivery.start, delivery.mlength, delivery.list), (0x1000, 20, List::Overflow));
     assert_eq!(b.kinds(), [(EventKind::Put, 2), (EventKind::AutoUnlink, 2)]);
-    // The message arrives only once.
+    // A message is redelivered only once.
     assert_eq!(b.arrive(&header), Err(DropReason::PtInvalid));
 }
 
@@ -72,7 +72,7 @@ fn it_may_be_cut_again_and_counts() {
     b.append(Me { length: 50, ct: Some(b.ct), ..late });
     let (header, _) = sent(&mut b);
     let delivery = b.receive(&header);
-    // Only the bytes that the overflow entry has kept are delivered.
+    // Only the 60 bytes that the overflow entry has kept are redelivered.
     assert_eq!((delivery.rlength, delivery.mlength), (60, 50));
     assert_eq!(b.ni.ct_get(b.ct), Ok(CtEvent::success(50)));
 }
@@ -101,20 +101,20 @@ fn other_entries_are_refused_and_other_operations_only_named() {
     }
     b.append_overflow(overflow(MeOptions::MANAGE_LOCAL));
     b.receive(&put(2, 20));
-    // A search that deletes has no memory for the message.
+    // A search that deletes gets an event, because it has no memory for a redelivery.
     b.ni.me_search(0, me(2, LATE), SearchOp::Delete, &mut b.effects).unwrap();
     assert_eq!(b.kinds(), [(EventKind::PutOverflow, 2)]);
 }
 
 proptest! {
-    // Messages with one key match entries in the order of both, whichever come first.
+    // Messages and match entries with the same match bits meet in order. Either may be first.
     #[test]
     fn messages_and_entries_meet_in_order(late in prop::collection::vec(any::<bool>(), 1..12)) {
         let mut b = bench_with(Limits { event_queue_depth: 64, ..Limits::default() });
         b.append_overflow(overflow(MeOptions::MANAGE_LOCAL));
         let quiet = LATE | MeOptions::EVENT_COMM_DISABLE | MeOptions::EVENT_UNLINK_DISABLE;
         let (mut arrived, mut appended, mut got) = (0, 0, vec![]);
-        // Each step appends an entry or receives a message; in the end there are `n` of both.
+        // Each step appends an entry or receives a message. At the end, there are `n` entries and `n` messages.
         let n = late.len() as u64;
         let rest = std::iter::repeat_n(true, late.len()).chain(std::iter::repeat_n(false, late.len()));
         for appends in late.into_iter().chain(rest) {

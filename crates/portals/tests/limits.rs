@@ -1,4 +1,4 @@
-//! Every resource has a limit with an error, and every handle becomes stale.
+//! Tests that each resource has a limit with an error, and that each handle becomes stale.
 
 use crate::common::*;
 use nicety_portals::*;
@@ -32,7 +32,7 @@ fn entries_of_the_cards_own_take_no_room_from_the_hosts() {
     b.append_overflow(me(MeOptions::empty()));
     let list = b.ni.me_append(0, me(MeOptions::empty()), List::Overflow, &mut b.effects);
     assert_eq!(list, Err(Error::NoSpace { what: "match entry", name: "entries", limit: 3 }));
-    // The limit is the same after they are gone.
+    // The limit is the same after the entries have been unlinked.
     appended.into_iter().for_each(|entry| b.ni.me_unlink(entry).unwrap());
     b.receive(&put(1, 8));
     b.append(me(MeOptions::USE_ONCE));
@@ -49,7 +49,7 @@ fn the_entry_behind_the_table_is_the_cards_own() {
     let mut b = bench_with(limits);
     assert_eq!(b.ni.pt_alloc_own(Some(b.eq)), Ok(()));
     assert_eq!(b.ni.pt_alloc_own(None).unwrap_err().code(), "PTL_PT_IN_USE");
-    // The host's table has its full size, and does not contain this entry.
+    // The entry of the card's own software takes no place in the host's table, and the host cannot allocate it.
     assert_eq!(b.ni.pt_alloc(None, None), Err(Error::PtFull { limit: 1 }));
     assert_eq!(b.ni.pt_alloc(Some(OWN_PT), None).unwrap_err().code(), "PTL_ARG_INVALID");
     assert_eq!(b.arrive(&Header { pt: OWN_PT, ..put(1, 8) }), Err(DropReason::NoMatch));

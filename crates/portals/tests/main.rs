@@ -1,4 +1,5 @@
-//! All tests of the crate except those that count allocations: one program builds and links faster than many.
+//! All tests of the crate except those that count allocations. They are one program, because it builds and links faster
+//! than many.
 
 mod atomic;
 mod common;

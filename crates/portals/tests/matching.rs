@@ -1,4 +1,5 @@
-//! The rules of matching, one hand-computed case each. Topics are those of the Portals 4.x specification.
+//! Tests the rules of matching, with one case computed by hand for each rule. Quoted titles are topics of the Portals
+//! 4.x specification.
 
 use crate::common::*;
 use nicety_portals::*;
@@ -39,7 +40,7 @@ fn the_oldest_entry_that_matches_wins_and_the_search_is_counted() {
     assert_eq!(b.arrive(&put(2, 8)), Err(DropReason::NoMatch));
 }
 
-// 'PTL_ME_USE_ONCE': the match unlinks the entry, not the end of the message. AUTO_UNLINK reports the end.
+// 'PTL_ME_USE_ONCE': the entry is unlinked at the match, not at the end of the message. AUTO_UNLINK follows the end.
 #[test]
 fn a_use_once_entry_is_gone_at_the_header_and_says_so_at_the_end() {
     let mut b = bench();
@@ -96,7 +97,7 @@ fn the_put_event_has_the_length_and_the_place() {
     assert_eq!(b.take(), [Effect::Event { eq: b.eq, event: expected }]);
 }
 
-// 'PTL_ME_NO_TRUNCATE': the memory available is the length less the offset.
+// 'PTL_ME_NO_TRUNCATE': the available memory is the entry's length minus the offset.
 #[test]
 fn messages_are_cut_unless_the_entry_forbids_it() {
     let mut b = bench();
@@ -114,7 +115,7 @@ fn messages_are_cut_unless_the_entry_forbids_it() {
     assert_eq!(b.arrive(&Header { remote_offset: 60, ..put(1, 40) }).unwrap().mlength, 40);
 }
 
-// A message too long for a NO_TRUNCATE entry goes on to the next entry that accepts it.
+// A message that is too long for a NO_TRUNCATE entry is compared with the next entries.
 #[test]
 fn an_entry_too_small_lets_the_next_one_have_the_message() {
     let mut b = bench();
@@ -151,7 +152,7 @@ fn a_locally_managed_entry_packs_messages_and_unlinks_when_little_is_left() {
     assert_eq!(b.kinds(), [(EventKind::Put, 1), (EventKind::AutoUnlink, 1)]);
 }
 
-// 'PTL_ME_OP_PUT': by default entries reject puts; a rejected message does not go on to the next entry.
+// 'PTL_ME_OP_PUT': by default, entries refuse puts. A refused message is not compared with the next entries.
 #[test]
 fn a_put_to_an_entry_that_takes_none_is_dropped_and_counted() {
     let mut b = bench();
@@ -216,7 +217,7 @@ fn drops_are_counted_by_reason_and_answered_only_where_asked() {
     assert_eq!(DropReason::NoMatch.to_string(), "no match entry takes it");
 }
 
-// 'Counting events': EVENT_CT_COMM counts messages, with EVENT_CT_BYTES the bytes kept; failures count one.
+// 'Counting events': EVENT_CT_COMM counts messages, and with EVENT_CT_BYTES the bytes kept. A failure counts one.
 #[test]
 fn counters_count_messages_or_the_bytes_kept() {
     let mut b = bench();
@@ -233,7 +234,7 @@ fn counters_count_messages_or_the_bytes_kept() {
     assert_eq!(b.ni.ct_get(b.ct), Ok(CtEvent { success: 101, failure: 1 }));
 }
 
-// 'PTL_ME_EVENT_SUCCESS_DISABLE': a failure still gives an event, with no bytes kept.
+// 'PTL_ME_EVENT_SUCCESS_DISABLE': a failure still posts an event, with zero bytes kept.
 #[test]
 fn a_failure_is_an_event_even_where_success_is_silent() {
     let mut b = bench();
@@ -246,7 +247,7 @@ fn a_failure_is_an_event_even_where_success_is_silent() {
     assert_eq!((event.fail, event.mlength, event.rlength), (FailType::Segv, 0, 8));
 }
 
-// Messages match in the order of their headers and may complete in any order.
+// Messages match in the order in which their headers arrive, and may complete in any order.
 #[test]
 fn completion_may_overtake() {
     let mut b = bench();

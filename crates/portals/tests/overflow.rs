@@ -1,4 +1,4 @@
-//! The overflow list and its unexpected headers ('Overflow List', 'PtlMEAppend').
+//! Tests the overflow list and its unexpected headers ('Overflow List', 'PtlMEAppend').
 
 use crate::common::*;
 use nicety_portals::*;
@@ -40,7 +40,7 @@ fn a_use_once_append_takes_the_first_header_and_is_never_linked() {
     assert_eq!((event.start, event.mlength, event.remote_offset), (0x8000 + 10, 20, 10));
     assert_eq!((unlinked.kind, unlinked.user_ptr), (EventKind::AutoUnlink, 2));
     assert_eq!(b.ni.me_unlink(handle).unwrap_err().code(), "PTL_ARG_INVALID");
-    // The third message remains for the next append; after that the entry is linked.
+    // Each append takes one header. When no header is left, the next entry is linked.
     b.append(me(2, ONCE));
     assert_eq!(b.kinds(), [(EventKind::PutOverflow, 2), (EventKind::AutoUnlink, 2)]);
     b.append(me(2, ONCE));
@@ -63,14 +63,14 @@ fn a_persistent_append_takes_all_headers_and_is_linked_after() {
     assert_eq!(b.receive(&put(2, 5)).list, List::Priority);
 }
 
-// The bytes may still be in flight at the append.
+// At the append, the message's bytes may still be in flight.
 #[test]
 fn an_append_waits_for_the_bytes_of_the_header_it_takes() {
     let mut b = bench();
     b.append_overflow(anything(50, LOCAL));
     let delivery = b.arrive(&put(2, 20)).unwrap();
     let handle = b.append(me(2, ONCE));
-    b.append(me(2, ONCE)); // one message, one entry
+    b.append(me(2, ONCE)); // one entry takes one message
     assert_eq!(b.kinds(), []);
     assert_eq!(b.ni.me_unlink(handle).unwrap_err().code(), "PTL_IN_USE");
     b.complete(&delivery);
@@ -80,7 +80,7 @@ fn an_append_waits_for_the_bytes_of_the_header_it_takes() {
     assert!(b.effects.is_empty());
 }
 
-// 'PTL_EVENT_AUTO_FREE': after AUTO_UNLINK, when the last header that refers to the entry is taken.
+// 'PTL_EVENT_AUTO_FREE' follows AUTO_UNLINK, when an append takes the last header that refers to the entry.
 #[test]
 fn an_overflow_entry_is_free_when_its_last_header_is_taken() {
     let mut b = bench();
@@ -92,7 +92,7 @@ fn an_overflow_entry_is_free_when_its_last_header_is_taken() {
     b.ni.pt_free(0).unwrap();
 }
 
-// 'ptl_event_t': pt_index, of every event of a match entry.
+// 'ptl_event_t': every event of a match entry has its pt_index.
 #[test]
 fn events_name_their_portal_table_entry() {
     let mut b = bench();
@@ -148,7 +148,8 @@ fn headers_are_limited_and_one_too_many_leaves_no_trace() {
     assert_eq!(b.receive(&put(1, 20)).remote_offset, 20);
 }
 
-// 'ptl_event_t': ptl_list, also of an acknowledgement: it shows the sender that no append has taken the message yet.
+// 'ptl_event_t': the event of an acknowledgement has ptl_list, too. The value shows the sender that the message was
+// unexpected.
 #[test]
 fn an_acknowledgement_names_the_list_that_the_message_matched() {
     let mut b = bench();
@@ -162,7 +163,8 @@ fn an_acknowledgement_names_the_list_that_the_message_matched() {
         b.receive(&Header { ack: AckRequest::Full, operation: out.operation.to_bits(), ..put(1, 20) });
         let [Effect::Ack(ack)] = b.take()[..] else { panic!("an acknowledgement alone") };
         assert_eq!((ack.list, ack.length), (list, mlength));
-        // On the wire, and at the initiator, which is this interface as well.
+        // The list is in the encoded acknowledgement, and in the event at the initiator. Here the initiator is the same
+        // interface.
         let back = Header { source: PEER, target: NODE, ..Header::decode(&ack.encode()).unwrap() };
         b.ni.arrive(&back, &mut b.effects);
         let [Effect::Event { event, .. }] = b.take()[..] else { panic!("an event alone") };
@@ -184,7 +186,7 @@ fn unexpected_messages_are_known() {
     b.append(me(1, ONCE));
     let second = UnexpectedMessage { source: PEER, match_bits: 2, length: 20 };
     assert_eq!(b.ni.unexpected(0), Some((second, 1)));
-    // Its bytes are outstanding, and an entry has claimed it.
+    // The message is not complete, but an appended entry has taken it.
     b.append(me(2, ONCE));
     assert_eq!(b.ni.unexpected(0), None);
 }

@@ -1,4 +1,4 @@
-//! Gets, fetch-and-atomics and swaps, and their replies ('PtlGet', 'PtlFetchAtomic', 'PtlSwap').
+//! Tests gets, fetch-and-atomics and swaps, and their replies ('PtlGet', 'PtlFetchAtomic', 'PtlSwap').
 
 use crate::common::*;
 use nicety_portals::*;
@@ -62,11 +62,11 @@ fn a_get_reads_at_the_target_and_ends_with_its_reply() {
     let out = b.ni.start(&get.into()).unwrap();
     assert_eq!((out.header.kind, out.header.length, out.header.payload_bytes()), (HeaderKind::Get, 24, 0));
     assert_eq!((out.header.ack, out.header.remote_offset, out.start), (AckRequest::None, 90, 0x4000 + 10));
-    // Sending a request gives no event.
+    // Sending a get posts no event.
     b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
     assert_eq!(b.take(), []);
 
-    // The target is the same node here: ten bytes are left in the entry.
+    // Here the target is the same node. Ten bytes remain in the match entry's memory.
     b.append(Me { ct: Some(b.ct), ..me(1, GETS | MeOptions::EVENT_CT_COMM) });
     let delivery = b.arrive(&out.header).unwrap();
     assert_eq!((delivery.start, delivery.mlength, delivery.remote_offset), (0x1000 + 90, 10, 90));
@@ -101,7 +101,7 @@ fn a_put_has_no_reply() {
     assert_eq!(b.arrive(&put(1, 8)).unwrap().reply(), None);
 }
 
-// One descriptor has the event of the data, the other that of the reply.
+// The descriptor of the data gets the SEND event, the descriptor of the fetched bytes the REPLY event.
 #[test]
 fn a_fetch_atomic_has_a_send_and_a_reply() {
     for early in [false, true] {
@@ -125,7 +125,7 @@ fn a_fetch_atomic_has_a_send_and_a_reply() {
         }
         let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
         assert_eq!(reply.start, 0x6000 + 4);
-        // Only one reply is accepted, from the target, of at most the requested length.
+        // The initiator accepts only one reply.
         assert_eq!(b.ni.arrive(&header, &mut b.effects), Arrival::Dropped(DropReason::StrayAnswer));
         assert!(b.ni.failed(out.operation, FailType::Undeliverable, &mut b.effects).is_err());
         b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap();
@@ -186,27 +186,27 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
         }
         (b, out)
     };
-    // The target reports a failure.
+    // First case: the target reports a failure.
     let (mut b, out) = start(true);
     let header = answer(&out.header, FailType::OpViolation, 5); // a failed reply has no bytes
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
     assert_eq!((reply.fail, reply.mlength), (FailType::OpViolation, 0));
     b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::OpViolation);
-    // Its bytes cannot be deposited.
+    // Second case: the reply's bytes cannot be deposited.
     let (mut b, out) = start(true);
     let header = answer(&out.header, FailType::Ok, 8);
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
     b.ni.complete_reply(&reply, FailType::Segv, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Segv);
-    // The request cannot be sent, or no answer arrives.
+    // Third case: the request cannot be sent, or the card no longer waits for the answer.
     let (mut b, out) = start(false);
     b.ni.sent(out.operation, FailType::Undeliverable, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Undeliverable);
     let (mut b, out) = start(true);
     b.ni.failed(out.operation, FailType::Undeliverable, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Undeliverable);
-    // The request fails while the reply is in flight: the operation ends with the reply.
+    // Sending the request fails while the reply is arriving. The operation ends with the reply.
     let (mut b, out) = start(false);
     let header = answer(&out.header, FailType::Ok, 8);
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
@@ -266,7 +266,7 @@ fn an_atomic_is_a_put_that_computes() {
     b.append(me(1, MeOptions::empty()));
     b.take();
     let delivery = b.arrive(&out.header).unwrap();
-    // Six bytes are left, enough for one item.
+    // Six bytes remain, which is enough for one item of four bytes.
     assert_eq!((delivery.mlength, delivery.reply()), (4, None));
     b.complete(&delivery);
     let effects = b.take();
@@ -289,7 +289,7 @@ fn a_conditional_swap_carries_its_operand() {
     let request = FetchRequest { get_md: md, local_get_offset: 8, put, atomic: cswap, operand };
     let out = b.ni.start(&Request::Swap(request)).unwrap();
     assert_eq!((out.operand, out.header.length, out.header.payload_bytes()), (operand, 4, 8));
-    // The target's card applies it.
+    // The target's card applies the swap.
     b.append(me(1, GETS));
     let header = Header { source: PEER, target: NODE, ..out.header };
     let delivery = b.arrive(&header).unwrap();
@@ -351,7 +351,7 @@ fn invalid_requests_are_refused() {
     b.ni.start(&AtomicRequest { put: long(32), atomic: sum }.into()).unwrap();
     b.ni.start(&Request::FetchAtomic(FetchRequest { put: long(16), ..fetch })).unwrap();
     b.ni.start(&Request::Swap(FetchRequest { put: long(16), atomic: swap, ..fetch })).unwrap();
-    // A card that supports only puts.
+    // This card supports only puts.
     let mut b = bench();
     let md = bind(&mut b, 0, MdOptions::empty());
     let put = PutRequest::new(md, 4, PEER, 0, 1);

@@ -1,9 +1,9 @@
-//! Searches of the unexpected headers ('PtlMESearch'), and entries that the card holds open.
+//! Tests searches of the unexpected headers ('PtlMESearch'), and match entries that the card holds.
 
 use crate::common::*;
 use nicety_portals::*;
 
-/// Sends two messages with match bits 1 of 8 and 9 bytes, and one with match bits 2.
+/// Returns a bench with three unexpected messages: two with match bits 1, of 8 and 9 bytes, and one with match bits 2.
 fn with_headers() -> Bench {
     let mut b = bench();
     b.append_overflow(Me {
@@ -49,7 +49,7 @@ fn a_search_that_deletes_takes_as_an_append_does() {
     assert_eq!(found.iter().map(|e| (e.kind, e.mlength)).collect::<Vec<_>>(), [(EventKind::PutOverflow, 8)]);
     let found = search(&mut b, me(1, MeOptions::empty()), SearchOp::Delete);
     assert_eq!(found.iter().map(|e| (e.kind, e.mlength)).collect::<Vec<_>>(), [(EventKind::PutOverflow, 9)]);
-    // No entry was linked: the next message is unexpected again.
+    // The search linked no entry, so the next message is unexpected again.
     assert_eq!(b.receive(&put(1, 8)).list, List::Overflow);
 }
 
@@ -85,7 +85,7 @@ fn searches_are_counted_like_overflow_events() {
     b.ni.ct_free(b.ct).unwrap();
 }
 
-// The bytes of the message are outstanding: a search that deletes posts its event after them.
+// The message is not complete. A search that deletes posts its event only when the bytes have been deposited.
 #[test]
 fn a_search_finds_messages_that_are_not_complete() {
     let mut b = bench();

@@ -75,14 +75,15 @@ fn successes_and_failures_together_reach_a_threshold() {
     assert_eq!((value, out.header.hdr_data), (CtEvent::failure(1), 1));
     inc(&mut b, 2);
     assert_eq!(started(&mut b), [2]);
-    // Posted after its counter has reached the threshold.
+    // This put is posted after its counter has reached the threshold, so it starts at once.
     wait_put(&mut b, md, 4, 3);
     assert_eq!(started(&mut b), [4]);
     b.ni.ct_set(b.ct, CtEvent { success: u64::MAX, failure: 2 }, &mut b.effects).unwrap();
     assert_eq!(started(&mut b), [3]);
 }
 
-// A pong without the host: the message's completion counts, and the count starts the put of the memory that the message filled.
+// The card answers a ping without the host. The end of the message changes the counter. The counter starts a put of the
+// bytes that the message has written.
 #[test]
 fn a_message_sets_off_a_put() {
     let (mut b, md) = with_md();
@@ -99,7 +100,7 @@ fn a_message_sets_off_a_put() {
     assert_eq!(b.ni.pending_operations(), 0);
 }
 
-// All operations that one change makes due are carried out, even if the first sets the counter back.
+// One change makes several operations due. All of them are carried out, even if the first sets the counter back.
 #[test]
 fn setting_a_counter_back_does_not_hold_up_its_neighbours() {
     let (mut b, md) = with_md();
@@ -166,7 +167,7 @@ fn an_increment_is_of_one_kind() {
     let error = b.ni.ct_inc(b.ct, both, &mut b.effects).unwrap_err();
     assert!(error.to_string().contains("make two of it"), "{error}");
     assert_eq!(b.ni.triggered_ct_inc(b.ct, both, b.ct, 0, &mut b.effects), Err(error));
-    // Adding 2^64 - 1 takes one away.
+    // Adding 2^64 - 1 subtracts one, because the sum wraps.
     b.ni.ct_set(b.ct, CtEvent::success(1), &mut b.effects).unwrap();
     inc(&mut b, u64::MAX);
     assert_eq!(b.ni.ct_get(b.ct), Ok(CtEvent::default()));

@@ -1,4 +1,4 @@
-//! Functions for Python that take and return texts.
+//! Functions for Python with texts as arguments and results.
 
 use crate::capture;
 use crate::errors::{broken, guarded};
@@ -11,6 +11,7 @@ use nicety_hpu::{Core, Image, Isa, bare, is_wide};
 use nicety_line_rate as line_rate;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde::Serialize;
 use serde_json::json;
 use std::cell::RefCell;
@@ -49,6 +50,7 @@ pub fn spec_show(name_or_path: &str, overrides: Vec<String>) -> PyResult<String>
             json!({
                 "key": format!("{}.{}", p.section, p.key),
                 "value": p.value,
+                "exact": p.exact,
                 "quantity": p.quantity,
                 "doc": p.doc,
                 "allowed": p.allowed,
@@ -86,16 +88,16 @@ pub fn faults_check(text: &str) -> PyResult<()> {
     guarded(|| nicety::faults::parse(text).map(drop))
 }
 
-/// Returns the shipped C files. The keys are their paths in the folder `handlers`.
+/// Returns the shipped C files: maps each file's path in the folder `handlers` to its text.
 #[pyfunction]
 pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
     nicety::sources::FILES.iter().copied().collect()
 }
 
-/// Maximum bytes of output of a bare program.
+/// Maximum size of the output of a bare program, in bytes.
 const WRITTEN: usize = 64 << 20;
 
-/// The output of a bare program. It is passed to Python as it arrives, or kept.
+/// The output of a bare program. It is passed to Python during the run, or kept until the end.
 struct Output<'o> {
     write: Option<&'o Py<PyAny>>,
     kept: Vec<u8>,
@@ -141,7 +143,7 @@ pub fn hpu_run(
     let result = py.detach(|| {
         guarded(|| {
             let core = match spec {
-                // The program says which registers it needs, and a file that is none fails below.
+                // The program determines the width of the registers. If the file is no program, the load below fails.
                 None if is_wide(elf).unwrap_or(false) => Core { isa: Isa::RV64IMAC, ..Core::default() },
                 None => Core::default(),
                 Some(name) => *cards::load(name, &[])?.spec.core().ok_or_else(|| {
@@ -196,7 +198,7 @@ pub fn print_line(logged: &Logged) {
     let _ = writeln!(io::stderr().lock(), "{logged}");
 }
 
-/// Announces the memory of a large cluster. Does this once for each number of hosts and card.
+/// Announces the memory of a large cluster, once for each combination of number of hosts and card.
 pub fn tell_large(cluster: &LargeCluster) {
     static TOLD: Mutex<BTreeSet<(u64, String)>> = Mutex::new(BTreeSet::new());
     let mut told = TOLD.lock().expect("no holder panics");
@@ -209,8 +211,9 @@ pub fn tell_large(cluster: &LargeCluster) {
 pub type Benchmark<R> =
     dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
 
-/// Runs a benchmark in a separate thread, and returns its report as JSON. Calls `progress(done, total)` during the run. Ctrl-C
-/// ends the run. If `record`, also returns the recording of the first point. Packets go to the capture of the calling thread.
+/// Runs a benchmark in a separate thread, and returns its report as JSON. Calls `progress(done, total)` during the run.
+/// Ctrl-C ends the run. If `record` is true, also returns the recording of the first point. The capture of the calling
+/// thread gets the packets.
 pub fn measure<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
@@ -218,13 +221,23 @@ pub fn measure<R: Serialize + Send + 'static>(
     record: bool,
     benchmark: Box<Benchmark<R>>,
 ) -> PyResult<(String, Option<Recording>)> {
-    measure_with_news(py, elfs, (progress, None), record, benchmark)
+    measure_with_news(py, elfs, Listeners { progress, ..Listeners::default() }, record, benchmark)
 }
 
 /// A message from a running benchmark.
 enum Update {
     Progress(usize, usize),
     News(String),
+    Recorded(Box<nicety::record::Recording>),
+}
+
+/// Functions of Python that a benchmark calls during its run.
+#[derive(Default)]
+struct Listeners {
+    progress: Option<Py<PyAny>>,
+    news: Option<Py<PyAny>>,
+    /// Gets the recording as soon as its run has ended. Without this function the benchmark returns the recording.
+    recorded: Option<Py<PyAny>>,
 }
 
 /// Relays the messages of a benchmark to Python until the benchmark ends. Returns the first exception, if any. An exception also
@@ -232,10 +245,10 @@ enum Update {
 fn relay(
     py: Python<'_>,
     told: Receiver<Update>,
-    (progress, news): (Option<Py<PyAny>>, Option<Py<PyAny>>),
+    listeners: &Listeners,
     interrupt: &AtomicBool,
 ) -> Option<PyErr> {
-    // The wait releases Python's lock, so the receiver must be shareable between threads.
+    // During the wait, Python's lock is released, so the receiver must be shareable between threads.
     let told = Mutex::new(told);
     let call = |called: &Option<Py<PyAny>>, act: &dyn Fn(&Py<PyAny>) -> PyResult<Py<PyAny>>| {
         called.as_ref().map_or(Ok(()), |called| act(called).map(drop))
@@ -245,8 +258,11 @@ fn relay(
         match py.detach(|| told.lock().expect("only this thread uses it").recv_timeout(LOOK_EVERY)) {
             Ok(update) => {
                 let called = match update {
-                    Update::Progress(done, total) => call(&progress, &|p| p.call1(py, (done, total))),
-                    Update::News(text) => call(&news, &|n| n.call1(py, (text.as_str(),))),
+                    Update::Progress(done, total) => {
+                        call(&listeners.progress, &|p| p.call1(py, (done, total)))
+                    }
+                    Update::News(text) => call(&listeners.news, &|n| n.call1(py, (text.as_str(),))),
+                    Update::Recorded(recording) => tell_recording(py, listeners, *recording),
                 };
                 raised = raised.or(called.err());
             }
@@ -260,19 +276,28 @@ fn relay(
     }
 }
 
-/// As [`measure`], but also calls `news(text)` with early results of a row.
+fn tell_recording(
+    py: Python<'_>,
+    listeners: &Listeners,
+    recording: nicety::record::Recording,
+) -> PyResult<()> {
+    listeners.recorded.as_ref().map_or(Ok(()), |called| called.call1(py, (Recording(recording),)).map(drop))
+}
+
+/// Does the same as [`measure`], but also calls other listeners.
 fn measure_with_news<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
-    (progress, news): (Option<Py<PyAny>>, Option<Py<PyAny>>),
+    listeners: Listeners,
     record: bool,
     benchmark: Box<Benchmark<R>>,
 ) -> PyResult<(String, Option<Recording>)> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
     let (stop, capture, peers) = (interrupt.clone(), capture::current(), peers::current());
-    // Of several processes, only the first prints the output of handlers.
+    // If there are several processes, only the first one prints the output of handlers.
     let is_first = peers.as_ref().is_none_or(|peers| peers.number() == 0);
+    let is_told = listeners.recorded.is_some();
     let worker = std::thread::spawn(move || {
         let environment = Environment {
             compiled: &elfs,
@@ -280,7 +305,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
             interrupt: Some(stop),
             capture,
             peers,
-            // After an interrupt nobody receives the message.
+            // After an interrupt, the receiver is gone and the message is dropped.
             progress: &|done, total| {
                 let _ = tell.send(Update::Progress(done, total));
             },
@@ -289,11 +314,14 @@ fn measure_with_news<R: Serialize + Send + 'static>(
             },
         };
         let recording = RefCell::new(None);
-        let keep = |first| *recording.borrow_mut() = Some(first);
+        let keep = |first| match is_told {
+            true => drop(tell.send(Update::Recorded(Box::new(first)))),
+            false => *recording.borrow_mut() = Some(first),
+        };
         let report = benchmark(&environment, if record { Some(&keep) } else { None });
         report.map(|report| (report, recording.into_inner()))
     });
-    let raised = relay(py, told, (progress, news), &interrupt);
+    let raised = relay(py, told, &listeners, &interrupt);
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
     match (raised, result) {
         // A benchmark that Ctrl-C ended reports the interrupt, and the rows that were finished.
@@ -306,7 +334,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     }
 }
 
-/// As [`measure`], for a benchmark that needs no compiled programs and has no recording.
+/// Does the same as [`measure`], for a benchmark without compiled programs and without a recording.
 pub fn report<R: Serialize + Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
@@ -316,8 +344,8 @@ pub fn report<R: Serialize + Send + 'static>(
     Ok(measure(py, BTreeMap::new(), progress, false, Box::new(run))?.0)
 }
 
-/// Runs a benchmark between hosts. Request and report are JSON. Calls `progress(done, total)` during the run. Ctrl-C ends the
-/// run. If `record`, also returns the recording of the first point.
+/// Runs a benchmark between hosts. Request and report are JSON. Calls `progress(done, total)` during the run. Ctrl-C
+/// ends the run. If `record` is true, also returns the recording of the first point.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false))]
 pub fn bench(
@@ -342,12 +370,58 @@ pub fn line_rate_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
-/// A line-rate check: the report, the recording, and for each row the data of its program after the first run.
+/// Returns a packet that a port of a line-rate check's first card gets, or None behind the last one.
+#[pyfunction]
+pub fn line_rate_frame(
+    py: Python<'_>,
+    request: &str,
+    port: u32,
+    number: u64,
+) -> PyResult<Option<Py<PyBytes>>> {
+    let request = guarded(|| line_rate::Request::from_json(request))?;
+    let frame = py.detach(|| guarded(|| line_rate::frame(&request, port, number)))?;
+    Ok(frame.map(|bytes| PyBytes::new(py, &bytes).unbind()))
+}
+
+/// Profiles handlers, as `bench` runs a benchmark. The plan is that of a line-rate check.
+#[pyfunction]
+pub fn profile_run(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request = guarded(|| line_rate::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| {
+        line_rate::profile::profile(&request, environment)
+    };
+    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
+}
+
+/// Checks handlers under the checker, in this number of interleavings. Request and report are JSON.
+#[pyfunction]
+pub fn check_run(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    schedules: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request = guarded(|| line_rate::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| {
+        line_rate::check_handlers(&request, schedules, environment)
+    };
+    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
+}
+
+/// The results of a line-rate check: the report, the recording, and for each row the data of its program after the
+/// first run.
 type LineRate = (String, Option<Recording>, Vec<Option<Vec<u8>>>);
 
-/// Runs a line-rate check, as `bench` does. Also calls `news(text)` with early results of a row.
+/// Runs a line-rate check, as `bench` does. Also calls `news(text)` with preliminary results of a row. With
+/// `recorded`, the recording is the argument of `recorded(recording)`, as soon as its run has ended, and is not returned.
 #[pyfunction]
-#[pyo3(signature = (request, elfs, progress, record=false, news=None))]
+#[pyo3(signature = (request, elfs, progress, record=false, news=None, recorded=None))]
 pub fn line_rate_run(
     py: Python<'_>,
     request: &str,
@@ -355,15 +429,36 @@ pub fn line_rate_run(
     progress: Option<Py<PyAny>>,
     record: bool,
     news: Option<Py<PyAny>>,
+    recorded: Option<Py<PyAny>>,
 ) -> PyResult<LineRate> {
+    let listeners = Listeners { progress, news, recorded };
     let request = guarded(|| line_rate::Request::from_json(request))?;
     let (leave, left) = channel();
     let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
         let mut report = line_rate::run(&request, environment, recorded)?;
-        // The receiver outlives the run.
-        let _ = leave.send(report.rows.iter_mut().map(|row| row.program_data.take()).collect());
+        // The receiver exists until the run has ended, so the send cannot fail.
+        let rows = report.on_cards.rows.iter_mut();
+        let _ = leave.send(rows.map(|row| row.program_data.take()).collect());
         Ok(report)
     };
-    let (text, recording) = measure_with_news(py, elfs, (progress, news), record, Box::new(run))?;
+    let (text, recording) = measure_with_news(py, elfs, listeners, record, Box::new(run))?;
     Ok((text, recording, left.try_recv().unwrap_or_default()))
+}
+
+/// Runs a program under a debugger, which connects to `port` of the loopback interface. Calls `listening(port)`. Request and
+/// report are JSON.
+#[pyfunction]
+pub fn debug_run(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    port: u16,
+    listening: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let listeners = Listeners { news: listening, ..Listeners::default() };
+    let request = guarded(|| line_rate::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| {
+        line_rate::debug(&request, environment, port, &|port| (environment.news)(&port.to_string()))
+    };
+    Ok(measure_with_news(py, elfs, listeners, false, Box::new(run))?.0)
 }

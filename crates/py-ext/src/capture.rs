@@ -1,15 +1,20 @@
-//! The captures of a thread.
+//! The captures of a thread, and the packets of a capture's file.
 
+use crate::errors::InputError;
+use nicety_traffic::capture::{Capture as Reader, open};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::cell::RefCell;
+use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 thread_local! {
-    /// The active captures of this thread. Runs write to the last of them.
+    /// The active captures of this thread. Runs write to the last one.
     static BEGUN: RefCell<Vec<nicety::Capture>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A file for the packets of links. It gets the packets of all runs in this thread between `begin` and `end`.
+/// A file for the packets of links. All runs in this thread between `begin` and `end` write their packets to it.
 #[pyclass(frozen)]
 pub struct Capture(nicety::Capture);
 
@@ -35,7 +40,7 @@ impl Capture {
         BEGUN.with_borrow_mut(Vec::pop);
     }
 
-    /// The number of packets that did not fit the memory.
+    /// The number of packets that did not fit into the memory.
     fn left_out(&self) -> u64 {
         self.0.left_out()
     }
@@ -49,4 +54,31 @@ impl Capture {
 /// Returns the active capture of this thread, if any.
 pub fn current() -> Option<nicety::Capture> {
     BEGUN.with_borrow(|begun| begun.last().cloned())
+}
+
+/// The packets of a capture's file, one after the other: link type, time in picoseconds since 1970, length, captured bytes.
+#[pyclass(frozen)]
+pub struct CapturedPackets(Mutex<Reader<Box<dyn Read + Send>>>);
+
+type Row<'py> = (u32, Option<i128>, u64, Bound<'py, PyBytes>);
+
+#[pymethods]
+impl CapturedPackets {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        let file = open(&path).map_err(|error| InputError::new_err(error.to_string()))?;
+        let reader = Reader::new(file).map_err(|damage| InputError::new_err(damage.what))?;
+        Ok(CapturedPackets(Mutex::new(reader)))
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Row<'py>>> {
+        let mut reader = self.0.lock().expect("no reader panics");
+        let Some(packet) = reader.next_packet() else { return Ok(None) };
+        let packet = packet.map_err(|damage| InputError::new_err(damage.to_string()))?;
+        Ok(Some((packet.link, packet.time, packet.length, PyBytes::new(py, packet.bytes))))
+    }
 }

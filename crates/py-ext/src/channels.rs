@@ -15,8 +15,8 @@ pub fn channel_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
-/// Runs a benchmark of channels. Calls `progress(done, total)` during the run. Ctrl-C ends the run. If `record`, also returns the
-/// recording of the first run.
+/// Runs a benchmark of channels. Calls `progress(done, total)` during the run. Ctrl-C ends the run. If `record` is
+/// true, also returns the recording of the first run.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false))]
 pub fn channel_bench(

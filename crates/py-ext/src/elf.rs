@@ -1,4 +1,4 @@
-//! Names and code of ELF files, for the compiler.
+//! Reads names and code of ELF files, for the compiler.
 
 use nicety_hpu::{LoadError, Names, has_code};
 use pyo3::exceptions::PyValueError;
@@ -9,8 +9,8 @@ fn invalid(error: LoadError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Returns the global names of an RISC-V file in three sets. They are its functions, all names that it defines, and names that it
-/// only uses.
+/// Returns the global names of a RISC-V file in three sets: its functions, all names that it defines, and the names
+/// that it only uses.
 #[pyfunction]
 pub fn elf_names(file: &[u8]) -> PyResult<[BTreeSet<String>; 3]> {
     let Names { functions, defined, undefined } = Names::read(file).map_err(invalid)?;

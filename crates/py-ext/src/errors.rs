@@ -27,7 +27,7 @@ pub fn raised(error: &nicety::Error) -> PyErr {
     }
 }
 
-/// Returns the exception for an error name of `errno.h`. Its class is the one that Python has for this error.
+/// Returns the exception for an error name of `errno.h`, with Python's exception class for this error.
 fn of_system(name: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let number = py.import("errno").and_then(|errno| errno.getattr(name)?.extract::<i32>());
@@ -35,7 +35,7 @@ fn of_system(name: &str, text: String) -> PyErr {
     })
 }
 
-/// Runs code. A panic becomes a Python exception.
+/// Calls `act`. An error or a panic becomes a Python exception.
 pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(result) => result.map_err(|error| raised(&error)),

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
-/// Runs a program. Ctrl-C ends the program and all its processes. If `record`, also returns the recording of the run. Calls
-/// `said` with the launcher's output about the end of processes, even after a failure.
+/// Runs a program. Ctrl-C ends the program and all its processes. If `record` is true, also returns the recording of
+/// the run. Calls `said` with the launcher's output about the end of processes, even after a failure.
 #[pyfunction]
 pub fn exec_run(
     py: Python<'_>,

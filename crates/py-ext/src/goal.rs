@@ -1,4 +1,4 @@
-//! Commands on schedules. Requests and reports are JSON, as in `calls.rs`.
+//! Functions for schedules. Requests and reports are JSON, as in `calls.rs`.
 
 use crate::calls::{measure, report, text};
 use crate::errors::guarded;
@@ -14,7 +14,7 @@ pub fn goal_run_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
-/// Runs a schedule. Calls `progress(done, total)` in thousandths. Ctrl-C ends the run.
+/// Runs a schedule. Calls `progress(done, total)` during the run, in thousandths of the run. Ctrl-C ends the run.
 #[pyfunction]
 pub fn goal_run(
     py: Python<'_>,
@@ -35,7 +35,7 @@ pub fn goal_compare_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
-/// Runs a schedule on several cards. Otherwise as `goal_run`.
+/// Runs a schedule on several cards. Progress and Ctrl-C are as for `goal_run`.
 #[pyfunction]
 pub fn goal_compare(
     py: Python<'_>,
@@ -49,13 +49,13 @@ pub fn goal_compare(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// Returns statistics of a schedule as JSON. Otherwise as `goal_run`.
+/// Returns statistics of a schedule as JSON. Progress and Ctrl-C are as for `goal_run`.
 #[pyfunction]
 pub fn goal_info(py: Python<'_>, file: String, progress: Option<Py<PyAny>>) -> PyResult<String> {
     report(py, progress, move |environment| requests::info(&file, environment))
 }
 
-/// Writes a schedule in another format. Otherwise as `goal_run`.
+/// Writes a schedule in another format. Progress and Ctrl-C are as for `goal_run`.
 #[pyfunction]
 pub fn goal_convert(
     py: Python<'_>,
@@ -66,14 +66,14 @@ pub fn goal_convert(
     report(py, progress, move |environment| requests::convert(&source, &target, environment))
 }
 
-/// Writes the schedule of a communication pattern. Otherwise as `goal_run`.
+/// Writes the schedule of a communication pattern. Progress and Ctrl-C are as for `goal_run`.
 #[pyfunction]
 pub fn goal_generate(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| GenerateRequest::from_json(request))?;
     report(py, progress, move |environment| requests::generate(&request, environment))
 }
 
-/// Writes a schedule that is made from the traces of an MPI program. Otherwise as `goal_run`.
+/// Writes a schedule that it makes from the traces of an MPI program. Progress and Ctrl-C are as for `goal_run`.
 #[pyfunction]
 pub fn goal_trace(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| TraceRequest::from_json(request))?;

@@ -13,7 +13,8 @@ pub fn grid_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) ->
     report(py, progress, move |environment| grid::run(&request, environment))
 }
 
-/// Runs random traffic on a torus. Calls `progress(done, total)` in hundredths of rows. Ctrl-C ends the run.
+/// Runs random traffic on a torus. Calls `progress(done, total)` during the run, in hundredths of rows. Ctrl-C ends the
+/// run.
 #[pyfunction]
 pub fn torus_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| torus::Request::from_json(request))?;

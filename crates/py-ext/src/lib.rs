@@ -1,7 +1,7 @@
 //! The Python extension module. It has no logic of its own. Requests and reports are JSON texts, as the crates of nicety define
 //! them. Programs of hosts use the commands of the crate `nicety`; the module `program` constructs these.
 //!
-//! A user can build an extension module with further card designs from this one; see [`stand_in`].
+//! A user can build an extension module with further card designs on top of this one; see [`stand_in`].
 
 mod calls;
 mod capture;
@@ -12,6 +12,7 @@ mod exec;
 mod goal;
 mod grid;
 mod interfaces;
+mod pcie;
 mod peers;
 mod processes;
 mod program;
@@ -25,8 +26,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The allocator of the module. A loaded module has no static thread-local storage, so the feature `disable_initial_exec_tls` is
-/// needed. On other systems, the allocator of the system is used.
+/// The allocator of the module. A module that is loaded at run time has no static thread-local storage, so the feature
+/// `disable_initial_exec_tls` is needed. On other systems, the module uses the system's allocator.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -54,11 +55,11 @@ pub fn stand_in(py: Python<'_>) -> PyResult<()> {
 mod _native {
     #[pymodule_export]
     use crate::calls::{
-        bench, bench_plan, faults_check, handler_sources, hpu_run, line_rate_plan, line_rate_run, spec_check,
-        spec_show, specs, version,
+        bench, bench_plan, check_run, debug_run, faults_check, handler_sources, hpu_run, line_rate_frame,
+        line_rate_plan, line_rate_run, profile_run, spec_check, spec_show, specs, version,
     };
     #[pymodule_export]
-    use crate::capture::Capture;
+    use crate::capture::{Capture, CapturedPackets};
     #[pymodule_export]
     use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]
@@ -77,6 +78,8 @@ mod _native {
     #[pymodule_export]
     use crate::interfaces::{fairness_bench, registration_bench};
     #[pymodule_export]
+    use crate::pcie::{pcie_bench, score_rows};
+    #[pymodule_export]
     use crate::peers::Peers;
     #[pymodule_export]
     use crate::processes::{
@@ -84,8 +87,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::program::{
-        Call, Calls, ChannelCalls, FrameCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls,
-        PortalsCalls, ProcessCalls, RdmaCalls, Simulation, SocketCalls, XdpCalls,
+        Call, Calls, ChannelCalls, DebugSession, FrameCalls, HandlerCalls, HostMemory, InterfaceCalls,
+        MessageCalls, PortalsCalls, ProcessCalls, RdmaCalls, Simulation, SocketCalls, XdpCalls,
     };
     #[pymodule_export]
     use crate::sockets::{exchange_bench, stream_bench};
@@ -94,5 +97,5 @@ mod _native {
     #[pymodule_export]
     use crate::units::{in_base_unit, parse_quantity};
     #[pymodule_export]
-    use crate::xdp::{xdp_after, xdp_bench, xdp_build, xdp_finish, xdp_run, xdp_show};
+    use crate::xdp::{xdp_after, xdp_bench, xdp_build, xdp_finish, xdp_rows, xdp_run, xdp_show};
 }

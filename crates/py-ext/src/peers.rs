@@ -7,12 +7,12 @@ use pyo3::types::{PyBytes, PyList};
 use std::cell::RefCell;
 
 thread_local! {
-    /// The processes over which runs of this thread are divided.
+    /// The processes among which the runs of this thread are divided.
     static BEGUN: RefCell<Option<nicety::Peers>> = const { RefCell::new(None) };
 }
 
-/// This process of a command, with its connection to the others. `exchange` is a Python function. It takes a list with bytes for
-/// each process, and returns a list with the bytes that each process has sent to this one.
+/// One process of a command, with its connection to the other processes. `exchange` is a Python function. Its argument
+/// is a list with bytes for each process. Its result is a list with the bytes that each process has sent to this one.
 #[pyclass(frozen)]
 pub struct Peers(nicety::Peers);
 
@@ -43,20 +43,20 @@ impl Peers {
         Peers(nicety::Peers::new(number, count, Box::new(Called(exchange))))
     }
 
-    /// Starts to divide the runs of this thread over the processes.
+    /// Starts to divide the runs of this thread among the processes.
     fn begin(&self) {
         BEGUN.set(Some(self.0.clone()));
     }
 
-    /// Reports that this process leaves with this status. Returns the statuses of the round in which the first process left. They
-    /// are in the order of processes, and None for a process that has not left.
+    /// Reports that this process leaves with this status. Returns the statuses of the round in which the first process
+    /// left. The statuses are in the order of processes. A process that has not left has the status None.
     fn leave(&self, status: u8) -> PyResult<nicety::Statuses> {
         BEGUN.set(None);
         crate::errors::guarded(|| self.0.leave(status))
     }
 }
 
-/// Returns the processes over which runs of this thread are divided, if any.
+/// Returns the processes among which the runs of this thread are divided, if any.
 pub fn current() -> Option<nicety::Peers> {
     BEGUN.with_borrow(Clone::clone)
 }

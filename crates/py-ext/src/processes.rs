@@ -15,7 +15,7 @@ pub fn pcsa_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
-/// Runs the benchmark of the cardinality estimate. Calls `progress(done, total)` during the run. Ctrl-C ends the run.
+/// Runs the benchmark of cardinality estimation. Calls `progress(done, total)` during the run. Ctrl-C ends the run.
 #[pyfunction]
 pub fn pcsa_bench(
     py: Python<'_>,
@@ -35,8 +35,8 @@ pub fn pcsa_count_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
-/// Counts the distinct source addresses of a capture. Calls `progress(done, total)` in kilobytes of the file. Ctrl-C ends the
-/// run.
+/// Counts the distinct source addresses of a capture. Calls `progress(done, total)` during the run, in kilobytes of the
+/// file. Ctrl-C ends the run.
 #[pyfunction]
 pub fn pcsa_count(
     py: Python<'_>,
@@ -50,14 +50,14 @@ pub fn pcsa_count(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// Returns the programs to compile for `tsp_run`, and the cities. Request and result are JSON.
+/// Returns the program to compile for `tsp_run`, and the distances of the cities. Request and result are JSON.
 #[pyfunction]
 pub fn tsp_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| tsp::plan(&tsp::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Returns the tour lengths of all climbs, computed on the CPUs of this machine. Request and result are JSON. Ctrl-C ends the
+/// Computes the tour lengths of all climbs on the CPUs of this machine. Request and result are JSON. Ctrl-C ends the
 /// run.
 #[pyfunction]
 pub fn tsp_lengths(py: Python<'_>, request: &str) -> PyResult<String> {
@@ -66,7 +66,8 @@ pub fn tsp_lengths(py: Python<'_>, request: &str) -> PyResult<String> {
     Ok(measure(py, BTreeMap::new(), None, false, Box::new(run))?.0)
 }
 
-/// Runs the climbs of a request for a short tour. Calls `progress(done, total)` in climbs. Ctrl-C ends the run.
+/// Runs the climbs of a request, to find a short tour. Calls `progress(done, total)` during the run, in climbs. Ctrl-C
+/// ends the run.
 #[pyfunction]
 pub fn tsp_run(
     py: Python<'_>,

@@ -12,7 +12,7 @@ pub fn stream_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) 
     report(py, progress, move |environment| sockets::run_streams(&request, environment))
 }
 
-/// Runs the benchmark of requests and replies. Otherwise as `stream_bench`.
+/// Runs the benchmark of requests and replies. Progress and Ctrl-C are as for `stream_bench`.
 #[pyfunction]
 pub fn exchange_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| sockets::ExchangeRequest::from_json(request))?;

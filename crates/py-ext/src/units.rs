@@ -1,11 +1,11 @@
-//! Quantities in texts from Python. The parser of card specifications reads them.
+//! Parses quantities in texts from Python, with the parser of card specifications.
 
 use nicety_spec::units;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Returns a quantity in whole base units. `quantity` is the kind: `size` (in bytes, with a unit), `bytes` (a size that may have
-/// no unit), `count`, or `time` (in picoseconds).
+/// Parses a quantity, and returns it in whole base units. `quantity` is the kind: `size` (in bytes, with a unit),
+/// `bytes` (a size that may lack its unit), `count`, or `time` (in picoseconds).
 #[pyfunction]
 pub fn parse_quantity(quantity: &str, text: &str) -> PyResult<u64> {
     match quantity {

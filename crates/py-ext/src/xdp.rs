@@ -21,6 +21,14 @@ pub fn xdp_show(file: &[u8]) -> PyResult<String> {
     Ok(text(&show(file).map_err(invalid)?))
 }
 
+/// Returns the rows of a program for a card with an eBPF core, as JSON; None for other cards.
+#[pyfunction]
+#[pyo3(signature = (file, nic, program=None))]
+pub fn xdp_rows(file: &[u8], nic: &str, program: Option<&str>) -> PyResult<Option<String>> {
+    let report = guarded(|| nicety_line_rate::xdp_rows(file, nic, program))?;
+    Ok(report.map(|report| text(&report)))
+}
+
 /// Runs a program of an object file on packets. Request and report are JSON. `packets` has the bytes of one packet, or a capture
 /// from an Ethernet link.
 #[pyfunction]
@@ -31,7 +39,8 @@ pub fn xdp_run(py: Python<'_>, file: &[u8], request: &str, packets: &[u8]) -> Py
     Ok(text(&report))
 }
 
-/// Runs a program of an object in the drivers of hosts; JSON to JSON. Calls `progress(done, total)` meanwhile; Ctrl-C ends it.
+/// Runs a program of an object file in the drivers of hosts. Request and report are JSON. Calls `progress(done, total)`
+/// during the run. Ctrl-C ends the run.
 #[pyfunction]
 pub fn xdp_bench(
     py: Python<'_>,
@@ -43,22 +52,23 @@ pub fn xdp_bench(
     report(py, progress, move |environment| bench(&file, &request, environment))
 }
 
-/// Translates a program for a card, JSON to JSON: the assembly of its code, maps and data.
+/// Translates a program for a card. Request and result are JSON. The result is the assembly of the program's code, maps
+/// and data.
 #[pyfunction]
 pub fn xdp_build(py: Python<'_>, file: &[u8], request: &str) -> PyResult<String> {
     let request: CardRequest = guarded(|| nicety::from_json(request, "request"))?;
     Ok(text(&py.detach(|| nicety_xdp::build(file, &request)).map_err(invalid)?))
 }
 
-/// Returns the linked program with the contents of its maps.
+/// Writes the initial contents of the maps into the linked program `elf`, and returns the program.
 #[pyfunction]
 pub fn xdp_finish(py: Python<'_>, file: &[u8], elf: &[u8], request: &str) -> PyResult<Vec<u8>> {
     let request: CardRequest = guarded(|| nicety::from_json(request, "request"))?;
     py.detach(|| nicety_xdp::finish(file, elf, &request)).map_err(invalid)
 }
 
-/// Returns the maps with these names and the counters after a run, as JSON. `data` is that of the card's program, and `returned`
-/// has the numbers of frames by destination.
+/// Returns the maps with these names, and the counters after a run, as JSON. `data` is the data of the card's program.
+/// `returned` is the number of frames for each destination.
 #[pyfunction]
 pub fn xdp_after(
     py: Python<'_>,
@@ -75,7 +85,8 @@ pub fn xdp_after(
     Ok(text(&py.detach(after).map_err(invalid)?))
 }
 
-/// Returns the packets of a capture, with their times since the first packet; or the single packet.
+/// Returns the packets of a capture, with their times since the first packet. If `bytes` is no capture, returns it as a
+/// single packet without a time.
 fn frames(bytes: &[u8]) -> PyResult<Vec<Timed>> {
     let Ok(mut capture) = Capture::new(bytes) else { return Ok(vec![(bytes.to_vec(), None)]) };
     let (mut frames, mut first) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! A parsed TOML file: parameters with their provenance and spans. Nothing is resolved here.
+//! A parsed TOML file: parameters with their provenance and their places. Bases and overrides are not applied here.
 
 use crate::error::{Source, Span, SpecError};
 use crate::listing::Kind;
@@ -8,28 +8,28 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The keys above all sections. They describe the spec, not the card.
+/// The keys before the first section. They describe the spec, not the card.
 pub(crate) const META: [&str; 6] = ["name", "title", "design", "extends", "paper", "source"];
 
-/// The keys of a value with provenance.
+/// The keys of a table that gives a value with its provenance.
 const PROVENANCE: [&str; 5] = ["value", "kind", "source", "note", "against"];
 
-/// A value as written, before it is read as a quantity.
+/// A value as written, before it is parsed as a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     /// A string in quotes.
     Text(String),
-    /// A number without quotes: its digits.
+    /// A number without quotes, as its digits.
     Number(String),
     Flag(bool),
-    /// The name of a type that no parameter has: an array or a date.
+    /// The name of a type that no parameter has, such as an array or a date.
     Other(&'static str),
-    /// The text of an override. It has no quotes that would show its type.
+    /// The text of an override. It has no quotes, so its type is unknown.
     Loose(String),
 }
 
 impl Raw {
-    /// The value without quotes.
+    /// Returns the value without quotes.
     pub(crate) fn text(&self) -> String {
         match self {
             Raw::Text(text) | Raw::Number(text) | Raw::Loose(text) => text.trim().to_owned(),
@@ -45,17 +45,17 @@ pub(crate) enum Origin {
     File {
         key: Span,
         value: Span,
-        /// Whether the value has its own table, with its provenance.
+        /// Whether the value has a table with its provenance.
         wrapped: bool,
     },
     /// `--set KEY=VALUE`, as written.
     Option(String),
-    /// The default in the part that reads the key.
+    /// The default of the part that reads the key.
     Default,
 }
 
 impl Origin {
-    /// The place in the form of a listing.
+    /// Returns the place in the form of a listing.
     pub(crate) fn place(&self) -> String {
         match self {
             Origin::File { value, .. } => value.line(),
@@ -74,24 +74,24 @@ pub(crate) struct Entry {
     pub(crate) note: Option<String>,
     pub(crate) against: Option<String>,
     pub(crate) origin: Origin,
-    /// The replaced value, and the spec that has it.
+    /// The value that this one replaces, and the name of the spec with that value.
     pub(crate) replaces: Option<(Raw, String)>,
 }
 
 impl Entry {
-    /// A value without its own provenance.
+    /// Returns the entry of a value without a table of provenance.
     pub(crate) fn plain(raw: Raw, kind: Kind, source: String, origin: Origin) -> Entry {
         Entry { raw, kind, source, note: None, against: None, origin, replaces: None }
     }
 
-    /// The default of an optional key.
+    /// Returns the entry for the default of an optional key.
     pub(crate) fn default_of(written: &str) -> Entry {
         let source = "the default of the part that reads it".to_owned();
         Entry::plain(Raw::Loose(written.to_owned()), Kind::Default, source, Origin::Default)
     }
 }
 
-/// A file's contents in the order of the file.
+/// The contents of a file, in the order of the file.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) source: Arc<Source>,
@@ -106,7 +106,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// All syntax errors.
+    /// All syntax errors of the file.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Document, Vec<SpecError>> {
         let source = Arc::new(Source::new(file, text));
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -160,7 +160,7 @@ impl Document {
         }
     }
 
-    /// Reads a key of a section: a parameter or a nested section.
+    /// Reads one item of a section: a parameter or a nested section.
     fn item(
         &mut self,
         section: &str,
@@ -192,7 +192,7 @@ impl Document {
         }
     }
 
-    /// Reads a value with provenance.
+    /// Reads a table that gives a value with its provenance.
     fn value(&mut self, path: String, key: Range<usize>, table: &DeTable<'_>) {
         let mut texts: [Option<String>; 5] = Default::default();
         let mut value = None;
@@ -236,7 +236,8 @@ impl Document {
     }
 }
 
-/// Returns the kind of a value. If its provenance is incomplete or wrong, also returns a message and a help text.
+/// Returns the kind of a value. If the value's provenance is incomplete or wrong, also returns a message and a help
+/// text.
 fn provenance(
     kind: Option<&str>,
     source: Option<&str>,
@@ -277,7 +278,8 @@ fn provenance(
     (kind, problem)
 }
 
-/// Whether a table is a value with provenance and not a section: it has the key `value`, or a misspelling of it.
+/// Whether a table is a value with provenance, and not a section. Such a table has the key `value`, or a misspelling of
+/// this key.
 fn is_value(table: &DeTable<'_>) -> bool {
     if let Some(value) = table.get("value") {
         return !value.get_ref().is_table();
@@ -287,7 +289,7 @@ fn is_value(table: &DeTable<'_>) -> bool {
     !known.is_empty() && matches!(others[..], [other] if nearest(other, ["value"]).is_some())
 }
 
-/// Sorts entries in the order of the file, as messages and listings need them: the parser sorts them by key.
+/// Sorts items in the order of the file, for messages and listings. The parser returns them in the order of their keys.
 fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
 ) -> Vec<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
@@ -300,7 +302,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
     match value {
         DeValue::String(text) => Raw::Text(text.to_string()),
         DeValue::Integer(n) => Raw::Number(
-            // Decimal, whatever the radix in the file.
+            // Converts a number of any radix to decimal digits.
             i128::from_str_radix(n.as_str(), n.radix()).map_or_else(|_| n.to_string(), |n| n.to_string()),
         ),
         DeValue::Float(x) => Raw::Number(x.as_str().to_owned()),
@@ -311,7 +313,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
     }
 }
 
-/// Points an error at a value.
+/// Adds the place of a value to an error.
 pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
     match &entry.origin {
         Origin::File { value, .. } => error = error.at(value),

@@ -1,4 +1,4 @@
-//! Errors of a spec: the place, the problem and the correction.
+//! Errors of a spec: the place, the problem and a correction.
 
 use serde::Serialize;
 use std::fmt;
@@ -11,7 +11,7 @@ pub(crate) struct Source {
     /// The path that the user gave, or `specs/NAME.toml` for a shipped spec.
     pub(crate) file: String,
     text: String,
-    /// Start of each line in bytes, so that a lookup does not count lines.
+    /// The byte offset of each line's start, so that a lookup need not count lines.
     lines: Vec<usize>,
 }
 
@@ -22,7 +22,7 @@ impl Source {
         Source { file: file.to_owned(), text: text.to_owned(), lines }
     }
 
-    /// The line of a byte, counted from 0.
+    /// Returns the line of a byte. Lines are counted from 0.
     fn line(&self, at: usize) -> usize {
         self.lines.partition_point(|start| *start <= at) - 1
     }
@@ -55,18 +55,18 @@ impl Span {
         }
     }
 
-    /// `file:line`, as in a listing.
+    /// Returns the place as `file:line`, as in a listing.
     pub(crate) fn line(&self) -> String {
         format!("{}:{}", self.source.file, self.source.line(self.bytes.start) + 1)
     }
 }
 
-/// The nearest character boundary at or before `at`.
+/// Returns the nearest character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// A place in a spec: the wrong part of a line.
+/// A place in a spec: the wrong characters of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The path that the user gave, or `specs/NAME.toml` for a shipped spec.
@@ -75,9 +75,9 @@ pub struct Place {
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// Number of wrong characters, at least one.
+    /// The number of wrong characters, at least one.
     pub width: usize,
-    /// The whole line.
+    /// The text of the whole line.
     pub text: String,
 }
 
@@ -88,9 +88,9 @@ pub struct SpecError {
     pub message: String,
     /// The dotted path of the key.
     pub key: Option<String>,
-    /// The place, for an error in a file.
+    /// The place in the file, for an error in a file.
     pub place: Option<Place>,
-    /// The override, as `--set KEY=VALUE`.
+    /// The override, as `--set KEY=VALUE`, for an error in an override.
     pub option: Option<String>,
     /// Suggestions, one per line.
     pub help: Vec<String>,
@@ -153,7 +153,7 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// All errors of a spec, in the order of the file; overrides come last.
+/// All errors of a spec, in the order of the file. The errors of overrides come last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct SpecErrors {
@@ -161,14 +161,14 @@ pub struct SpecErrors {
 }
 
 impl SpecErrors {
-    /// Makes a list of at least one error.
+    /// Makes a list of errors. There must be at least one.
     pub(crate) fn new(mut errors: Vec<SpecError>) -> SpecErrors {
         assert!(!errors.is_empty(), "a failure has at least one error");
         errors.sort_by(|a, b| a.order().cmp(&b.order()));
         SpecErrors { errors }
     }
 
-    /// The errors, at least one.
+    /// Returns the errors. There is at least one.
     pub fn iter(&self) -> std::slice::Iter<'_, SpecError> {
         self.errors.iter()
     }
@@ -191,7 +191,7 @@ impl From<SpecError> for SpecErrors {
 impl fmt::Display for SpecErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, error) in self.errors.iter().enumerate() {
-            // Errors with a place take several lines each, so a blank line separates them.
+            // An error with a place has several lines, so a blank line separates the errors.
             match n {
                 0 => write!(f, "{error}")?,
                 _ if error.place.is_some() => write!(f, "\n\n{error}")?,

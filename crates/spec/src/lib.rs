@@ -1,9 +1,9 @@
-//! Card specifications: TOML with units, provenance, and errors that name the place and the correction.
+//! Card specifications: TOML files with units and provenance. Errors name the place and a correction.
 //!
 //! This crate contains no card. [`Spec::load`] reads a file and the specs that it extends. Each part of a card reads
-//! its own section through a [`Reader`] and documents every parameter. A key that no part reads is unknown.
-//! [`Reader::finish`] returns either all errors, in the order of the file, or the [`Listing`]. The listing has each
-//! parameter with its unit, meaning, kind and source, and a hash that identifies the card.
+//! its own section through a [`Reader`], and gives the meaning of every parameter. A key that no part reads is an
+//! error. [`Reader::finish`] returns either all errors, in the order of the file, or the [`Listing`]. The listing has
+//! each parameter with its unit, meaning, kind and source. Its hash identifies the card.
 //!
 //! A shipped spec gives each value with its kind (`measured`, `documented`, `calibrated` or `assumed`) and its source.
 //! A user's file may give plain values and extend a shipped spec:

@@ -1,4 +1,4 @@
-//! The shipped specs, by name.
+//! The shipped specs, with their names.
 
 /// Built-in specs with their names.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,12 @@ pub const SHIPPED: Library = Library::new(&[
     ("apenet-v4", include_str!("../../../specs/apenet-v4.toml")),
     ("apenet-v5", include_str!("../../../specs/apenet-v5.toml")),
     ("ethernet-100g", include_str!("../../../specs/ethernet-100g.toml")),
+    ("hxdp-sume", include_str!("../../../specs/hxdp-sume.toml")),
     ("nfp-4000", include_str!("../../../specs/nfp-4000.toml")),
+    ("nfp-6000", include_str!("../../../specs/nfp-6000.toml")),
+    ("nfp-6000-bdw-e5-2630v4", include_str!("../../../specs/nfp-6000-bdw-e5-2630v4.toml")),
+    ("nfp-6000-hsw-e3-1226v3", include_str!("../../../specs/nfp-6000-hsw-e3-1226v3.toml")),
+    ("nfp-6000-hsw-e5-2637v3", include_str!("../../../specs/nfp-6000-hsw-e5-2637v3.toml")),
     ("niagara2-neptune", include_str!("../../../specs/niagara2-neptune.toml")),
     ("niagara2-niu", include_str!("../../../specs/niagara2-niu.toml")),
     ("pspin", include_str!("../../../specs/pspin.toml")),
@@ -25,17 +30,17 @@ pub const SHIPPED: Library = Library::new(&[
 ]);
 
 impl Library {
-    /// Makes a library of `(name, text)`.
+    /// Makes a library of pairs of a spec's name and its text.
     pub const fn new(specs: &'static [(&'static str, &'static str)]) -> Library {
         Library { specs }
     }
 
-    /// Returns the text of a spec.
+    /// Returns the text of the spec with this name.
     pub fn get(&self, name: &str) -> Option<&'static str> {
         self.specs.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
-    /// The names, in the library's order.
+    /// Returns the names of all specs, in the library's order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.specs.iter().map(|(name, _)| *name)
     }

@@ -1,4 +1,4 @@
-//! A resolved spec: every parameter with its unit, its meaning and its source.
+//! A listing of a spec: every parameter with its value, its meaning and its source.
 
 use crate::units::Quantity;
 use serde::Serialize;
@@ -9,19 +9,19 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Measured on the card.
+    /// The value was measured on the card.
     Measured,
-    /// Stated by the source.
+    /// The source states the value.
     Documented,
-    /// Fitted so that the model meets a measurement.
+    /// The value was fitted so that the model agrees with a measurement.
     Calibrated,
-    /// Given by no source. The field `source` gives the reason for the value.
+    /// No source gives the value. The field `source` gives the reason for it.
     Assumed,
-    /// A plain value in the user's file.
+    /// The user's file has the value without a kind.
     User,
-    /// Set for this run by `--set`.
+    /// `--set` sets the value for this run.
     Override,
-    /// The default of the part that reads the key, which the spec omits.
+    /// The spec omits the key, and the value is the default of the part that reads it.
     Default,
 }
 
@@ -29,7 +29,7 @@ impl Kind {
     /// The kinds that a spec may name.
     pub(crate) const WRITTEN: [Kind; 4] = [Kind::Measured, Kind::Documented, Kind::Calibrated, Kind::Assumed];
 
-    /// Its word in a spec, a table and JSON.
+    /// Returns the kind's word in a spec, a table and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Measured => "measured",
@@ -47,22 +47,22 @@ impl Kind {
     }
 }
 
-/// A resolved parameter of a card.
+/// A parameter of a card, with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
-    /// The section, dotted where nested: `hpu.cycles`.
+    /// The section. The name of a nested section is dotted: `hpu.cycles`.
     pub section: String,
     /// The key within the section.
     pub key: String,
     /// The value as written, without quotes.
     pub value: String,
-    /// The value in base units and lowest terms. Equal values have equal texts.
+    /// The value in its base unit and in lowest terms. Equal values have equal texts.
     pub exact: String,
-    /// Its quantity.
+    /// The parameter's quantity.
     pub quantity: Quantity,
     /// The parameter's meaning.
     pub doc: String,
-    /// The allowed values, where they are limited.
+    /// The allowed values, if they are limited.
     pub allowed: Option<String>,
     /// The evidence for the value.
     pub kind: Kind,
@@ -70,34 +70,34 @@ pub struct Parameter {
     pub source: String,
     /// A remark.
     pub note: Option<String>,
-    /// The measurement a calibrated value was fitted to.
+    /// For a calibrated value, the measurement to which it was fitted.
     pub against: Option<String>,
-    /// `file:line`, or the override; empty for a default.
+    /// The place of the value as `file:line`, or the override. Empty for a default.
     pub place: String,
-    /// The replaced value, and the spec that has it: `250 ns (spin-discrete)`.
+    /// The value that this one replaces, and the spec with that value: `250 ns (spin-discrete)`.
     pub replaces: Option<String>,
 }
 
-/// A resolved spec: the parameters of a card, in the order in which its parts read them.
+/// The parameters of a card, in the order in which its parts read them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listing {
     /// The spec's name.
     pub name: String,
-    /// The card.
+    /// The name of the card.
     pub title: String,
     /// The card's design.
     pub design: String,
     /// The paper or manual about the card.
     pub paper: Option<String>,
-    /// The source of the facts.
+    /// The source of the facts about the card.
     pub source: Option<String>,
-    /// The specs it extends, nearest first.
+    /// The specs that this spec extends, nearest first.
     pub extends: Vec<String>,
-    /// The overrides of this run, as given.
+    /// The overrides of this run: pairs of key and value, as given.
     pub overrides: Vec<(String, String)>,
-    /// SHA-256 of design and values, in hex. Specs of the same card have equal hashes, whatever their layout.
+    /// SHA-256 of design and values, in hexadecimal digits. Specs with equal design and values have equal hashes.
     pub hash: String,
-    /// The parameters.
+    /// All parameters.
     pub parameters: Vec<Parameter>,
 }
 
@@ -109,9 +109,9 @@ impl Listing {
     }
 }
 
-/// Returns the SHA-256 of the design and the sorted `path=value` lines.
+/// Returns the SHA-256 of the design and of the sorted lines `path=value`.
 pub(crate) fn hash(design: &str, parameters: &[Parameter]) -> String {
-    // A text may contain line ends. With them escaped, different values never give equal lines.
+    // A text may contain line ends. They are escaped, so that different values never give equal lines.
     let escape = |text: &str| text.replace('\\', "\\\\").replace('\n', "\\n");
     let mut lines: Vec<_> =
         parameters.iter().map(|p| format!("{}.{}={}\n", p.section, p.key, escape(&p.exact))).collect();
@@ -123,7 +123,8 @@ pub(crate) fn hash(design: &str, parameters: &[Parameter]) -> String {
 }
 
 impl fmt::Display for Listing {
-    /// Prints a table: one line per parameter under its section, with value, kind, meaning and source.
+    /// Prints a table with the parameters of each section. Each parameter has a line with value, kind, meaning and
+    /// source.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.name, self.title)?;
         for (what, text) in [("paper", &self.paper), ("source", &self.source)] {

@@ -15,7 +15,7 @@ impl Rational {
         Rational { numerator: numerator / divisor, denominator: denominator / divisor }
     }
 
-    /// Reads "12", "12.5" or "1/3". The error text continues a sentence that begins with the input.
+    /// Parses a number such as "12", "12.5" or "1/3". The error text continues a sentence that begins with the input.
     pub(crate) fn parse(text: &str) -> Result<Rational, &'static str> {
         const LONG: &str = "has more digits than 64 bits hold";
         let digits = |text: &str| {
@@ -51,29 +51,30 @@ impl Rational {
         self.denominator == 1
     }
 
-    /// The value, if it is a whole number of 64 bits.
+    /// Returns the value, if it is a whole number of at most 64 bits.
     pub(crate) fn whole(self) -> Option<u64> {
         u64::try_from(self.numerator).ok().filter(|_| self.is_whole())
     }
 
-    /// The value rounded down to a whole number of 64 bits.
+    /// Returns the value rounded down to a whole number, if it has at most 64 bits.
     pub(crate) fn floor(self) -> Option<u64> {
         u64::try_from(self.numerator / self.denominator).ok()
     }
 
-    /// The value rounded to a whole number of 64 bits, halves up.
+    /// Returns the value rounded to the nearest whole number, with halves rounded up, if it has at most 64 bits.
     pub(crate) fn nearest(self) -> Option<u64> {
         let doubled = self.numerator.checked_mul(2)?.checked_add(self.denominator)?;
         u64::try_from(doubled / self.denominator.checked_mul(2)?).ok()
     }
 
-    /// Numerator and denominator, if both fit 64 bits.
+    /// Returns numerator and denominator, if both have at most 64 bits.
     pub(crate) fn fraction(self) -> Option<(u64, u64)> {
         Some((u64::try_from(self.numerator).ok()?, u64::try_from(self.denominator).ok()?))
     }
 
     pub(crate) fn times(self, other: Rational) -> Option<Rational> {
-        // Reduced crosswise first, so that it overflows only if the result is too large.
+        // Each numerator is reduced with the other denominator first, so the product overflows only if the result is
+        // too large.
         let a = Rational::new(self.numerator, other.denominator);
         let b = Rational::new(other.numerator, self.denominator);
         let numerator = a.numerator.checked_mul(b.numerator)?;
@@ -87,7 +88,7 @@ impl Rational {
 }
 
 impl fmt::Display for Rational {
-    /// Prints a terminating decimal as a decimal, any other value as a fraction.
+    /// Prints a value with a finite decimal expansion as a decimal, and any other value as a fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_whole() {
             return write!(f, "{}", self.numerator);
@@ -125,27 +126,28 @@ impl Ratio {
     /// One.
     pub const ONE: Ratio = Ratio { numerator: 1, denominator: 1 };
 
-    /// A whole number.
+    /// Returns a whole number as a ratio.
     pub const fn whole(number: u64) -> Ratio {
         Ratio { numerator: number, denominator: 1 }
     }
 
-    /// The numerator, in lowest terms.
+    /// Returns the numerator, in lowest terms.
     pub const fn numerator(self) -> u64 {
         self.numerator
     }
 
-    /// The denominator, in lowest terms, at least one.
+    /// Returns the denominator, in lowest terms. It is at least one.
     pub const fn denominator(self) -> u64 {
         self.denominator
     }
 
-    /// The value for display and for comparison with random numbers.
+    /// Returns the nearest floating-point number, for display and for comparison with random numbers.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 
-    /// Reads `0.25`, "25 %", "1/3" or `2.5e-3`. The error text continues a sentence that begins with the input.
+    /// Parses a ratio such as `0.25`, "25 %", "1/3" or `2.5e-3`. The error text continues a sentence that begins with
+    /// the input.
     pub(crate) fn parse(text: &str) -> Result<Ratio, &'static str> {
         const LONG: &str = "has more digits than 64 bits hold";
         let text = text.trim();

@@ -1,4 +1,4 @@
-//! The reader of a spec: each part of a card reads its own section, without an error to handle at every value.
+//! The reader of a spec. Each part of a card reads its own section, and need not handle an error for each value.
 
 use crate::document::{Entry, Origin, Raw, locate};
 use crate::error::{SpecError, SpecErrors};
@@ -12,10 +12,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// The longest time that a spec may give. Nothing on a card takes longer, and sums of times must stay far below 2^64 ps.
+/// The longest time in a spec. No action of a card takes longer, and sums of times must stay far below 2^64 ps.
 const MAX_TIME: Duration = Duration::from_us(3_600_000_000);
 
-/// Reads the sections of a spec, records the keys and errors, and reports all errors at the end.
+/// Reads the sections of a spec. It records the keys that were read and the errors, and reports all errors at the end.
 #[derive(Debug)]
 pub struct Reader<'s> {
     spec: &'s Spec,
@@ -24,19 +24,19 @@ pub struct Reader<'s> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Every key read.
+    /// Maps the path of each key that was read to its quantity.
     asked: BTreeMap<String, Quantity>,
-    /// Every section read, and its outer sections.
+    /// The paths of all sections that were read, and of their outer sections.
     sections: Vec<String>,
-    /// The missing required keys.
+    /// The paths of the missing required keys.
     missing: Vec<String>,
     parameters: Vec<Parameter>,
-    /// Keys in the spec with an unreadable value.
+    /// The paths of keys with an unreadable value.
     unread: BTreeSet<String>,
     errors: Vec<SpecError>,
 }
 
-/// The place of a change to a spec's value, lowest precedence first.
+/// The place where a spec's value was changed, in order of increasing precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// A file that extends the spec.
@@ -45,15 +45,16 @@ pub enum Change {
     Override,
 }
 
-/// A section of a spec. A missing or wrong value reads as a stand-in, and [`Reader::finish`] fails. The stand-in is the
-/// value that the wrong value replaces, or else a harmless value, such as the lowest allowed value.
+/// A section of a spec. For a missing or wrong value, a reading function returns a substitute, and [`Reader::finish`]
+/// fails. The substitute is the value that the wrong value replaces, or else a harmless value, such as the lowest
+/// allowed value.
 #[derive(Clone, Debug)]
 pub struct Section<'r> {
     reader: &'r Reader<'r>,
     path: String,
 }
 
-/// A correction for a contradiction: a key, and a value that fits the other keys.
+/// A possible correction of contradictory values: a key, and a value that agrees with the other keys.
 #[derive(Clone, Debug)]
 pub struct Remedy<'r> {
     /// The section of the key.
@@ -64,11 +65,11 @@ pub struct Remedy<'r> {
     pub value: String,
 }
 
-/// A parsed value, and its text in base units and lowest terms.
+/// A parsed value, and its text in the base unit and in lowest terms.
 type Parsed<T> = Result<(T, String), UnitError>;
 
 impl Spec {
-    /// Begins to read the values.
+    /// Returns a reader of the spec's values.
     pub fn reader(&self) -> Reader<'_> {
         Reader { spec: self, state: RefCell::default() }
     }
@@ -90,7 +91,7 @@ impl<'s> Reader<'s> {
     /// Ends the reading.
     ///
     /// # Errors
-    /// All errors: values, missing keys, and unknown keys and sections.
+    /// All errors: wrong values, missing keys, and unknown keys and sections.
     pub fn finish(self) -> Result<Listing, SpecErrors> {
         let (spec, mut state) = (self.spec, self.state.into_inner());
         state.errors.extend(spec.errors.iter().cloned());
@@ -124,7 +125,7 @@ impl<'r> Section<'r> {
         self.reader.section(&format!("{}.{name}", self.path))
     }
 
-    /// Whether the spec has a value for `key`. The key stays unknown until it is read.
+    /// Whether the spec has a value for `key`. This call does not count as reading the key.
     pub fn has(&self, key: &str) -> bool {
         self.reader.spec.values.contains_key(&self.full(key))
     }
@@ -137,7 +138,7 @@ impl<'r> Section<'r> {
     /// Reads an optional time. `default` has the form of a value in a spec.
     ///
     /// # Panics
-    /// If the key does not allow the default. The other `_or` functions panic alike.
+    /// If the key does not allow the default. The other functions with `_or` panic in the same case.
     pub fn time_or(&self, key: &str, default: &str, doc: &str) -> Duration {
         self.read(key, doc, Quantity::Time, None, Some(default), time).unwrap_or(Duration::ZERO)
     }
@@ -175,7 +176,7 @@ impl<'r> Section<'r> {
     fn size_with(&self, key: &str, range: RangeInclusive<u64>, default: Option<&str>, doc: &str) -> u64 {
         let allowed =
             format!("from {} to {}", units::print_size(*range.start()), units::print_size(*range.end()));
-        // The suggestion is a size that the key allows.
+        // The suggested size is in the allowed range.
         let clamped = |bytes: u64| units::print_size(bytes.clamp(*range.start(), *range.end()));
         let parse = |raw: &Raw| {
             let bytes = units::parse_size(&unit_text(raw, Quantity::Size)?).map_err(|error| {
@@ -206,7 +207,7 @@ impl<'r> Section<'r> {
         let parse = |raw: &Raw| {
             let text = raw.text();
             let digits = text.parse::<u64>().ok();
-            // A number with a prefix is in quotes, and plain digits are not.
+            // A number with a prefix such as "4Ki" is in quotes, and plain digits are not.
             let prefixed = match raw {
                 Raw::Text(_) | Raw::Loose(_) if digits.is_none() => units::parse_count(&text).ok(),
                 _ => None,
@@ -214,7 +215,7 @@ impl<'r> Section<'r> {
             let inside = |n: &u64| range.contains(n);
             match (prefixed.filter(inside), digits.filter(inside), raw) {
                 (Some(n), ..) | (None, Some(n), Raw::Number(_) | Raw::Loose(_)) => Ok((n, n.to_string())),
-                // The number is in quotes. Its digits are right, so they are the suggestion.
+                // The number is wrongly in quotes. The suggestion is the number without quotes.
                 (_, meant, _) => {
                     let message = format!("expected a whole number {allowed}");
                     let suggestion = meant.filter(|_| matches!(raw, Raw::Text(_))).map(|n| n.to_string());
@@ -317,8 +318,9 @@ impl<'r> Section<'r> {
         self.reader.state.borrow_mut().errors.push(error);
     }
 
-    /// Refuses contradictory values. The error is at the remedy's key with the [`Change`] of highest precedence. Among
-    /// equals, it is at the last remedy in the list. Without remedies the error is at `key`, with `otherwise` as help.
+    /// Refuses contradictory values. The error is at the key of the remedy with the [`Change`] of highest precedence.
+    /// If several remedies have the same precedence, the error is at the last one in the list. Without remedies, the
+    /// error is at `key`, with `otherwise` as help.
     pub fn refuse_one(&self, message: &str, remedies: &[Remedy<'_>], key: &str, otherwise: &str) {
         match remedies.iter().max_by_key(|remedy| remedy.section.change(remedy.key)) {
             Some(Remedy { section, key, value }) => {
@@ -328,8 +330,8 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Returns a help text with `value` as an example for `key`: as an option if an override set the key, or else as in a
-    /// file.
+    /// Returns a help text with `value` as an example for `key`. The example has the form of an option if an override
+    /// set the key, or else the form of a line in a file.
     pub fn example(&self, key: &str, value: &str) -> String {
         let path = self.full(key);
         match self.reader.spec.values.get(&path).map(|entry| &entry.origin) {
@@ -339,7 +341,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Returns the place of the last change to `key`. The correction of a conflict belongs there.
+    /// Returns the place of the last change to `key`. A conflict is best corrected there.
     pub fn change(&self, key: &str) -> Option<Change> {
         let entry = self.reader.spec.values.get(&self.full(key))?;
         match entry.kind {
@@ -352,7 +354,7 @@ impl<'r> Section<'r> {
         format!("{}.{key}", self.path)
     }
 
-    /// Reads a value, and records it or its error.
+    /// Reads a value, and records the parameter or an error.
     fn read<T>(
         &self,
         key: &str,
@@ -366,7 +368,7 @@ impl<'r> Section<'r> {
         let spec = self.reader.spec;
         let mut state = self.reader.state.borrow_mut();
         let again = state.asked.insert(path.clone(), quantity).is_some();
-        // A section in place of a value is an error, so the default does not apply.
+        // A section with the name of the key is an error, so the default does not apply.
         let default = default.filter(|_| !spec.sections.contains_key(&path)).map(Entry::default_of);
         let Some(entry) = spec.values.get(&path).or(default.as_ref()) else {
             if !again {
@@ -409,7 +411,7 @@ impl<'r> Section<'r> {
     }
 }
 
-/// The stand-in for a missing or wrong frequency.
+/// The substitute for a missing or wrong frequency.
 const HARMLESS_CLOCK: Frequency = Frequency::from_hz(1_000_000_000);
 
 fn refusal(message: String) -> UnitError {
@@ -424,7 +426,7 @@ fn within<T: PartialOrd>(
     if range.contains(&value) { Ok(()) } else { Err(refusal(message())) }
 }
 
-/// Returns the text of a quantity with a unit.
+/// Returns the text of a value that must have a unit.
 fn unit_text(raw: &Raw, quantity: Quantity) -> Result<String, UnitError> {
     match raw {
         // The value may lack a unit. The unit parser refuses it with its own message.
@@ -474,7 +476,7 @@ fn flag(raw: &Raw) -> Parsed<bool> {
     Ok((flag, flag.to_string()))
 }
 
-/// Formats a value as an option. Without blanks it needs no quotes in a shell.
+/// Formats a value as an option. The text has no spaces, so it needs no quotes in a shell.
 fn option_example(path: &str, value: &str) -> String {
     format!("e.g. --set {path}={}", value.replace(' ', ""))
 }

@@ -1,4 +1,4 @@
-//! A spec with its bases and overrides applied, before any part has read it.
+//! A spec after its bases and overrides were applied, and before any part has read it.
 
 use crate::document::{Document, Entry, META, Origin, Raw};
 use crate::error::{Span, SpecError, SpecErrors};
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The maximum length of a spec in bytes. A longer file is no spec.
+/// The maximum length of a spec in bytes. A longer file is refused.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A card's specification, resolved but not yet interpreted.
+/// A card's specification. Bases and overrides are applied, but values are not yet parsed as quantities.
 #[derive(Debug)]
 pub struct Spec {
     pub(crate) name: String,
@@ -22,13 +22,14 @@ pub struct Spec {
     pub(crate) extends: Vec<String>,
     pub(crate) overrides: Vec<(String, String)>,
     pub(crate) values: BTreeMap<String, Entry>,
-    /// The last header of each section.
+    /// Maps each section to the place of its last header.
     pub(crate) sections: BTreeMap<String, Span>,
-    /// Errors that did not stop the parser. [`Reader::finish`](crate::Reader::finish) reports them with the others.
+    /// Errors that did not stop the parser. [`Reader::finish`](crate::Reader::finish) reports them together with all
+    /// other errors.
     pub(crate) errors: Vec<SpecError>,
     /// The name of the user's file in messages.
     pub(crate) file: String,
-    /// The specs from which suggestions take values and bases.
+    /// The shipped specs, from which suggestions take values and bases.
     library: Library,
     /// The spec's name in the library, or `None` for a user's file.
     shipped: Option<&'static str>,
@@ -43,7 +44,7 @@ enum Target {
 }
 
 impl Target {
-    /// A key that is equal for two paths to the same spec.
+    /// Returns a value that is the same for all paths to one spec.
     fn identity(&self) -> PathBuf {
         match self {
             Target::Shipped(name, _) => PathBuf::from(format!("shipped spec {name}")),
@@ -53,12 +54,12 @@ impl Target {
 }
 
 impl Spec {
-    /// Reads a spec: a shipped name, or the path of a file (with a '/' or ending in `.toml`). `overrides` replace
-    /// values of the spec. The last override of a key counts.
+    /// Reads a spec: a shipped name, or the path of a file (with a '/' or ending in `.toml`). `overrides` are pairs of
+    /// a key and a value, which replace values of the spec. The last override of a key counts.
     ///
     /// # Errors
-    /// No such spec, an unreadable file, a syntax error, a base that does not exist, bases in a circle, or no design.
-    /// [`Reader::finish`](crate::Reader::finish) reports all errors of single values at once.
+    /// No such spec, an unreadable file, a syntax error, a base that does not exist, bases that extend each other, or
+    /// no design. [`Reader::finish`](crate::Reader::finish) reports the errors of values, all at once.
     pub fn load(name: &str, overrides: &[(String, String)], library: Library) -> Result<Spec, SpecErrors> {
         let target = if is_path(name) { Some(Target::File(name.into())) } else { shipped(name, library) };
         let Some(target) = target else {
@@ -75,7 +76,7 @@ impl Spec {
     /// Reads a spec from its text. `file` is its name in messages, and its bases are relative to it.
     ///
     /// # Errors
-    /// As [`Spec::load`].
+    /// Those of [`Spec::load`].
     pub fn from_text(
         file: &str,
         text: &str,
@@ -140,25 +141,26 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The spec's name: a shipped spec's own name, or the `name` in a file, or the name of the file.
+    /// Returns the spec's name. For a shipped spec, it is the spec's own name. For a file, it is the file's key `name`,
+    /// or else the name of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The card; may be empty.
+    /// Returns the name of the card, which may be empty.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// The design, as written.
+    /// Returns the design's name, as written.
     pub fn design(&self) -> &str {
         &self.design
     }
 
-    /// Returns the design, one of `known`.
+    /// Returns the design's name, if it is one of `known`.
     ///
     /// # Errors
-    /// The spec names another design.
+    /// If the spec names another design.
     pub fn design_among(&self, known: &[&'static str]) -> Result<&'static str, SpecErrors> {
         if let Some(design) = known.iter().find(|name| **name == self.design) {
             return Ok(design);
@@ -171,7 +173,8 @@ impl Spec {
         Err(error.about("design").help(help).into())
     }
 
-    /// Returns the value of a key in the base of this spec, or else in a shipped spec, and the name of that spec.
+    /// Returns another spec's value of a key, and the name of that spec. It is the base of this spec, or else a shipped
+    /// spec with this key.
     pub(crate) fn precedent(&self, path: &str) -> Option<(Raw, String)> {
         if let Some(Entry { replaces: Some(replaced), .. }) = self.values.get(path) {
             return Some(replaced.clone());
@@ -185,7 +188,7 @@ impl Spec {
         })
     }
 
-    /// Returns a shipped spec of the same design as a possible base.
+    /// Returns the name of a shipped spec of the same design, as a possible base.
     pub(crate) fn possible_base(&self) -> Option<&'static str> {
         let same_design = |name: &&'static str| {
             let document = self.library.get(name).and_then(|text| builtin(name, text).ok());
@@ -211,7 +214,7 @@ impl Spec {
         }
         let raw = Raw::Loose(value.to_owned());
         let entry = Entry::plain(raw, Kind::Override, option.clone(), Origin::Option(option));
-        // The last override of a key counts. It replaces the file's value, not the earlier override.
+        // The last override of a key counts. Its `replaces` names the file's value, not the earlier override.
         match self.values.get_mut(key) {
             Some(earlier) if earlier.kind == Kind::Override => {
                 *earlier = Entry { replaces: earlier.replaces.take(), ..entry };
@@ -224,7 +227,7 @@ impl Spec {
 /// Splits `KEY=VALUE`, the argument of `--set`.
 ///
 /// # Errors
-/// There is no `=`, or no key before it.
+/// If there is no `=`, or no key before it.
 pub fn parse_override(text: &str) -> Result<(String, String), SpecErrors> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
@@ -277,7 +280,7 @@ fn read(target: &Target) -> Result<Document, Vec<SpecError>> {
     Document::parse(&name, &text)
 }
 
-/// The name of a spec.
+/// Returns the name of a spec.
 fn name_of(document: &Document, target: &Target) -> String {
     match (target, document.meta("name")) {
         (Target::Shipped(name, _), _) => (*name).to_owned(),
@@ -305,7 +308,7 @@ fn follow(
         chain.push((name, document));
         let (Some(base), Some(span)) = (base, span) else { return Ok(chain) };
         let refuse = |error: SpecError| {
-            // An error in an earlier spec of the chain may be the cause.
+            // An error in a spec that was already read may be the cause, so these errors are reported too.
             let others = chain.iter().flat_map(|(_, document)| document.errors.iter().cloned());
             std::iter::once(error.at(&span).about("extends")).chain(others).collect::<Vec<_>>()
         };

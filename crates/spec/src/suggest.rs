@@ -1,14 +1,15 @@
-//! 'Did you mean': the known name nearest to a misspelt name.
+//! Finds the known name that is nearest to a misspelt name, for 'did you mean'.
 
-/// Returns the nearest of `known`, unless more than a third of the letters differ.
+/// Returns the name in `known` that is nearest to `name`, unless more than a third of the letters differ.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A name far longer than any key has no near key, and the distance takes quadratic time.
+    // A name far longer than any key has no near key, and the computation of the distance takes quadratic time.
     if name.len() > 100 {
         return None;
     }
     let tidy = |text: &str| text.to_lowercase().replace('-', "_");
     let name = tidy(name);
-    // Among equal distances, prefers the common beginning: `core` is `cores` and not `code`.
+    // If two names have the same distance, the one with the longer common beginning is nearer: for `core`, `cores` and
+    // not `code`.
     let apart = |candidate: &str| {
         let candidate = tidy(candidate);
         let alike = name.chars().zip(candidate.chars()).take_while(|(a, b)| a == b).count();
@@ -22,7 +23,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// Lists words in a sentence: `a, b or c`.
+/// Joins words for a sentence: `a, b or c`.
 pub(crate) fn any_of<S: AsRef<str>>(words: &[S]) -> String {
     match words {
         [] => String::new(),

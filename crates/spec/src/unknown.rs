@@ -1,4 +1,4 @@
-//! Unknown keys and sections of a spec: typing errors, with the probable name.
+//! Reports unknown keys and sections of a spec, which are mostly misspelt, with the probable names.
 
 use crate::document::{Entry, META, Origin, locate};
 use crate::error::SpecError;
@@ -7,11 +7,11 @@ use crate::suggest::{any_of, nearest};
 use crate::units::Quantity;
 use std::collections::BTreeMap;
 
-/// Maximum number of errors in a report. A file with more unknown names has another format, not typing errors.
+/// Maximum number of errors in a report. A file with more unknown names is probably in another format.
 const MOST: usize = 100;
 
-/// Reports keys and sections that no part read. A required key that is plainly misspelt in the spec is removed from
-/// `missing`, so that one typing error gives one error.
+/// Reports keys and sections that no part has read. If such a key resembles a missing required key, that key is removed
+/// from `missing`. So a misspelt key gives only one error.
 pub(crate) fn report(
     spec: &Spec,
     asked: &BTreeMap<String, Quantity>,
@@ -33,7 +33,8 @@ pub(crate) fn report(
             missing.retain(|missing| missing != path);
             continue;
         }
-        // A section inside an unknown section, or in place of a value, was reported with it.
+        // The outer section was reported as unknown, or stands in place of a value. Sections inside it are not reported
+        // again.
         if known_section(path) || !(outer.is_empty() || known_section(outer)) {
             continue;
         }
@@ -44,7 +45,8 @@ pub(crate) fn report(
             None => error.help(format!("the sections are {}", list(sections.iter().map(String::as_str)))),
         };
         if let Some(meant) = meant {
-            // Unless the spec has the section as well, all its missing keys are under the wrong name.
+            // If the spec lacks the section with the right name, the section's missing keys are probably in the
+            // misspelt section.
             missing.retain(|path| parent(path) != meant || spec.sections.contains_key(meant));
         }
         unknown_sections.push(path);
@@ -92,7 +94,7 @@ fn unknown_key(
         missing.retain(|path| *path != near_path);
         return fault.help(meant(if option { near_path } else { near.to_owned() }));
     }
-    // An override names the section together with the key, so the typing error may be in the section.
+    // An override names the section together with the key, so the section may be misspelt.
     if !section.is_empty()
         && keys_of(section, asked).next().is_none()
         && let Some(near) = nearest(path, asked.keys().map(String::as_str))

@@ -1,24 +1,24 @@
-//! A parameter halved or doubled, for a study of its effect.
+//! Halves or doubles a parameter, for a study of its effect.
 
 use crate::listing::Parameter;
 use crate::ratio::{Ratio, Rational};
 use crate::units::{self, Quantity};
 use nicety_types::{Duration, Frequency};
 
-/// The direction of a change by a factor of two.
+/// A change of a parameter by a factor of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variation {
-    /// Half of the value. Whole numbers are rounded down, and a count is at least 1.
+    /// Half of the value. Whole numbers are rounded down.
     Halve,
     /// Twice the value.
     Double,
 }
 
 impl Parameter {
-    /// Returns half or twice the value, in the form of `--set`. Returns `None` if the value is no number or zero, or if
-    /// its half would be zero.
+    /// Returns half or twice the value, in the form of a value of `--set`. Returns `None` if the value is no number or
+    /// is zero, or if its half would be zero.
     ///
-    /// The card may not allow the value; [`crate::Reader`] then refuses it.
+    /// The card may not allow the new value. In this case, [`crate::Reader`] refuses it.
     pub fn varied(&self, to: Variation) -> Option<String> {
         let (number, _) = self.exact.split_once(' ').unwrap_or((&self.exact, ""));
         let value = match self.quantity {
@@ -34,7 +34,7 @@ impl Parameter {
             Variation::Halve => value.divided_by(two)?,
             Variation::Double => value.times(two)?,
         };
-        // Whole numbers only: half of 1 is 0.
+        // These quantities are whole numbers, so half of 1 is 0.
         let whole = || varied.floor().filter(|&whole| whole > 0);
         let text = match self.quantity {
             Quantity::Time => units::print_time(Duration::from_ps(whole()?)),

@@ -3,7 +3,7 @@
 use crate::frame::{ICMP, ICMPV6, IpPacket, Malformed, Parsed, TCP, TcpHeader, UDP};
 use std::net::IpAddr;
 
-/// Returns the sum of 16-bit words (RFC 1071) in native byte order. The last word is padded with zeros.
+/// Returns the sum of 16-bit words (RFC 1071) in native byte order. An incomplete last word is padded with zeros.
 fn sum(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(4);
     let total: u64 =
@@ -14,7 +14,7 @@ fn sum(bytes: &[u8]) -> u64 {
     total + u64::from(u32::from_ne_bytes(last))
 }
 
-/// Returns a sum in network order, in 16 bits with the carries added.
+/// Folds a sum into 16 bits by adding its carries. Returns it in network byte order.
 fn folded(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -22,7 +22,7 @@ fn folded(mut sum: u64) -> u16 {
     u16::to_be(sum as u16)
 }
 
-/// Returns the sum of the pseudo-header, with the length of the payload. ICMP over IPv4 has no pseudo-header.
+/// Returns the sum of the pseudo-header, including the length of the payload. ICMP over IPv4 has no pseudo-header.
 fn pseudo(ip: &IpPacket) -> u64 {
     let ends = match (ip.source, ip.destination) {
         _ if ip.protocol == ICMP => return 0,
@@ -33,7 +33,7 @@ fn pseudo(ip: &IpPacket) -> u64 {
     ends + sum(&u32::from(ip.protocol).to_be_bytes()) + sum(&(ip.payload.len() as u32).to_be_bytes())
 }
 
-/// Returns the offset of the checksum in the payload of a protocol.
+/// Returns the offset of the checksum field in the header of a protocol.
 fn field(protocol: u8) -> Option<usize> {
     match protocol {
         TCP => Some(16),
@@ -57,10 +57,10 @@ pub fn verify(frame: &[u8], ip: &IpPacket) -> bool {
     }
 }
 
-/// Writes the checksums of IPv4, TCP, UDP and ICMP, as a card with checksum offload does.
+/// Writes the checksums of IPv4, TCP, UDP and ICMP into a frame, as a card with checksum offload does.
 ///
 /// # Errors
-/// [`Malformed`], for a frame without these headers.
+/// [`Malformed`] if the frame has no such headers.
 pub fn fill(frame: &mut [u8]) -> Result<(), Malformed> {
     let Some(ip) = Parsed::read(frame)?.ip else { return Err(Malformed::Header) };
     fill_ip(frame, &ip)

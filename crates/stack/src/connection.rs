@@ -16,22 +16,22 @@ pub(crate) struct Connection {
     pub tcb: Tcb,
     /// The state at the last call of `Stack::settle`.
     pub last: State,
-    /// Whether a program holds it, and the error for the program's calls.
+    /// Whether a program holds the connection, and the error that the program's calls return.
     pub held: bool,
     pub error: Option<Error>,
     pub listener: Option<ListenerId>,
-    /// Whether it is in the listener's SYN queue.
+    /// Whether the connection is in the listener's SYN queue.
     pub is_begun: bool,
-    /// The neighbour's address, and the version of the neighbour table at the lookup.
+    /// The version of the neighbour table at the last lookup, and the neighbour's link address.
     pub mac: Option<(u64, [u8; 6])>,
-    /// Whether it is in the queue of ready sources, and whether it waits for its neighbour's address.
+    /// Whether the connection is in the queue of ready sources, and whether it waits for its neighbour's link address.
     pub ready: bool,
     pub resolving: bool,
     /// The earliest entry of this connection among the timers.
     pub armed: Option<Time>,
     /// The time at which a closed connection stops waiting for its peer's FIN.
     pub fin_at: Option<Time>,
-    /// Bytes of its buffers.
+    /// Bytes of the connection's buffers.
     pub buffers: usize,
 }
 
@@ -56,7 +56,7 @@ impl Connection {
         }
     }
 
-    /// Returns the time of its next timer event.
+    /// Returns the time of the connection's next timer event.
     pub fn due(&self) -> Option<Time> {
         self.tcb.deadline().into_iter().chain(self.fin_at).min()
     }
@@ -66,8 +66,8 @@ impl Connection {
         !self.held && self.listener.is_none()
     }
 
-    /// Whether a segment is a SYN that begins a new connection while this connection is in TIME-WAIT. Its sequence
-    /// number must be beyond all numbers that the peer used in this connection (RFC 9293, 3.10.7.4).
+    /// Whether a segment is a SYN that begins a new connection while this connection is in TIME-WAIT. The segment's
+    /// sequence number must be higher than all numbers that the peer used in this connection (RFC 9293, 3.10.7.4).
     pub fn is_renewed_by(&self, tcp: &TcpHeader) -> bool {
         let begins = tcp.flags & (SYN | ACK | RST | FIN) == SYN;
         begins && self.tcb.state() == State::TimeWait && self.tcb.is_beyond(tcp.seq)

@@ -1,4 +1,4 @@
-//! ARP (RFC 826) and neighbour discovery (RFC 4861) as bytes: requests and replies.
+//! Reads and writes requests and replies of ARP (RFC 826) and neighbour discovery (RFC 4861).
 
 use crate::checksum::fill_ip;
 use crate::frame::{ARP, ICMPV6, IPV6, be16};
@@ -10,17 +10,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const ARP_KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const SOLICIT: u8 = 135;
 const ADVERTISE: u8 = 136;
-/// The flags of a solicited advertisement that overrides known addresses.
+/// The flags of a solicited advertisement that overrides an earlier link address.
 const SOLICITED: u8 = 0x60;
 
 /// A request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message<A> {
     pub is_question: bool,
-    /// The sender's IP address. In neighbour discovery, the source address of the packet.
+    /// The sender's IP address. In neighbour discovery, it is the source address of the packet.
     pub from: A,
     pub mac: Option<[u8; 6]>,
-    /// The requested address, or the address of the reply.
+    /// The IP address that a request asks for, or that a reply is about.
     pub target: A,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn read_ndp(from: Ipv6Addr, body: &[u8]) -> Option<Message<Ipv6Addr>>
     let is_question = body[0] == SOLICIT;
     let target: [u8; 16] = std::array::from_fn(|n| body[8 + n]);
     let mut message = Message { is_question, from, mac: None, target: target.into() };
-    // A request has the sender's link address, a reply the target's.
+    // A request has an option with the sender's link address, a reply with the target's.
     let wanted = if is_question { 1 } else { 2 };
     let mut options = &body[24..];
     while let [kind, units, ..] = options {
@@ -82,7 +82,7 @@ fn arp(link: Link, is_question: bool, own: Ipv4Addr, mac: [u8; 6], to: Ipv4Addr)
     frame.extend_from_slice(&[0, if is_question { 1 } else { 2 }]);
     frame.extend_from_slice(&link.mac);
     frame.extend_from_slice(&own.octets());
-    // The unknown address of a request is zero.
+    // In a request, the target's link address is unknown and zero.
     frame.extend_from_slice(&if is_question { [0; 6] } else { mac });
     frame.extend_from_slice(&to.octets());
     frame
@@ -94,7 +94,7 @@ fn ndp(link: Link, own: Ipv6Addr, to: Ipv6Addr, mac: [u8; 6], kind: u8, target: 
     link.begin(&mut frame, 0);
     link.address(&mut frame, mac, IPV6);
     write_ip(&mut frame, own.into(), to.into(), ICMPV6, 32);
-    // RFC 4861, 7.1: not forwarded by a router.
+    // RFC 4861, 7.1: a hop limit of 255 shows that no router has forwarded the packet.
     frame[link.room() + 7] = 255;
     frame.extend_from_slice(&[kind, 0, 0, 0, flags, 0, 0, 0]);
     frame.extend_from_slice(&target.octets());
@@ -106,7 +106,7 @@ fn ndp(link: Link, own: Ipv6Addr, to: Ipv6Addr, mac: [u8; 6], kind: u8, target: 
     frame
 }
 
-/// Returns a request for an address, from the host's own address in its family.
+/// Returns a request for the link address of `address`. `own` is the host's address of the same family.
 pub(crate) fn question(link: Link, own: IpAddr, address: IpAddr) -> Vec<u8> {
     match (own, address) {
         (IpAddr::V4(own), IpAddr::V4(address)) => arp(link, true, own, BROADCAST, address),
@@ -118,7 +118,7 @@ pub(crate) fn question(link: Link, own: IpAddr, address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// Returns the reply to a station that has requested the host's own address.
+/// Returns the reply to a station that has requested the link address of this host.
 pub(crate) fn answer(link: Link, own: IpAddr, mac: [u8; 6], to: IpAddr) -> Vec<u8> {
     match (own, to) {
         (IpAddr::V4(own), IpAddr::V4(to)) => arp(link, false, own, mac, to),

@@ -13,7 +13,7 @@ pub enum Error {
     ConnectionRefused,
     /// The peer reset the connection (`ECONNRESET`).
     ConnectionReset,
-    /// This side has aborted the connection (`ECONNABORTED`).
+    /// This host has aborted the connection (`ECONNABORTED`).
     ConnectionAborted,
     /// The peer has not replied within the spec's timeout (`ETIMEDOUT`).
     TimedOut,
@@ -25,13 +25,13 @@ pub enum Error {
     NotConnected,
     /// The handle was closed or never issued (`EBADF`).
     BadHandle,
-    /// This direction was shut down earlier (`EPIPE`).
+    /// The program has already closed the sending direction (`EPIPE`).
     BrokenPipe,
     /// The datagram does not fit into one frame. Datagrams are not fragmented (`EMSGSIZE`).
     MessageTooLong,
     /// The limit of connections, ports or buffer memory is reached (`ENOBUFS`).
     NoBufferSpace,
-    /// At present there is nothing to take, or no room (`EWOULDBLOCK`).
+    /// At present there is nothing to read or accept, or no room to write (`EWOULDBLOCK`).
     WouldBlock,
     /// The address, port or size is invalid (`EINVAL`).
     Invalid,

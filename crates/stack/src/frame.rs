@@ -1,6 +1,6 @@
-//! The contents of a frame: Ethernet II, an 802.1Q tag, IPv4 or IPv6, and the start of TCP or UDP.
+//! Parses the headers of a frame: Ethernet II, an 802.1Q tag, IPv4 or IPv6, and TCP.
 //!
-//! Nothing is copied: a [`Parsed`] has checked offsets into the frame.
+//! Nothing is copied: a [`Parsed`] holds validated offsets into the frame.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -26,24 +26,24 @@ pub(crate) const ACK: u8 = 16;
 /// The reason why this stack cannot parse a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Malformed {
-    /// Shorter than its headers say.
+    /// The frame is shorter than its headers say.
     Truncated,
-    /// A header with impossible values.
+    /// A header has impossible values.
     Header,
 }
 
 /// The Ethernet header and its IP packet, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// Destination and source address.
+    /// Destination and source MAC address.
     pub macs: ([u8; 6], [u8; 6]),
-    /// The identifier in the 802.1Q tag, if there is one. 0 means a priority only.
+    /// The network's identifier in the 802.1Q tag, if the frame has a tag. 0 means that the tag has only a priority.
     pub vlan: Option<u16>,
     /// The EtherType, after the tag if there is one.
     pub ethertype: u16,
     /// Offset of the Ethernet payload.
     pub l3: usize,
-    /// The packet, if the type is IPv4 or IPv6.
+    /// The IP packet, if the EtherType is IPv4 or IPv6.
     pub ip: Option<IpPacket>,
 }
 
@@ -54,11 +54,11 @@ pub struct IpPacket {
     pub source: IpAddr,
     /// The destination address.
     pub destination: IpAddr,
-    /// The protocol of its payload. For IPv6, the first next header.
+    /// The protocol of the payload. For IPv6, the first header after the fixed header.
     pub protocol: u8,
-    /// The IP header and payload, without the frame's padding.
+    /// The range of the IP header and payload in the frame, without the frame's padding.
     pub packet: Range<usize>,
-    /// The payload.
+    /// The range of the payload in the frame.
     pub payload: Range<usize>,
     /// Whether this is a fragment of a longer packet.
     pub fragment: bool,
@@ -71,9 +71,9 @@ pub struct TcpHeader {
     pub ports: (u16, u16),
     /// Sequence number.
     pub seq: u32,
-    /// Acknowledgement number, if the flag is set.
+    /// Acknowledgement number. It is valid only if the flag ACK is set.
     pub ack: u32,
-    /// The eight lower flags.
+    /// The lower eight flags.
     pub flags: u8,
     /// The window as transmitted, unscaled.
     pub window: u16,

@@ -1,4 +1,4 @@
-//! Writes headers: IPv4, IPv6, and TCP with its options. Checksums follow when a packet is complete.
+//! Writes headers: IPv4, IPv6, and TCP with its options. The caller writes the checksums when a packet is complete.
 
 use crate::frame::{IpPacket, TCP};
 use crate::tcp::TcpOptions;
@@ -30,7 +30,7 @@ pub(crate) fn write_ip(out: &mut Vec<u8>, from: IpAddr, to: IpAddr, protocol: u8
     }
 }
 
-/// Returns the packet that begins after `room` bytes of a frame and fills the rest of it.
+/// Returns the description of a packet that begins after `room` bytes of a frame and extends to the frame's end.
 pub(crate) fn packet_in(frame: &[u8], room: usize, from: IpAddr, to: IpAddr, protocol: u8) -> IpPacket {
     IpPacket {
         source: from,

@@ -4,8 +4,8 @@
 //! This crate contains no clock, no card and no scheduler, and nothing takes time. The driver of a [`Stack`] passes the
 //! time with every call: a frame has arrived ([`Stack::receive`]), a program calls ([`Stack::connect`], [`Stack::send`]
 //! and others), a timer is due ([`Stack::on_timer`]). After each call, [`Stack::next_event`] returns the changes of
-//! sockets, and [`Stack::next_ready`] the sources with frames to send. [`Stack::transmit`] returns their frames one at
-//! a time, at the driver's pace.
+//! sockets, and [`Stack::next_ready`] the sources with frames to send. [`Stack::transmit`] returns one frame of a
+//! source per call, so the driver sets the pace.
 //!
 //! # Layers, from the bottom
 //! - [`Parsed`], [`TcpHeader`] (`frame.rs`), [`verify`], [`fill`] (`checksum.rs`), [`Toeplitz`] (`rss.rs`),

@@ -1,4 +1,4 @@
-//! Framing: the Ethernet header and the 802.1Q tag before a packet.
+//! Writes and checks the Ethernet header and the 802.1Q tag before a packet.
 
 use crate::frame::{ETHERNET, IPV4, IPV6, Parsed, TAG, VLAN};
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,18 +14,18 @@ pub(crate) struct Link {
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 
 impl Link {
-    /// Bytes before the packet.
+    /// Number of bytes in a frame before the IP packet.
     pub fn room(&self) -> usize {
         ETHERNET + if self.vlan.is_some() { TAG } else { 0 }
     }
 
-    /// Makes `out` a frame with `bytes` zero bytes after the header.
+    /// Replaces `out` with a zeroed frame with room for the header and `bytes` bytes.
     pub fn begin(&self, out: &mut Vec<u8>, bytes: usize) {
         out.clear();
         out.resize(self.room() + bytes, 0);
     }
 
-    /// Writes the header of a frame.
+    /// Writes the Ethernet header of a frame, with the 802.1Q tag if the host has a network.
     pub fn address(&self, frame: &mut [u8], to: [u8; 6], ethertype: u16) {
         frame[..6].copy_from_slice(&to);
         frame[6..12].copy_from_slice(&self.mac);
@@ -38,14 +38,14 @@ impl Link {
         frame[at..at + 2].copy_from_slice(&ethertype.to_be_bytes());
     }
 
-    /// Whether a frame is of this host's 802.1Q network: tagged with its number, or untagged if the host has no network.
-    /// A tag with number 0 counts as untagged.
+    /// Whether a frame belongs to this host's 802.1Q network: it has the network's tag, or no tag if the host has no
+    /// network. A tag with number 0 counts as untagged.
     pub fn same_network(&self, parsed: &Parsed) -> bool {
         parsed.vlan.filter(|&v| v != 0) == self.vlan
     }
 }
 
-/// Returns the type of a frame with a packet between addresses of this family.
+/// Returns the EtherType of packets in the family of an address.
 pub(crate) fn ethertype(address: IpAddr) -> u16 {
     if address.is_ipv4() { IPV4 } else { IPV6 }
 }
@@ -56,7 +56,7 @@ pub(crate) fn solicited(address: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, o[13], o[14], o[15]])
 }
 
-/// Returns the Ethernet address of a group (RFC 2464, 7).
+/// Returns the MAC address of a multicast group (RFC 2464, 7).
 pub(crate) fn group_mac(group: Ipv6Addr) -> [u8; 6] {
     let o = group.octets();
     [0x33, 0x33, o[12], o[13], o[14], o[15]]

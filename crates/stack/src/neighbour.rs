@@ -1,13 +1,14 @@
-//! Neighbours on the link: addresses learnt by ARP and NDP, and outstanding requests.
+//! Neighbours on the link: link addresses learnt by ARP and NDP, and outstanding requests.
 
 use crate::stack::Source;
 use nicety_types::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-/// Maximum number of remembered addresses, like Linux's `gc_thresh3`. The oldest is forgotten first.
+/// Maximum number of known neighbours, like Linux's `gc_thresh3`. Beyond it, the entry that was learnt first is
+/// removed.
 const MOST: usize = 1024;
-/// Wait for a reply, and number of requests (RFC 4861: RETRANS_TIMER, MAX_MULTICAST_SOLICIT).
+/// Time between requests, and maximum number of requests (RFC 4861: RETRANS_TIMER, MAX_MULTICAST_SOLICIT).
 const WAIT: Duration = Duration::from_us(1_000_000);
 const TRIES: u32 = 3;
 
@@ -32,12 +33,13 @@ pub(crate) struct Neighbours {
     known: BTreeMap<IpAddr, [u8; 6]>,
     order: VecDeque<IpAddr>,
     open: BTreeMap<IpAddr, Resolution>,
-    /// Counts changes of known addresses. An earlier lookup stays valid while this count stays the same.
+    /// Number of changes of known addresses. An earlier lookup is valid as long as this number is the same.
     pub version: u64,
 }
 
 impl Neighbours {
-    /// Looks up an address for a source, which is notified when the address is known or cannot be found.
+    /// Looks up the link address of a neighbour for a source. If it is unknown, adds the source to those that wait for
+    /// it.
     pub fn look_up(&mut self, now: Time, address: IpAddr, source: Source) -> Lookup {
         if let Some(&mac) = self.known.get(&address) {
             return Lookup::Known(mac);
@@ -59,8 +61,8 @@ impl Neighbours {
         self.known.get(&address).copied()
     }
 
-    /// Learns the link address of a neighbour, and returns the sources that waited for it. An unsolicited reply
-    /// (`asked` is false) is learnt only if it changes an existing entry.
+    /// Learns the link address of a neighbour, and returns the sources that waited for it. If `asked` is false, the
+    /// address is learnt only if the neighbour is known or a request for it is outstanding.
     pub fn learn(&mut self, address: IpAddr, mac: [u8; 6], asked: bool) -> Vec<Source> {
         if mac[0] & 1 != 0
             || !(asked || self.known.contains_key(&address) || self.open.contains_key(&address))
@@ -87,7 +89,8 @@ impl Neighbours {
         self.open.values().map(|question| question.again).min()
     }
 
-    /// Returns the addresses to request again, and the sources of requests that had no reply to the last try.
+    /// Returns the addresses to request again. Also returns the sources that waited for neighbours without a reply to
+    /// the last request.
     pub fn on_timer(&mut self, now: Time) -> (Vec<IpAddr>, Vec<Source>) {
         let (mut again, mut lost) = (Vec::new(), Vec::new());
         self.open.retain(|&address, question| {

@@ -1,12 +1,12 @@
-//! Functions of a card for the stack: segmentation (TSO), and coalescing of a flow's frames (LRO).
+//! Offload functions of a card: segmentation (TSO), and coalescing of a flow's frames (LRO).
 
 use crate::checksum::fill_ip;
 use crate::frame::{ACK, FIN, IpPacket, Malformed, PSH, Parsed, TCP, TcpHeader, be16};
 use std::net::IpAddr;
 
-/// Cuts a TCP segment into frames with at most `payload` bytes of its payload, like a card with TSO. Passes each to
-/// `emit` with its checksums. Sequence numbers continue from frame to frame. PSH and FIN are in the last frame. IPv4's
-/// identification counts up.
+/// Cuts a TCP segment into frames with at most `payload` bytes of its payload, like a card with TSO. Passes each frame
+/// to `emit`, with correct checksums. Sequence numbers continue from frame to frame. PSH and FIN are in the last frame.
+/// IPv4's identification increases by one per frame.
 ///
 /// # Errors
 /// [`Malformed`] for a frame without TCP, or zero bytes per frame.
@@ -52,7 +52,7 @@ pub fn segment(frame: &[u8], payload: usize, mut emit: impl FnMut(&[u8])) -> Res
     }
 }
 
-/// Writes the length of a packet that extends to the frame's end.
+/// Writes the length field of an IP packet that extends to the frame's end.
 fn set_length(frame: &mut [u8], ip: &IpPacket) {
     let (field, length) = match ip.source {
         IpAddr::V4(_) => (ip.packet.start + 2, frame.len() - ip.packet.start),
@@ -61,10 +61,11 @@ fn set_length(frame: &mut [u8], ip: &IpPacket) {
     frame[field..field + 2].copy_from_slice(&(length as u16).to_be_bytes());
 }
 
-/// Appends `next` to `frame` if `next` is the next segment of the same flow, like a card with LRO. The caller has
-/// verified both checksums. Both segments have the flag ACK, and no other flag but PSH. Their headers agree except for
-/// sequence number, checksums, PSH and window. The IP packet of the result has at most `most` bytes. Its checksums are
-/// not written, so pass it to the stack with [`ChecksumStatus::Good`](crate::ChecksumStatus::Good).
+/// Appends `next` to `frame` if `next` is the next segment of the same flow, like a card with LRO. Returns whether it
+/// has appended `next`. The caller has verified the checksums of both frames. Both segments must have the flag ACK, and
+/// no other flag but PSH. Their headers may differ only in sequence number, checksums, PSH and window. The IP packet of
+/// the result must not exceed `most` bytes. Its checksums are not written, so pass it to the stack with
+/// [`ChecksumStatus::Good`](crate::ChecksumStatus::Good).
 pub fn coalesce(frame: &mut Vec<u8>, next: &[u8], most: usize) -> bool {
     join(frame, next, most.min(65535)).is_some()
 }
@@ -95,7 +96,7 @@ fn join(frame: &mut Vec<u8>, next: &[u8], most: usize) -> Option<()> {
         || frame[a.payload.start..][options.clone()] != next[b.payload.start..][options]
         || !plain(first.flags)
         || !plain(second.flags)
-        // PSH ends a coalesced frame, and so does a shorter segment.
+        // PSH ends a coalesced frame. A segment without payload is not coalesced.
         || first.flags & PSH != 0
         || held == 0
         || more == 0

@@ -11,7 +11,7 @@ pub const LEAST_MTU_V6: usize = 1280;
 /// The largest receive buffer that window scaling can advertise, in bytes (RFC 7323).
 pub const MOST_BUFFER: usize = 1 << 30;
 
-/// Number of segments for which an acknowledgement waits (RFC 5681, 4.2).
+/// Minimum number of segments for which a delayed acknowledgement waits (RFC 5681, 4.2).
 pub(crate) const LEAST_ACK_SEGMENTS: u8 = 2;
 
 /// An interface's address with the length of its network's prefix.
@@ -19,7 +19,7 @@ pub(crate) const LEAST_ACK_SEGMENTS: u8 = 2;
 pub struct Network<A> {
     /// The interface's own address.
     pub address: A,
-    /// Bits of the prefix that all hosts of the link share.
+    /// Length of the prefix in bits. All hosts of the link share the prefix.
     pub prefix: u8,
     /// The gateway to other networks.
     pub gateway: Option<A>,
@@ -40,9 +40,9 @@ pub enum CongestionControl {
 pub struct StackSpec {
     /// The card's address.
     pub mac: [u8; 6],
-    /// IPv4, if the host has an IPv4 address.
+    /// The IPv4 address and its network. `None` if the host has no IPv4 address.
     pub ipv4: Option<Network<Ipv4Addr>>,
-    /// IPv6, if the host has an IPv6 address.
+    /// The IPv6 address and its network. `None` if the host has no IPv6 address.
     pub ipv6: Option<Network<Ipv6Addr>>,
     /// The number of the host's 802.1Q network. The host tags all frames with it, and drops frames of other networks.
     pub vlan: Option<u16>,
@@ -59,14 +59,15 @@ pub struct StackSpec {
     /// Maximum delay of the acknowledgement of a single segment. `None` means immediate acknowledgements.
     pub delayed_ack: Option<Duration>,
     /// Maximum number of segments for which an acknowledgement waits. A connection begins with two, and waits for one
-    /// more after each acknowledgement. If the time of `delayed_ack` ends first, the number returns to two, and the
+    /// more after each acknowledgement. If the delay `delayed_ack` ends before, the number returns to two, and the
     /// maximum decreases by one (as in Solaris).
     pub ack_segments: u8,
-    /// Timeout of an unresponsive peer while a connection has data in flight.
+    /// Maximum silence of the peer while a connection has unacknowledged data. Then the connection fails with
+    /// [`crate::Error::TimedOut`].
     pub timeout: Duration,
-    /// Timeout of an unresponsive peer before the connection is established.
+    /// Maximum silence of the peer during the handshake. Then the connection fails with [`crate::Error::TimedOut`].
     pub connect_timeout: Duration,
-    /// Time for which a closed socket waits for the peer's FIN.
+    /// Time for which a closed socket waits for the peer's FIN. Then the stack resets the connection.
     pub fin_timeout: Duration,
     /// Time for which the end that closed first waits for late segments: twice the maximum segment lifetime
     /// (TIME-WAIT).
@@ -80,7 +81,7 @@ pub struct StackSpec {
     /// Whether a lost tail is probed after two round-trip times, before the retransmission timeout (RFC 8985, 7). It
     /// requires `sack`.
     pub loss_probe: bool,
-    /// Whether RFC 7323's time stamps are offered and used. They take 12 bytes of each segment.
+    /// Whether RFC 7323's time stamps are offered and used. They reduce the payload of a full segment by 12 bytes.
     pub timestamps: bool,
     /// Bytes of a connection's send buffer, unless its options set another size.
     pub send_buffer: usize,
@@ -88,9 +89,10 @@ pub struct StackSpec {
     pub receive_buffer: usize,
     /// Maximum number of connections, including those that are closing.
     pub connections: usize,
-    /// Maximum bytes of all connections' buffers.
+    /// Maximum size of the buffers of all connections together, in bytes.
     pub memory: usize,
-    /// The maximum packet that the card segments (TSO), in bytes; at most 65535.
+    /// The maximum size of a packet that the card segments (TSO), in bytes; at most 65535. `None` if the card has no
+    /// TSO.
     pub tso: Option<usize>,
     /// Whether the card computes the checksums of outgoing frames. TSO requires it.
     pub checksum_offload: bool,
@@ -136,7 +138,7 @@ impl StackSpec {
     /// Checks the spec.
     ///
     /// # Errors
-    /// The invalid value and the correction.
+    /// A message with the invalid value and its correction.
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: String| Err(SpecError(what));
         if self.mac[0] & 1 != 0 || self.mac == [0; 6] {
@@ -200,12 +202,12 @@ impl StackSpec {
 /// Checks the size of a buffer.
 ///
 /// # Errors
-/// The allowed sizes.
+/// A message with the allowed sizes, if `bytes` is not one of them.
 pub(crate) fn check_buffer(bytes: usize) -> Result<(), &'static str> {
     if (1..=MOST_BUFFER).contains(&bytes) { Ok(()) } else { Err("a buffer has 1 byte to 1 GiB") }
 }
 
-/// Whether an address can belong to a single host.
+/// Whether an address can belong to a single host: it is neither broadcast, multicast, loopback nor unspecified.
 pub(crate) fn unicast(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(a) if a.is_broadcast());
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast)
@@ -214,9 +216,9 @@ pub(crate) fn unicast(address: IpAddr) -> bool {
 /// Options of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of the send buffer, instead of the spec's.
+    /// Bytes of the send buffer. `None` for the spec's size.
     pub send_buffer: Option<usize>,
-    /// Bytes of the receive buffer, instead of the spec's.
+    /// Bytes of the receive buffer. `None` for the spec's size.
     pub receive_buffer: Option<usize>,
     /// Whether small segments are sent at once, without Nagle's algorithm (`TCP_NODELAY`).
     pub nodelay: bool,

@@ -1,6 +1,6 @@
 //! Bounded tables with keys that are never reused, so that a stale key is detected.
 
-/// A place in a table, and the number of its earlier uses.
+/// A slot's index in a table, and the number of the slot's earlier uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub index: u32,

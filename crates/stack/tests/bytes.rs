@@ -1,4 +1,4 @@
-//! Hashes and checksums against published values.
+//! Compares hashes and checksums with published values.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 
 #[test]
 fn the_hash_is_microsofts() {
-    // "Verifying the RSS hash calculation", Windows driver documentation: source, destination, with ports, without.
+    // From "Verifying the RSS hash calculation" in the Windows driver documentation: source, destination, hash with
+    // ports, hash without ports.
     let suite: [(&str, &str, u32, u32); 8] = [
         ("66.9.149.187:2794", "161.142.100.80:1766", 0x51ccc178, 0x323e8fc2),
         ("199.92.111.2:14230", "65.69.140.83:4739", 0xc626b0ea, 0xd718262a),
@@ -55,8 +56,8 @@ fn a_checksum_is_the_one_worked_out_by_hand() {
     frame.extend([0, 7, 0, 9, 0, 8, 0, 0]);
     fill(&mut frame).unwrap();
     assert_eq!(frame[24..26], [0x26, 0xcf]);
-    // The pseudo-header adds 0a000001, 0a000002, 0011, 0008; the datagram 0007, 0009, 0008. The sum is 0x1434, which is
-    // complemented.
+    // The pseudo-header adds 0a000001, 0a000002, 0011 and 0008; the datagram adds 0007, 0009 and 0008. The sum is
+    // 0x1434, and the checksum its complement.
     assert_eq!(frame[40..42], [0xeb, 0xcb]);
     let ip = Parsed::read(&frame).unwrap().ip.unwrap();
     assert!(verify(&frame, &ip));

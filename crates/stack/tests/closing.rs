@@ -1,4 +1,4 @@
-//! Ends of connections: in every order, simultaneous, half-closed, and by resets.
+//! Tests the closing of connections: in every order, simultaneously, of one direction only, and by resets.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -7,7 +7,7 @@ const FIN: u8 = 1;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Checks both stacks after all closed connections are forgotten: TIME-WAIT takes 2 s here.
+/// Waits until TIME-WAIT (here 2 s) has ended, and checks that no stack has a connection left.
 fn gone(net: &mut Net) {
     net.run(us(2_500_000));
     assert_eq!((net.ends[0].connections(), net.ends[1].connections()), (0, 0));
@@ -162,7 +162,7 @@ fn a_lost_fin_is_sent_again_although_acknowledgements_repeat() {
     net.log = Some(Vec::new());
     net.close(0, a);
     net.run(us(100));
-    // The last byte, repeated four times, is acknowledged four times.
+    // The last byte arrives four more times. The receiver acknowledges each copy.
     let (_, fin, _) = net.segments()[0];
     let mut again = net.log.as_ref().unwrap()[0].1.clone();
     again.truncate(54);

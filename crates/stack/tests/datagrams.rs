@@ -1,4 +1,4 @@
-//! UDP: delivered, cut, dropped, refused.
+//! Tests UDP: datagrams that are delivered, truncated, dropped or refused.
 
 use crate::net::*;
 use nicety_stack::*;

@@ -1,4 +1,5 @@
-//! Bytes from the network are untrusted: arbitrary bytes, and changed valid frames, do no harm.
+//! Bytes from the network are untrusted. Neither arbitrary bytes nor changed valid frames may cause a panic or exceed a
+//! limit.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -32,7 +33,7 @@ proptest! {
         for mut frame in frames {
             let now = net.now;
             net.ends[0].receive(now, &frame, ChecksumStatus::Good);
-            // The same after an Ethernet header for this host.
+            // The same bytes follow an Ethernet header that is addressed to this host.
             for kind in [[8, 0], [8, 6], [0x86, 0xdd], [0x81, 0]] {
                 let mut other = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
                 other.extend(kind);
@@ -47,7 +48,7 @@ proptest! {
         exercise(&mut net);
     }
 
-    /// Frames of real connections, some changed or repeated, with correct checksums.
+    /// The test changes or repeats some frames of real connections, and corrects their checksums.
     #[test]
     fn changed_frames_do_no_harm(
         seed in any::<u64>(),

@@ -1,4 +1,4 @@
-//! Beginnings of connections: established, refused, unanswered, too many.
+//! Tests handshakes: established, refused and unanswered connections, and more connections than allowed.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -67,7 +67,7 @@ fn a_closed_port_refuses() {
 fn a_host_that_is_not_there_is_unreachable() {
     let mut net = Net::pair();
     let id = net.ends[0].connect(net.now, at(9, 80), None, &plain()).unwrap();
-    // Three requests, a second apart. The wait for the last one counts too.
+    // The stack sends three requests, a second apart. It also waits a second after the last request.
     net.run(us(2_999_999));
     assert!(net.events.is_empty());
     net.run(us(2));
@@ -94,7 +94,7 @@ fn a_gateway_takes_what_is_for_other_networks() {
 
 #[test]
 fn silence_ends_a_connection_in_time() {
-    // The timeout of an established connection does not matter.
+    // The timeout of established connections has no effect on the handshake.
     let own = StackSpec { timeout: us(1_000), connect_timeout: us(5_000_000), ..spec(1) };
     let mut net = Net::of([own, spec(2)]);
     net.ends[0].add_neighbour(at(2, 0).ip(), [2, 0, 0, 0, 0, 2]);
@@ -133,7 +133,7 @@ fn a_full_backlog_drops_until_somebody_accepts() {
     assert_eq!(net.ends[1].counters().drops(Drop::Backlog), 1);
     let first = net.ends[1].accept(listener).unwrap();
     assert_eq!(net.ends[1].ends(first).unwrap().1, net.ends[0].ends(ids[0]).unwrap().0, "in order");
-    // The third tries again after the first timeout of 1 s.
+    // The third connection retransmits its SYN after the initial timeout of 1 s.
     net.run(us(1_050_000));
     assert!(connected(&mut net, ids[2]));
     net.ends[1].accept(listener).unwrap();

@@ -1,4 +1,4 @@
-//! Limits of a stack, and the errors at them.
+//! Tests the limits of a stack, and the errors beyond these limits.
 
 use crate::net::*;
 use nicety_stack::*;

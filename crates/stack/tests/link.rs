@@ -1,9 +1,9 @@
-//! Frames for this host, and frames for others.
+//! Tests that a stack accepts frames for its host, and drops frames for others.
 
 use crate::net::*;
 use nicety_stack::*;
 
-/// Returns a SYN from host 1 to host 2, and a net to deliver it.
+/// Returns the frame with a SYN from host 1 to host 2, and the network to deliver it.
 fn syn(change: impl Fn(StackSpec) -> StackSpec) -> (Vec<u8>, Net) {
     let mut net = Net::of([change(spec(1)), change(spec(2))]);
     net.ends[0].add_neighbour(at(2, 0).ip(), [2, 0, 0, 0, 0, 2]);

@@ -1,10 +1,10 @@
-//! Goodput with lost frames, compared with the square-root law of Reno.
+//! Compares the goodput on a network that loses frames with Reno's square-root law.
 
 use crate::net::*;
 use nicety_stack::*;
 
-/// Returns the goodput of 8 connections at 10 Gb/s with 200 us round trips, as a share of the square-root law, and the
-/// sender's counters.
+/// Returns the goodput of 8 connections as a share of the square-root law, and the sender's counters. The link has 10
+/// Gb/s, and a round trip takes 200 us.
 fn goodput(lost: u32, change: impl Fn(StackSpec) -> StackSpec) -> (f64, Counters) {
     let mut net = Net::of([change(spec(1)), change(spec(2))]);
     net.keep_arrivals = false;
@@ -28,8 +28,8 @@ fn goodput(lost: u32, change: impl Fn(StackSpec) -> StackSpec) -> (f64, Counters
             break;
         }
     }
-    // Mathis et al. 1997, without the factor of delayed acknowledgements: MSS / RTT * sqrt(3 / 2p) per connection. At 3
-    // % that is 7 segments per round trip of 200 us, 51.6 MB/s.
+    // Mathis et al. 1997, without the factor of delayed acknowledgements: MSS / RTT * sqrt(3 / 2p) per connection. With
+    // 3 % lost frames, that is 7 segments per round trip of 200 us, or 51.6 MB/s.
     let law = 1460.0 / 200e-6 * (1.5e6 / f64::from(lost)).sqrt();
     (got as f64 / (until.since(start).ns() * 1e-9) / 8.0 / law, net.ends[0].counters().clone())
 }

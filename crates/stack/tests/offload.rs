@@ -1,4 +1,4 @@
-//! Functions of a card: segmentation, coalescing, checksums.
+//! Tests offload functions of a card: segmentation, coalescing, checksums.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -27,7 +27,7 @@ fn one_packet_is_cut_into_the_frames_that_a_stack_would_send() {
         assert_eq!(plain.len(), cut.len());
         for ((_, plain), (_, cut)) in plain.iter().zip(&cut) {
             let mut cut = cut.clone();
-            // A card increments IPv4's identification. The stack leaves it 0.
+            // A card increments IPv4's identification. In frames of the stack, it is 0.
             if to.is_ipv4() {
                 cut[18..20].fill(0);
                 fill(&mut cut).unwrap();

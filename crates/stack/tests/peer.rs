@@ -1,4 +1,4 @@
-//! An independent TCP at the other end: smoltcp, written by others from the same standards.
+//! Connects a stack to an independent TCP: smoltcp.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -10,7 +10,7 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
 
-/// Packets to smoltcp and from it.
+/// Queues of packets to smoltcp and from smoltcp.
 #[derive(Default)]
 struct Wire {
     input: VecDeque<Vec<u8>>,
@@ -52,8 +52,8 @@ impl Device for Wire {
     }
 }
 
-/// Sends `bytes` from each end to the other and closes, over a network that loses `lost` of a million frames of this
-/// crate. Returns the number of retransmissions.
+/// Sends `bytes` from each end to the other, and closes the connection. The network loses `lost` frames per million of
+/// those that this crate's stack sends. Returns the number of retransmissions.
 fn exchange(bytes: usize, lost: u32, timestamps: bool) -> u64 {
     let mut stack = Stack::new(StackSpec { timestamps, ..spec(1) }).unwrap();
     stack.add_neighbour(at(2, 0).ip(), [2, 0, 0, 0, 0, 2]);

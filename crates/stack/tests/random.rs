@@ -9,7 +9,8 @@ use proptest::prelude::*;
 struct Case {
     faults: Faults,
     seed: u64,
-    /// Per connection: bytes each way, the end that closes first, IPv6.
+    /// For each connection: bytes from host 1 to host 2, and bytes in the other direction. The flags say whether host 1
+    /// closes only after the peer, and whether the connection uses IPv6.
     streams: Vec<(usize, usize, bool, bool)>,
     buffers: (usize, usize),
     mtu: usize,
@@ -53,7 +54,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     timestamps: flags[1],
                     loss_probe: flags[2],
                     nodelay: flags[3],
-                    // The usual choice is more frequent than others.
+                    // SACK is on in three of four cases, because hosts usually use it.
                     sack: flags[4] || flags[0],
                     cubic: flags[5],
                     lro: flags[6],
@@ -72,7 +73,7 @@ struct Flow {
     expect: Vec<u8>,
     got: Vec<u8>,
     finished: bool,
-    /// Closes only after the peer's FIN has arrived.
+    /// Whether this end closes only after the peer's FIN has arrived.
     last: bool,
     closed: bool,
 }
@@ -107,7 +108,7 @@ impl Flow {
     }
 }
 
-/// The two hosts of a case, each known to the other.
+/// Returns the network of a case: two hosts that know each other's link address.
 fn hosts(case: &Case) -> Net {
     let with = |n| StackSpec {
         mtu: case.mtu,
@@ -127,22 +128,22 @@ fn hosts(case: &Case) -> Net {
         ..spec(n)
     };
     let mut net = Net::of([with(1), with(2)]);
-    // After three lost requests in a row, a host is unreachable.
+    // The hosts need no address requests. Three lost requests would make a host unreachable.
     for (end, other) in [(0, 2), (1, 1)] {
         net.ends[end].add_neighbour(at(other, 0).ip(), [2, 0, 0, 0, 0, other]);
         net.ends[end].add_neighbour(at6(other, 0).ip(), [2, 0, 0, 0, 0, other]);
     }
     net.faults = case.faults;
     net.draw = Draw(case.seed);
-    // Frames that a card coalesces arrive together.
+    // A card coalesces only frames that arrive together, so the frames of such cases have no gap.
     (net.gap, net.lro) = if case.lro { (0, Some(20_000)) } else { (800, None) };
     net.keep_arrivals = false;
     net
 }
 
-/// Connects the streams of a case, from ports 1000 on, and returns both ends of each.
+/// Begins the connections of a case, with local ports from 1000 on. Returns both ends of each connection.
 fn connected(case: &Case, net: &mut Net, options: &Options) -> Vec<(Flow, Flow)> {
-    // Few bytes at a time make enough segments.
+    // Small buffers make many segments, so such cases have fewer bytes.
     let share = if case.buffers.0.min(case.buffers.1) < 20 { 100 } else { 1 };
     let mut flows = Vec::new();
     for (n, &(forth, back, last, v6)) in case.streams.iter().enumerate() {
@@ -167,7 +168,7 @@ fn connected(case: &Case, net: &mut Net, options: &Options) -> Vec<(Flow, Flow)>
     flows
 }
 
-/// Gives each end of a stream its connection as soon as the connection is made.
+/// Stores the identifier of each new connection in its end of the stream.
 fn take_events(net: &mut Net, listener: ListenerId, flows: &mut [(Flow, Flow)]) {
     for (end, event) in std::mem::take(&mut net.events) {
         match event {
@@ -186,7 +187,7 @@ fn take_events(net: &mut Net, listener: ListenerId, flows: &mut [(Flow, Flow)]) 
     }
 }
 
-/// Runs a case until nothing is left to do. Returns the number of damaged frames that were dropped.
+/// Runs a case until nothing is left to do. Returns the number of frames that were dropped for a wrong checksum.
 fn run(case: &Case) -> u64 {
     let mut net = hosts(case);
     let options = Options {
@@ -198,7 +199,8 @@ fn run(case: &Case) -> u64 {
     let mut flows = connected(case, &mut net, &options);
     let limit = Time::from_ps(us(10_000_000_000).ps());
     let (mut steps, mut idle) = (0, 0);
-    // Only the program's actions may be left.
+    // A step without a network event can still be followed by one, because programs act too. Four such steps in a row
+    // end the run.
     while idle < 4 {
         steps += 1;
         assert!(
@@ -232,7 +234,7 @@ fn run(case: &Case) -> u64 {
     for end in &mut net.ends {
         assert_eq!((end.connections(), end.next_timer()), (0, None));
     }
-    // A damaged frame that is accepted would fail above. Some were there.
+    // An accepted damaged frame would have failed an assertion above. The caller checks that there were damaged frames.
     net.ends.iter().map(|end| end.counters().drops(Drop::Checksum)).sum()
 }
 
@@ -250,8 +252,8 @@ proptest! {
     }
 }
 
-/// Schedules with which an earlier version of this TCP failed. It sent frames without end, or reset connections that
-/// were closed in order. Or a late SYN and a late acknowledgement established a connection again after its end.
+/// Cases in which an earlier version of this TCP failed. It sent frames without end, or reset connections that were
+/// closed in order. Or a late SYN and a late acknowledgement established a connection again after its end.
 #[test]
 fn schedules_that_have_failed_end() {
     let case = Case {

@@ -1,4 +1,4 @@
-//! Bytes between the ends: segments, windows, Nagle's algorithm, many connections.
+//! Tests the transfer of bytes: segments, windows, Nagle's algorithm, many connections.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -57,7 +57,8 @@ fn a_closed_window_stops_the_sender_and_opens_again() {
     assert_eq!(net.ends[1].readable(b), Ok(4380));
     assert_eq!(net.ends[0].unacknowledged(a), Ok(5620));
     net.log = Some(Vec::new());
-    // The window is probed after 200 ms, 400 ms and so on. Each probe has one byte, which is not accepted.
+    // The sender probes the window after 200 ms, 400 ms and so on. Each probe has one byte, which the receiver does not
+    // accept.
     net.run(us(1_000_000));
     let probes = net.segments().iter().filter(|s| s.0 == 0 && s.2 == 1).count();
     assert!((2..=3).contains(&probes), "{probes} probes");

@@ -1,10 +1,10 @@
-//! Times, to the picosecond: retransmission, delayed acknowledgements, probes.
+//! Tests the exact times of retransmissions, delayed acknowledgements and probes.
 
 use crate::net::*;
 use nicety_stack::*;
 use nicety_types::{Duration, Time};
 
-/// Returns a pair of connected hosts that know their neighbours, at a whole millisecond.
+/// Returns two connected hosts that know each other's link address. The current time is a whole millisecond.
 fn pair(change: impl Fn(StackSpec) -> StackSpec) -> (Net, ConnectionId, ConnectionId) {
     let mut net = Net::of([change(spec(1)), change(spec(2))]);
     let (a, b) = net.connected(80);
@@ -13,7 +13,7 @@ fn pair(change: impl Fn(StackSpec) -> StackSpec) -> (Net, ConnectionId, Connecti
     (net, a, b)
 }
 
-/// Returns the departure times of a host's next segments, until nothing happens for the given time.
+/// Returns the times at which a host sends segments during the next `time`.
 fn departures(net: &mut Net, end: usize, time: Duration) -> Vec<Time> {
     let until = net.now + time;
     let (mut times, mut seen) = (Vec::new(), net.segments().len());
@@ -48,7 +48,7 @@ fn an_acknowledgement_waits_for_the_second_segment_or_its_time() {
     net.send(0, a, b"alone").unwrap();
     let start = net.now;
     let times = departures(&mut net, 1, us(5_000));
-    // On the wire for 10 us, then 700 us.
+    // The segment is on the wire for 10 us, and its acknowledgement is delayed by 700 us.
     assert_eq!(times.iter().map(|t| t.since(start)).collect::<Vec<_>>(), [us(710)]);
     let start = net.now;
     net.send(0, a, &[1; 2920]).unwrap();
@@ -74,7 +74,7 @@ fn without_delay_each_segment_is_acknowledged() {
 #[test]
 fn a_lost_tail_is_probed_for_after_two_round_trips() {
     let (mut net, a, b) = pair(|spec| StackSpec { delayed_ack: None, ..spec });
-    // Round trips of 20 us; the first of them was the handshake's.
+    // A round trip takes 20 us. The network loses the third segment.
     net.filter = Some(Box::new({
         let mut count = 0;
         move |from, _| {
@@ -87,7 +87,7 @@ fn a_lost_tail_is_probed_for_after_two_round_trips() {
     let times = departures(&mut net, 0, us(100_000));
     let after: Vec<_> = times.iter().map(|t| t.since(start)).collect();
     assert_eq!(after.len(), 4, "{after:?}");
-    // Two round trips after the last acknowledgement, which was after one.
+    // The probe follows two round trips after the last acknowledgement, which arrives after one round trip.
     assert!(after[3] >= us(60) && after[3] <= us(80), "{after:?}");
     assert_eq!(net.recv(1, b), Ok(pattern(2, 4380)));
     assert_eq!(net.ends[0].counters().recoveries, 1);
@@ -108,7 +108,7 @@ fn two_losses_in_a_window_take_two_round_trips() {
     while net.ends[1].readable(b) != Ok(14_600) {
         assert!(net.step(start + us(10_000)));
     }
-    // The one-way delay, a round trip to the duplicates, and a round trip for the second segment.
+    // At most the one-way delay, a round trip for the first retransmission, and a round trip for the second.
     assert!(net.now.since(start) <= us(60), "{}", net.now.since(start));
     assert_eq!(net.ends[0].counters().retransmissions, 2);
 }

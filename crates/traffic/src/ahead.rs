@@ -1,26 +1,26 @@
-//! Read-ahead of traffic: a thread reads captures or makes frames while the run uses earlier frames.
+//! Read-ahead of traffic: a thread reads or makes frames while the run uses earlier frames.
 
 use crate::error::TrafficError;
 use crate::stream::{DueTime, Stream};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// The most frames in a group. The threads exchange groups.
+/// Maximum number of frames in a group. The two threads exchange groups of frames.
 const FRAMES: usize = 256;
-/// The most groups that the thread reads ahead of the run.
+/// Maximum number of groups that the thread reads ahead of the run.
 const GROUPS: usize = 4;
 
-/// Consecutive frames.
+/// A group of consecutive frames.
 #[derive(Default)]
 struct Group {
     bytes: Vec<u8>,
     /// The end of each frame in `bytes`, and its due time.
     frames: Vec<(usize, DueTime)>,
-    /// Set if the traffic ends after these frames: normally, or by an error.
+    /// Set if the traffic ends after these frames, either normally or with an error.
     end: Option<Result<(), TrafficError>>,
 }
 
-/// A [`Stream`] that a thread reads ahead of its use. It gives the same frames.
+/// Iterates over the frames of a [`Stream`]. A background thread reads the frames ahead of their use.
 pub struct Ahead {
     groups: Receiver<Group>,
     /// Returns used groups to the thread, which uses their memory again.
@@ -30,7 +30,8 @@ pub struct Ahead {
 }
 
 impl Stream {
-    /// Returns the same frames, which a new thread reads ahead. The thread ends when the returned value is dropped.
+    /// Starts a thread that reads this stream ahead. Returns the same frames. The thread ends when the returned value
+    /// is dropped.
     ///
     /// # Errors
     /// When the system cannot start a thread.
@@ -72,10 +73,10 @@ fn read(mut stream: Stream, ready: &SyncSender<Group>, back: &Receiver<Group>) {
 }
 
 impl Ahead {
-    /// As [`Stream::next_frame`].
+    /// Returns the next frame, as [`Stream::next_frame`] does.
     ///
     /// # Errors
-    /// As [`Stream::next_frame`].
+    /// Those of [`Stream::next_frame`].
     pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<DueTime>, TrafficError> {
         while self.next == self.group.frames.len() {
             if let Some(end) = &self.group.end {
@@ -85,7 +86,7 @@ impl Ahead {
                 .groups
                 .recv()
                 .map_err(|_| TrafficError::new("the thread that reads traffic has failed".to_owned()))?;
-            // The thread may have ended.
+            // An error means that the thread has ended, which is allowed.
             let _ = self.used.send(std::mem::replace(&mut self.group, group));
             self.next = 0;
         }
@@ -128,7 +129,7 @@ mod tests {
             let (frames, error) = all(|frame| ahead.next_frame(frame));
             assert_eq!(frames.len(), packets);
             assert_eq!((frames, error), all(|frame| stream.next_frame(frame)));
-            // Nothing follows the end.
+            // No frame follows the end.
             assert_eq!(ahead.next_frame(&mut Vec::new()), Ok(None));
         }
     }

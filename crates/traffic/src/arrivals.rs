@@ -1,4 +1,4 @@
-//! Due times of frames at a rate.
+//! Computes the due times of frames at a rate.
 
 use crate::expression::{Arrivals, Rate};
 use nicety_kernel::Rng;
@@ -7,27 +7,27 @@ use nicety_types::NodeId;
 /// Picoseconds per second.
 const SECOND: u128 = 1_000_000_000_000;
 
-/// The clock of frames at a rate.
+/// Computes the due time of each frame at a rate. A unit of work is a frame or a bit.
 pub(crate) struct Clock {
     arrivals: Arrivals,
     /// Units of work per second.
     rate: u64,
-    /// Whether a frame is one unit of work. Otherwise each of its bits is one unit.
+    /// Whether a unit of work is a frame. Otherwise it is a bit of a frame.
     by_packet: bool,
-    /// Units so far.
+    /// Units of work in the frames so far.
     units: u128,
-    /// For Poisson arrivals: the next frame's due time, and the mean gap in picoseconds. If the mean gap is `None`, the
-    /// size of each frame gives the mean gap behind it.
+    /// For Poisson arrivals: the next frame's due time, and the mean gap between frames, in picoseconds. If `gap` is
+    /// `None`, the size of each frame gives the mean gap after it.
     next: Option<u64>,
     gap: Option<u64>,
-    /// The number of frames left of a burst, and the burst's due time.
+    /// Number of frames left in the current burst, and the burst's due time.
     burst: (u64, Option<u64>),
     rng: Rng,
 }
 
 impl Clock {
-    /// Returns the clock of a rate, for frames with a mean of `bytes` bytes, if this mean is known. `None` for `Wire`
-    /// and `Recorded`.
+    /// Returns the clock for a rate, or `None` for `Wire` and `Recorded`. `bytes` is the mean size of frames, if it is
+    /// known.
     pub(crate) fn new(rate: Rate, arrivals: Arrivals, bytes: Option<f64>, seed: u64) -> Option<Clock> {
         let (rate, by_packet) = match rate {
             Rate::Wire | Rate::Recorded => return None,
@@ -40,19 +40,20 @@ impl Clock {
         Some(Clock { arrivals, rate, by_packet, units: 0, next: Some(0), gap, burst: (0, None), rng })
     }
 
-    /// Returns the duration of the frames so far at the rate, in picoseconds, at most 2^64 - 1. The duration includes
-    /// the gap behind the last frame.
+    /// Returns the time that the frames so far take at the rate, in picoseconds, at most 2^64 - 1. It includes the gap
+    /// after the last frame.
     pub(crate) fn lasts(&self) -> u64 {
         self.time_of(self.units).unwrap_or(u64::MAX)
     }
 
-    /// Returns the time of `units` units at the rate, in picoseconds. `None` if it has more than 64 bits.
+    /// Returns the time that `units` units of work take at the rate, in picoseconds. `None` if it has more than 64
+    /// bits.
     fn time_of(&self, units: u128) -> Option<u64> {
         u64::try_from(units.checked_mul(SECOND)? / u128::from(self.rate)).ok()
     }
 
-    /// Returns the due time of the next frame, of `bytes` bytes, in picoseconds from the beginning. Call this method
-    /// once per frame, in order. `None` if the due time has more than 64 bits.
+    /// Returns the due time of the next frame, which has `bytes` bytes, in picoseconds after the first frame. Call this
+    /// method once per frame, in order. `None` if the due time has more than 64 bits.
     pub(crate) fn due(&mut self, bytes: u64) -> Option<u64> {
         let units = if self.by_packet { 1 } else { u128::from(bytes) * 8 };
         let paced = self.time_of(self.units);
@@ -60,7 +61,7 @@ impl Clock {
         match self.arrivals {
             Arrivals::Paced => paced,
             Arrivals::Poisson => {
-                // Without a known mean size, a frame's own bits give its mean gap.
+                // If the mean size is unknown, the frame's size gives the mean gap after it.
                 let mean = match self.gap {
                     Some(gap) => gap,
                     None => self.time_of(units).unwrap_or(u64::MAX),
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn frames_are_due_by_their_bits_or_one_by_one() {
-        // A byte per nanosecond.
+        // This rate is a byte per nanosecond.
         let rate = Rate::BitsPerSecond(8_000_000_000);
         assert_eq!(all(rate, Arrivals::Paced, &[64, 100, 64]), [0, 64_000, 164_000]);
         assert_eq!(all(rate, Arrivals::Bursts(2), &[64, 100, 64]), [0, 0, 164_000]);
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_frame_that_is_due_behind_all_times_has_none() {
         for arrivals in [Arrivals::Paced, Arrivals::Poisson, Arrivals::Bursts(2)] {
-            // A bit per second: 2^64 ps are 18 446 744 s, so 2.3 million bytes. A frame has a million.
+            // At a bit per second, 2.3 million bytes take 18 446 744 s, which are 2^64 ps. A frame has a million bytes.
             let mut clock = Clock::new(Rate::BitsPerSecond(1), arrivals, Some(1e6), 3).unwrap();
             let due: Vec<_> = (0..40).map(|_| clock.due(1_000_000)).collect();
             let last = due.iter().position(Option::is_none).unwrap();

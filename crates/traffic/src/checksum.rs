@@ -7,7 +7,7 @@ pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     words.map(|word| u64::from(word[0]) << 8 | u64::from(word[1])).sum::<u64>() + last
 }
 
-/// Returns the checksum of bytes for which [`sum_of`] returns `sum`.
+/// Returns the checksum of bytes with [`sum_of`] equal to `sum`.
 pub(crate) fn checksum(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

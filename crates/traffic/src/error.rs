@@ -1,4 +1,4 @@
-//! Errors of traffic: in an expression, with the place in it, or in a packet or a file.
+//! Errors in an expression, with the place in the expression, and errors in a packet or a file.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,19 +13,19 @@ pub struct TrafficError {
 }
 
 impl TrafficError {
-    /// Returns the error of a packet or a file.
+    /// Returns an error about a packet or a file.
     pub(crate) fn new(message: impl Into<String>) -> TrafficError {
         TrafficError { place: None, message: message.into() }
     }
 
-    /// Returns the range of the wrong bytes, for an error in the expression.
+    /// Returns the range of the wrong bytes in the expression, for an error in an expression.
     pub fn place(&self) -> Option<Range<usize>> {
         self.place.as_ref().map(|(_, bytes)| bytes.clone())
     }
 }
 
 impl fmt::Display for TrafficError {
-    /// Writes a line. For an error in an expression, writes two further lines that show the place.
+    /// Writes one line with the message. For an error in an expression, writes two more lines that show the place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((text, bytes)) = &self.place else { return f.write_str(&self.message) };
         let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -1,11 +1,11 @@
-//! Traffic, described by an expression.
+//! The contents of a traffic expression.
 
 use crate::form::Form;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Traffic: the source of frames, their number, and their due times.
+/// A description of traffic: the source of frames, their number, and their due times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
     /// The expression.
@@ -14,17 +14,18 @@ pub struct Traffic {
     pub source: Source,
     /// The rate of frames.
     pub rate: Rate,
-    /// The arrival process at a rate.
+    /// The arrival process of frames, if `rate` is in bits or frames per second.
     pub arrivals: Arrivals,
     /// The number of frames. `None` means all frames of a capture that is not looped.
     pub packets: Option<u64>,
-    /// The rank of the host to which the frames go, if given.
+    /// The rank of the destination host, if the expression gives it.
     pub to: Option<u32>,
-    /// The earliest start of the first frame, in picoseconds after the beginning of the run, if given.
+    /// The earliest start of the first frame, in picoseconds after the beginning of the run, if the expression gives
+    /// it.
     pub start_ps: Option<u64>,
     /// Whether the expression gives source addresses, and whether it gives destination addresses.
     pub(crate) says: (bool, bool),
-    /// Whether the sizes are IMIX.
+    /// Whether the expression asks for the sizes of IMIX.
     pub(crate) is_imix: bool,
     /// The range of the expression that gives sizes, if any.
     pub(crate) size_at: Option<Range<usize>>,
@@ -41,7 +42,7 @@ pub enum Source {
         path: PathBuf,
         /// Whether the capture restarts at its end.
         looped: bool,
-        /// The treatment of truncated packets.
+        /// The treatment of packets that were captured only in part.
         cut: Cut,
     },
     /// A template of headers.
@@ -51,9 +52,9 @@ pub enum Source {
 /// The treatment of packets that were captured only in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// An error.
+    /// Such a packet is an error.
     Refuse,
-    /// Padding with zeros.
+    /// Such a packet is padded with zeros.
     Pad,
 }
 
@@ -62,19 +63,19 @@ pub enum Cut {
 pub struct Template {
     /// The transport protocol.
     pub protocol: Protocol,
-    /// Source addresses of flows.
+    /// The source addresses of flows.
     pub src: Addresses,
-    /// Destination addresses, of the same version of IP.
+    /// The destination addresses of flows, of the same version of IP.
     pub dst: Addresses,
-    /// Source ports.
+    /// The source ports of flows.
     pub sport: Ports,
-    /// Destination ports.
+    /// The destination ports of flows.
     pub dport: Ports,
-    /// The number of flows. Each flow has addresses and ports of its own.
+    /// The number of flows. Each flow has a different combination of addresses and ports.
     pub flows: u64,
     /// The distribution of frames over flows.
     pub popularity: Popularity,
-    /// Bytes of frames, without the frame check sequence.
+    /// The sizes of frames in bytes, without the frame check sequence.
     pub sizes: Sizes,
 }
 
@@ -88,7 +89,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the bytes of all headers: of Ethernet, IP of version 6 or 4, and this protocol.
+    /// Returns the number of bytes in the headers of Ethernet, IP (version 6 if `ip6`, or else 4) and this protocol.
     pub const fn headers(self, ip6: bool) -> u64 {
         14 + if ip6 { 40 } else { 20 }
             + match self {
@@ -98,17 +99,17 @@ impl Protocol {
     }
 }
 
-/// The most free bits that used addresses vary in. A network with more free bits has more addresses than a run has
-/// frames.
+/// Maximum number of bits in which the used addresses of a network differ. A network with more free bits has more
+/// addresses than a run has frames.
 const MOST_BITS: u32 = 40;
-/// The distance between used addresses in a network with more free bits, modulo the size of the network. An odd
-/// distance keeps the addresses distinct.
+/// In a network with more than `MOST_BITS` free bits, the distance between used addresses, modulo the size of the
+/// network. It is odd, so that all used addresses differ.
 const APART: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
 /// The addresses of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// The first.
+    /// The first address.
     pub first: IpAddr,
     /// The number of free bits at the end of the address; 0 for a single address.
     pub bits: u32,
@@ -135,14 +136,14 @@ impl Addresses {
 /// Consecutive ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// The first.
+    /// The first port.
     pub first: u16,
-    /// The last.
+    /// The last port.
     pub last: u16,
 }
 
 impl Ports {
-    /// The number of ports.
+    /// Returns the number of ports.
     pub const fn count(self) -> u64 {
         self.last as u64 - self.first as u64 + 1
     }
@@ -153,23 +154,23 @@ impl Ports {
 pub enum Popularity {
     /// All flows are equally frequent.
     Uniform,
-    /// Zipf's law: the flow of rank k has a share in proportion to k^-s, with this exponent s.
+    /// Zipf's law: the share of the flow with rank k is proportional to k^-s. The value is the exponent s.
     Zipf(f64),
 }
 
-/// Bytes of frames, without the frame check sequence.
+/// The distribution of frame sizes in bytes, without the frame check sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// These sizes, each with its weight.
+    /// Pairs of a size and its weight. The share of a size is proportional to its weight.
     Weighted(Vec<(u64, u64)>),
-    /// All sizes from the first to the last, equally frequent.
+    /// All sizes from the first to the last, including both, equally frequent.
     Range(u64, u64),
 }
 
 impl Sizes {
-    /// Returns the usual simple IMIX: IP packets of 40, 576 and 1500 bytes, in the proportion 7 : 4 : 1. Their frames
-    /// have 64, 594 and 1518 bytes. These include the frame check sequence of four bytes, which is not in the returned
-    /// sizes.
+    /// Returns the frame sizes of the simple IMIX: IP packets of 40, 576 and 1500 bytes, in the proportion 7 : 4 : 1.
+    /// Their frames have 64, 594 and 1518 bytes with the frame check sequence of four bytes. The returned sizes do not
+    /// include it.
     pub fn imix() -> Sizes {
         Sizes::Weighted(vec![(60, 7), (590, 4), (1514, 1)])
     }
@@ -189,7 +190,7 @@ impl Sizes {
         }
     }
 
-    /// Raises smaller sizes to `least`.
+    /// Raises all sizes below `least` to `least`.
     pub(crate) fn at_least(self, least: u64) -> Sizes {
         match self {
             Sizes::Range(first, last) => Sizes::Range(first.max(least), last.max(least)),
@@ -210,7 +211,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest and the largest size.
+    /// Returns the smallest and the largest size.
     pub fn extent(&self) -> (u64, u64) {
         match self {
             Sizes::Range(first, last) => (*first, *last),
@@ -225,23 +226,23 @@ impl Sizes {
 /// The due times of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Back to back, each frame as soon as the wire is free.
+    /// Back to back: each frame is due as soon as the wire is free.
     Wire,
-    /// At the recorded times of the capture.
+    /// Frames are due at the times recorded in the capture.
     Recorded,
-    /// Bits of frames per second.
+    /// A number of bits per second, counted in frames without gaps.
     BitsPerSecond(u64),
-    /// Frames per second.
+    /// A number of frames per second.
     PacketsPerSecond(u64),
 }
 
-/// The tolerance of the comparison with the wire's rate, because the wire time of each frame is rounded to whole
-/// picoseconds.
+/// The relative tolerance of the comparison with the wire's rate. It is needed because the wire time of each frame is
+/// rounded to whole picoseconds.
 const ROUNDED: f64 = 1e-3;
 
 impl Rate {
-    /// Returns an error text if this rate is above that of the wire, because the results would be those of another
-    /// rate. The wire takes `wire_s` seconds for `frames` frames of `bytes` bytes in all.
+    /// Returns an error text if this rate is above that of the wire. The run would then have a lower rate than the
+    /// expression says. The wire takes `wire_s` seconds for `frames` frames with `bytes` bytes altogether.
     pub fn above_the_wire(self, frames: u64, bytes: u64, wire_s: f64) -> Option<String> {
         let (frames, bits) = (frames as f64, 8.0 * bytes as f64);
         let (written, seconds) = match self {
@@ -262,11 +263,11 @@ impl Rate {
 /// The arrival process of frames at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Evenly spaced.
+    /// Frames are evenly spaced.
     Paced,
-    /// With exponentially distributed gaps.
+    /// The gaps between frames are exponentially distributed.
     Poisson,
-    /// In bursts of this number of frames. The bursts have the given rate on average.
+    /// Frames come in bursts of this number of frames. On average, the bursts have the rate of the expression.
     Bursts(u64),
 }
 

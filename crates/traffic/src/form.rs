@@ -8,15 +8,15 @@ pub enum Form {
     /// The Ethernet frame, from its destination address on.
     #[default]
     Frame,
-    /// The IP packet of the frame. The fields of its IPv4 header and of its UDP header, if it has them, have the byte
-    /// order of a little-endian core. In the first byte, the two halves are exchanged: the version is in the lower
-    /// half. All other bytes are as on the wire. Source: PsPIN's `packets.h`, and the packets that its driver makes.
+    /// The IP packet of the frame. The fields of an IPv4 header, and of a UDP header after it, have the byte order of a
+    /// little-endian core. In the first byte, the two halves are exchanged: the version is in the lower half. All other
+    /// bytes are as on the wire. Source: PsPIN's `packets.h`, and the packets that its driver makes.
     Packet,
 }
 
 /// Bytes of Ethernet's header without tags.
 const ETHERNET: usize = 14;
-/// Bytes of a VLAN tag, and its EtherTypes.
+/// Bytes of a VLAN tag, and the EtherTypes that announce a tag.
 const TAG: usize = 4;
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 /// The EtherType of IPv4.
@@ -36,7 +36,7 @@ impl Form {
         }
     }
 
-    /// Returns the number of bytes in front of the packet in a frame that a template makes.
+    /// Returns the number of bytes before the packet in a frame that a template makes.
     pub(crate) const fn in_front(self) -> u64 {
         match self {
             Form::Frame => 0,
@@ -44,7 +44,7 @@ impl Form {
         }
     }
 
-    /// Returns the number of bytes in front of the packet in any frame, including VLAN tags.
+    /// Returns the number of bytes before the packet in any frame. This number includes VLAN tags.
     pub(crate) fn in_front_of(self, frame: &[u8]) -> usize {
         let mut at = self.in_front() as usize;
         while at > 0 && TAGS.contains(&half(frame, at - 2)) && at + TAG <= frame.len() {
@@ -53,7 +53,8 @@ impl Form {
         at
     }
 
-    /// Converts a frame to this form. As an IP packet, a frame with nothing behind Ethernet's header becomes empty.
+    /// Converts a frame to this form. If the form is the IP packet and no byte follows the Ethernet header, the result
+    /// is empty.
     pub(crate) fn take(self, frame: &mut Vec<u8>) {
         if self == Form::Frame {
             return;
@@ -67,16 +68,16 @@ impl Form {
     }
 }
 
-/// Returns two bytes of a packet as a big-endian number, or 0 behind the packet's end.
+/// Returns two bytes of a packet as a big-endian number, or 0 if they are beyond the packet's end.
 fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Converts the headers of an IPv4 packet to the byte order of the cores, and removes the padding behind the packet.
-/// Leaves other packets unchanged.
+/// Converts the headers of an IPv4 packet to the byte order of the cores, and removes the padding after the packet.
+/// Does not change other packets.
 fn in_core_order(packet: &mut Vec<u8>) {
     let header = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
-    // The length is 0 in segments captured before the card cut them, or after the card merged them.
+    // A captured packet has the length 0 if the card segments it later, or has coalesced it.
     let length = match half(packet, 2) {
         0 => packet.len(),
         length => usize::from(length),
@@ -92,7 +93,8 @@ fn in_core_order(packet: &mut Vec<u8>) {
     turn(packet, header, has_udp);
 }
 
-/// Reverses the bytes in each field of an IP header of `header` bytes, and of the UDP header behind it if `has_udp`.
+/// Reverses the bytes in each field of an IP header with `header` bytes. If `has_udp`, does the same in the UDP header
+/// after it.
 fn turn(packet: &mut [u8], header: usize, has_udp: bool) {
     packet[0] = packet[0].rotate_left(4);
     for at in [2, 4, 6, 10] {
@@ -106,8 +108,8 @@ fn turn(packet: &mut [u8], header: usize, has_udp: bool) {
     }
 }
 
-/// Returns the IPv4 and UDP headers of a packet of `bytes` bytes, in the byte order of the cores. The packet goes from
-/// 198.18.0.1, port 49152, to 198.19.0.1, port 9.
+/// Returns the IPv4 and UDP headers of a packet of `bytes` bytes, in the byte order of the cores. The packet's source
+/// is port 49152 of 198.18.0.1, and its destination port 9 of 198.19.0.1.
 pub fn core_order_header(bytes: u64) -> [u8; IP_HEADER + UDP_HEADER] {
     let length = u16::try_from(bytes).unwrap_or(u16::MAX);
     let mut header = [0; IP_HEADER + UDP_HEADER];
@@ -168,7 +170,7 @@ mod tests {
             assert_eq!((&packet[12..16], &packet[16..20]), (&[3, 2, 1, 10][..], &[6, 5, 4, 10][..]));
         }
         assert_eq!(made("udp size=28", 1)[0].len(), 28);
-        // IMIX has the sizes of its IP packets. The fields of IPv6 and TCP are not swapped.
+        // In this form, IMIX has the sizes of IP packets. The fields of IPv6 and TCP are not reversed.
         let lengths = |text| made(text, 300).iter().map(Vec::len).collect::<std::collections::BTreeSet<_>>();
         assert_eq!(lengths("imix").into_iter().collect::<Vec<_>>(), [40, 576, 1500]);
         assert_eq!(lengths("udp ip6 imix").into_iter().collect::<Vec<_>>(), [48, 576, 1500]);
@@ -195,16 +197,16 @@ mod tests {
         let ports = |packet: &[u8], at: usize| packet[at..at + 4].to_vec();
         for tags in [&[][..], &[0x8100], &[0x88a8, 0x8100]] {
             let packet = taken(&frame(tags, IP, &ip(0x45, 40, 17, 0x2000)));
-            // The padding is gone.
+            // The padding has been removed.
             assert_eq!((packet.len(), packet[0], &packet[2..4]), (40, 0x54, &[40, 0][..]));
             assert_eq!((ports(&packet, 20), &packet[28..]), (vec![21, 20, 23, 22], &ip(0, 0, 0, 0)[28..40]));
         }
-        // Options move the UDP header back. A later fragment has no UDP header, and TCP's is another one.
+        // After IP options, the UDP header begins later. A later fragment and a TCP segment have no UDP header.
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x46, 46, 17, 0))), 20), [20, 21, 22, 23]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x46, 46, 17, 0))), 24), [25, 24, 27, 26]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 17, 1))), 20), [20, 21, 22, 23]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 6, 0))), 20), [20, 21, 22, 23]);
-        // The length of a segment is not known yet.
+        // The length field is 0, as in a packet that the card segments.
         let segment = taken(&frame(&[], IP, &ip(0x45, 0, 17, 0)));
         assert_eq!((segment.len(), segment[0], ports(&segment, 20)), (46, 0x54, vec![21, 20, 23, 22]));
         for (kind, first, length) in [(0x0806, 0x45, 46), (IP, 0x55, 46), (IP, 0x44, 46), (IP, 0x45, 19)] {

@@ -1,7 +1,7 @@
 //! Traffic for network cards: Ethernet frames, and the due time of each frame.
 //!
-//! An expression ([`Traffic::parse`]) describes a [`Traffic`]. [`Traffic::open`] returns a [`Stream`], which gives one
-//! frame after another in constant memory. Frames come from a capture, or a template makes them:
+//! An expression ([`Traffic::parse`]) describes a [`Traffic`]. [`Traffic::open`] returns a [`Stream`], which returns
+//! one frame after another in constant memory. Frames come from a capture, or a template makes them:
 //!
 //! ```text
 //! capture=edge.pcapng.gz rate=wire loop packets=10M
@@ -11,12 +11,12 @@
 //! - [`capture`]: captures of packets, pcap and pcapng, also compressed by gzip or zstd.
 //! - `expression.rs`, `parse.rs`, `error.rs`: expressions, their parser, and errors that name a position.
 //! - `template.rs`, `zipf.rs`: frames of UDP and TCP in flows.
-//! - `form.rs`: frames, or their IP packets in the form for PsPIN handlers.
+//! - `form.rs`: the forms of a packet: an Ethernet frame, or its IP packet in the byte order of PsPIN handlers.
 //! - `arrivals.rs`: due times of frames.
 //! - `stream.rs`: frames with their due times, one at a time; `ahead.rs`: the same frames, read ahead by a thread.
 //!
-//! This crate depends on no card and no simulation. The user of a stream gives the maximum length of frames. A frame
-//! that is due [at once](DueTime::Wire) is to be sent as soon as the wire is free.
+//! This crate depends on no card and no simulation. The user of a stream sets the maximum length of frames. The user
+//! sends a frame with the due time [`DueTime::Wire`] as soon as the wire is free.
 //!
 //! ```
 //! use nicety_traffic::{DueTime, Traffic};

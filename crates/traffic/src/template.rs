@@ -1,4 +1,4 @@
-//! Frames that a template makes: with headers by flow, sizes by a distribution, and random payload.
+//! Makes frames from a template. The flow determines the headers, a distribution the size; the payload is random.
 
 use crate::checksum::{checksum, sum_of};
 use crate::expression::{Popularity, Protocol, Sizes, Template};
@@ -6,9 +6,9 @@ use crate::zipf::Zipf;
 use nicety_kernel::Rng;
 use nicety_types::NodeId;
 
-/// The Ethernet addresses of the receiving and the sending station, which are locally administered.
+/// The destination and the source MAC address, both locally administered.
 const STATIONS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-/// Number of random bytes from which payloads are taken; a power of two.
+/// Number of random bytes from which payloads are copied. It is a power of two.
 const RANDOM: usize = 1 << 16;
 /// Bytes of the longest headers: Ethernet, IP version 6 and TCP.
 const LONGEST_HEADERS: usize = 74;
@@ -17,16 +17,16 @@ const LONGEST_HEADERS: usize = 74;
 pub(crate) struct Maker {
     template: Template,
     zipf: Option<Zipf>,
-    /// The sum of the weights of sizes.
+    /// The sum of the weights of all sizes.
     weights: u64,
-    /// A flow has the header with the number `flow * step + first`, modulo the number of all headers. Consecutive flows
-    /// thus do not have consecutive headers.
+    /// A flow has the header with the number `flow * step + first`, modulo the number of all headers. So consecutive
+    /// flows do not have consecutive headers.
     step: u128,
     first: u128,
     headers: u128,
     random: Vec<u8>,
     made: u64,
-    /// Number of payload bytes so far.
+    /// Number of payload bytes in the frames so far.
     sent: u64,
     flows: Rng,
     sizes: Rng,
@@ -39,7 +39,7 @@ impl Template {
         parts.into_iter().map(u128::from).product()
     }
 
-    /// Whether its frames are IPv6.
+    /// Whether the template's frames are IPv6.
     pub(crate) const fn is_ip6(&self) -> bool {
         self.src.first.is_ipv6()
     }
@@ -58,7 +58,7 @@ impl Maker {
         let rng = |name| Rng::named(seed, NodeId(0), name);
         let headers = template.headers();
         let mut order = rng("traffic flow order");
-        // About the golden section of the headers, without a common divisor.
+        // The step is about 0.618 times the number of headers (golden section). Step and number have no common divisor.
         let mut step = match headers.checked_mul(618_033_988) {
             Some(product) => (product / 1_000_000_000).max(1),
             None => headers / 1_000_000_000 * 618_033_988,
@@ -111,7 +111,7 @@ impl Maker {
         let number = if udp { 17 } else { 6 };
         let mut head = [0u8; LONGEST_HEADERS];
         head[..12].copy_from_slice(&STATIONS);
-        // The start and the end of the addresses.
+        // The offset of the IP addresses, and the offset after them.
         let (addresses, transport) = if ip6 { (22, 54) } else { (26, 34) };
         if ip6 {
             head[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
@@ -136,8 +136,8 @@ impl Maker {
         if udp {
             own[4..6].copy_from_slice(&((size - transport) as u16).to_be_bytes());
         } else {
-            // Sequence numbers continue across flows. So no segment repeats the numbers of an earlier one, and no flow needs
-            // memory.
+            // Sequence numbers continue across flows. So no segment repeats the sequence numbers of an earlier segment,
+            // and the maker stores no state of flows.
             own[4..8].copy_from_slice(&(self.sent as u32).to_be_bytes());
             own[12..16].copy_from_slice(&[0x50, 0x10, 0xff, 0xff]);
         }
@@ -250,7 +250,7 @@ mod tests {
                 }
                 if protocol == 17 {
                     assert_eq!(usize::from(u16::from_be_bytes([segment[4], segment[5]])), segment.len());
-                    // UDP has no checksum over IPv4, and always one over IPv6.
+                    // UDP over IPv4 has no checksum here. UDP over IPv6 always has one.
                     assert_eq!(segment[6..8] == [0, 0], !ip6);
                 }
                 if protocol == 6 || ip6 {
@@ -278,7 +278,7 @@ mod tests {
             assert_eq!(frame[22..26], [0x20, 1, 0x0d, 0xb8]);
             sources.insert(frame[22..38].to_vec());
         }
-        // 2000 of a million: nearly all differ, in every byte.
+        // 2000 frames draw from a million flows, so nearly all sources differ, and they differ in each byte.
         assert!(sources.len() > 1990, "{}", sources.len());
         for byte in 4..16 {
             let values: BTreeSet<u8> = sources.iter().map(|source| source[byte]).collect();
@@ -316,11 +316,11 @@ mod tests {
         assert_eq!(uniform.len(), 100);
         assert!(uniform.values().all(|&count| (50..170).contains(&count)));
         assert!(uniform.keys().all(|key| key[..3] == [10, 0, 0] && key[3] < 16 && key[10..] == [0, 53]));
-        // All headers where no number is given.
+        // Without `flows`, each header is a flow.
         assert_eq!(keys("udp src=10.0.0.0/28 sport=1-10", 10_000).len(), 160);
         let zipf = keys("udp src=10.0.0.0/16 flows=1k zipf=1.2", 10_000);
         let most = zipf.values().max().unwrap();
-        // The first of 1000 ranks has a share of 1 / 4.33.
+        // With 1000 flows, the flow of rank 1 has a share of 1 / 4.33.
         assert!((2_100..2_500).contains(most), "{most}");
     }
 

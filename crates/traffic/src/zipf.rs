@@ -1,22 +1,22 @@
-//! Ranks by Zipf's law, in constant memory: rejection-inversion (Hörmann and Derflinger, 'Rejection-inversion to generate
-//! variates from monotone discrete distributions', ACM TOMACS 6(3), 1996).
+//! Draws ranks by Zipf's law in constant memory. The algorithm is rejection-inversion (Hörmann and Derflinger,
+//! 'Rejection-inversion to generate variates from monotone discrete distributions', ACM TOMACS 6(3), 1996).
 
 use nicety_kernel::Rng;
 
-/// A distribution of ranks 1, 2, ... `count`. The probability of rank k is in proportion to k^-s, with the exponent s.
+/// A distribution of ranks 1, 2, ... `count`. The probability of rank k is proportional to k^-s, with the exponent s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zipf {
     exponent: f64,
     count: f64,
-    /// The limits of the drawn numbers: the integral at 3/2, minus the weight of the first rank, and the integral at
-    /// `count` + 1/2.
+    /// The range of the drawn numbers. It begins at the integral at 3/2 minus the weight of the first rank, and ends at
+    /// the integral at `count` + 1/2.
     ends: (f64, f64),
-    /// The most by which a rank may exceed the inverse of the drawn number to be accepted at once.
+    /// If a rank exceeds the inverse of the drawn number by at most this value, it is accepted without a further test.
     close: f64,
 }
 
 impl Zipf {
-    /// Returns the distribution of `count` ranks, at least 1. The exponent must be above 0.
+    /// Returns the distribution of `count` ranks. `count` must be at least 1, and the exponent above 0.
     pub(crate) fn new(count: u64, exponent: f64) -> Zipf {
         let count = count as f64;
         let mut zipf = Zipf { exponent, count, ends: (0.0, 0.0), close: 0.0 };
@@ -42,7 +42,7 @@ impl Zipf {
         libm::exp(-self.exponent * libm::log(x))
     }
 
-    /// Returns the integral of the weight up to `x`, except for a constant.
+    /// Returns the integral of the weight up to `x`, plus a constant.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         let t = (1.0 - self.exponent) * log;

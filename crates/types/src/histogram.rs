@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// Bits of a value, below its highest set bit, that select its bucket.
+/// Number of bits below a value's highest set bit that select the value's bucket.
 const BITS: u32 = 9;
 /// Counts values in buckets. Each value below 1024 has its own bucket; larger values are exact to 1 part in 512.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct Histogram {
 }
 
 /// Returns the bucket of a value.
+#[inline]
 fn bucket(value: u64) -> usize {
     let shift = (64 - value.leading_zeros()).saturating_sub(BITS + 1);
     ((shift as usize) << BITS) + (value >> shift) as usize
@@ -28,15 +29,23 @@ fn largest(bucket: usize) -> u64 {
 
 impl Histogram {
     /// Counts a value.
+    #[inline]
     pub fn add(&mut self, value: u64) {
         let at = bucket(value);
-        if at >= self.counts.len() {
-            self.counts.resize(at + 1, 0);
+        match self.counts.get_mut(at) {
+            Some(count) => *count += 1,
+            None => self.first_in(at),
         }
-        self.counts[at] += 1;
         self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
+    }
+
+    /// Counts a value in a bucket behind all others.
+    #[cold]
+    fn first_in(&mut self, at: usize) {
+        self.counts.resize(at + 1, 0);
+        self.counts[at] = 1;
     }
 
     /// Adds the counts of another histogram.
@@ -70,8 +79,8 @@ impl Histogram {
         self.max
     }
 
-    /// The nearest-rank percentile: the smallest value that `per_mille` of 1000 values do not exceed. The result is at most 1 part
-    /// in 512 above that value. Returns 0 without values.
+    /// The nearest-rank percentile: the smallest value that `per_mille` of 1000 values do not exceed. The result is at
+    /// most 1 part in 512 above the exact percentile. Returns 0 without values.
     pub fn percentile(&self, per_mille: u64) -> u64 {
         let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1);
         let mut below = 0u128;

@@ -12,12 +12,12 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LinkId(pub u32);
 
-/// A message, unique in a run: the node that sent it and that node's own count.
+/// The identity of a message, unique in a run: the sending node, and the message's number at that node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MessageId {
     /// The sending node.
     pub source: NodeId,
-    /// The sending node's count of messages.
+    /// The message's number among the messages of the sending node.
     pub sequence: u64,
 }
 

@@ -8,7 +8,7 @@
 //! - [`Recorder`], which keeps the rows of a run;
 //! - [`Stream`], the arithmetic of bytes that stream through a bus or a link;
 //! - [`Histogram`], counts of values in constant memory;
-//! - [`View`], the fields of headers.
+//! - [`View`], which reads and writes the fields of headers.
 //!
 //! Nothing here knows about events, cards or protocols.
 

@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for Shared {
 impl Drop for Shared {
     #[inline]
     fn drop(&mut self) {
-        // The last owner returns the memory. An ending thread has no pool any more.
+        // The last owner returns the memory to the thread's pool. A thread that is ending has already dropped its pool.
         if let Some(totals) = self.0.take().filter(|totals| Arc::strong_count(totals) == 1) {
             let _ = POOL.try_with(|pool| {
                 let pool = &mut *pool.borrow_mut();
@@ -139,7 +139,8 @@ impl Path {
         self.parts == Parts::Unknown
     }
 
-    /// Whether `other` may continue from this path. A clock has no stages, so `other` would lose its own.
+    /// Whether `other` may continue from this path. Returns false if this path is a clock and `other` records stages,
+    /// because `other` would lose these stages.
     pub fn leads(&self, other: &Path) -> bool {
         !self.is_clock() || other.is_clock()
     }
@@ -185,7 +186,8 @@ impl Path {
         }
     }
 
-    /// Continues from `other` if `other` ends later than this path: the end of `other` released this step.
+    /// Replaces this path with a copy of `other` if `other` ends later. This step has then waited for the end of
+    /// `other`.
     #[inline]
     pub fn follow(&mut self, other: &Path) {
         if other.at > self.at {

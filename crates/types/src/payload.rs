@@ -9,10 +9,10 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
-/// The smallest pooled buffer has 2^6 = 64 B. There is a class for each power of two from it up to 1 MiB.
+/// The smallest pooled buffer has 2^6 = 64 B. There is one class for each power of two from 64 B to 1 MiB.
 const SMALLEST_CLASS: u32 = 6;
 const CLASSES: usize = 15;
-/// Maximum bytes in a thread's pool, in each class.
+/// Maximum size of a thread's pool in each class, in bytes.
 const POOLED_BYTES: usize = 8 << 20;
 
 thread_local! {
@@ -24,14 +24,12 @@ fn class_of(len: usize) -> usize {
     (len.max(1).next_power_of_two().ilog2().max(SMALLEST_CLASS) - SMALLEST_CLASS) as usize
 }
 
-/// Memory that buffers share. The last owner returns it to the thread's pool.
+/// Memory that buffers share, or none for an empty buffer. The last owner returns it to the thread's pool.
 #[derive(Clone)]
 struct Pooled(Option<Arc<[u8]>>);
 
-const HELD: &str = "memory is there until it is dropped";
-
 impl Pooled {
-    /// Returns memory for `len` bytes, with the contents of its last use.
+    /// Returns memory for `len` bytes. The memory still has the contents of its previous use.
     fn new(len: usize) -> Pooled {
         let class = class_of(len);
         let pooled = if class < CLASSES { POOL.with_borrow_mut(|pool| pool[class].pop()) } else { None };
@@ -56,7 +54,8 @@ impl Drop for Pooled {
     }
 }
 
-/// Bytes of a payload, in recycled memory. A clone shares the memory; a write to either copies it first.
+/// Bytes of a payload, in recycled memory. A clone shares the memory. A write to the clone or the original first copies
+/// the bytes if they are shared.
 #[derive(Clone)]
 pub struct Buffer {
     memory: Pooled,
@@ -68,6 +67,12 @@ impl Buffer {
     /// Returns a buffer of `len` zero bytes.
     pub fn zeroed(len: usize) -> Buffer {
         Buffer::filled_by(len, |bytes| bytes.fill(0))
+    }
+
+    /// Returns a buffer without bytes, which needs no memory.
+    #[inline]
+    pub const fn empty() -> Buffer {
+        Buffer { memory: Pooled(None), start: 0, len: 0 }
     }
 
     /// Returns a buffer of `len` bytes. `write` must set every byte.
@@ -103,19 +108,22 @@ impl Deref for Buffer {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.memory.0.as_ref().expect(HELD)[self.range()]
+        self.memory.0.as_ref().map_or(&[], |memory| &memory[self.range()])
     }
 }
 
 impl DerefMut for Buffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // While `self` is borrowed, a count of one is final: no other buffer exists to clone.
-        if self.memory.0.as_ref().is_none_or(|memory| Arc::strong_count(memory) > 1) {
+        // A reference count of one cannot rise here: `self` is borrowed, and no other buffer exists to clone.
+        if self.memory.0.as_ref().is_some_and(|memory| Arc::strong_count(memory) > 1) {
             *self = Buffer::copy_of(self);
         }
         let range = self.range();
-        &mut self.memory.0.as_mut().and_then(Arc::get_mut).expect("no other buffer shares it")[range]
+        match &mut self.memory.0 {
+            Some(memory) => &mut Arc::get_mut(memory).expect("no other buffer shares it")[range],
+            None => &mut [],
+        }
     }
 }
 
@@ -171,7 +179,7 @@ impl Segment {
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
-            Segment::Real(buffer) => buffer.len() as u64,
+            Segment::Real(buffer) => buffer.len as u64,
             Segment::Phantom(len) => *len,
         }
     }
@@ -265,8 +273,14 @@ impl Payload {
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {
-        let rest = if self.rest.is_empty() { 0 } else { self.rest.iter().map(Segment::len).sum() };
-        self.first.as_ref().map_or(0, Segment::len) + rest
+        let first = self.first.as_ref().map_or(0, Segment::len);
+        if self.rest.is_empty() { first } else { first + self.rest_len() }
+    }
+
+    /// Length in bytes of the segments behind the first one.
+    #[cold]
+    fn rest_len(&self) -> u64 {
+        self.rest.iter().map(Segment::len).sum()
     }
 
     /// Whether the payload has no bytes.
@@ -338,7 +352,7 @@ impl Payload {
             return Err(PhantomRead);
         }
         match (self.first.take(), self.rest.is_empty()) {
-            (None, _) => Ok(Buffer::zeroed(0)),
+            (None, _) => Ok(Buffer::empty()),
             (Some(Segment::Real(buffer)), true) => Ok(buffer),
             (first, _) => {
                 self.first = first;

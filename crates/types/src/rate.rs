@@ -90,7 +90,8 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frequency {
     hz: u64,
-    /// The fewest cycles that take a whole number of picoseconds, and that number. With this pair, usual products fit 64 bits.
+    /// The fewest cycles that take a whole number of picoseconds, and this number of picoseconds. With this pair, usual
+    /// products fit 64 bits.
     beat: (u64, u64),
 }
 
@@ -191,8 +192,8 @@ mod tests {
     #[test]
     fn long_and_short_times_count_alike() {
         let clock = Frequency::from_hz(600_000_000);
-        // 64 bits hold 5000 k and 3 ps up to about the first of these. They hold 10^12 k up to the second, and 6 x 10^8 ps up to
-        // the third.
+        // The products that `cycles` and `cycles_in` try first fit 64 bits up to about these cycles. 5000 k fits up to
+        // the first, 10^12 k up to the second, and 6 x 10^8 ps up to the third.
         let few = Duration::from_ps(u64::MAX / 600_000_000);
         for around in [u64::MAX / 5000, u64::MAX / PS_PER_S, clock.cycles_in(few)] {
             for k in around - 20..around + 20 {

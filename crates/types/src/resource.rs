@@ -27,11 +27,11 @@ pub struct ResourceKind {
 /// The arrangement of a resource's uses in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracks {
-    /// On one track. If uses overlap, which is an exception, the later use is on a track beside it.
+    /// On one track. If uses overlap, which is an exception, the later use is on an additional track.
     One,
     /// On numbered tracks, one for each resource of the kind.
     Numbered,
-    /// On one track, for a resource with several transfers in flight. Simultaneous transfers are on tracks beside it.
+    /// On one track, for a resource with several transfers in flight. Simultaneous transfers are on additional tracks.
     Overlapping,
 }
 
@@ -49,9 +49,9 @@ pub struct FlowPoint {
 /// An end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The node that sends it.
+    /// The sending node.
     Source,
-    /// The node that it is for.
+    /// The target node.
     Target,
 }
 
@@ -72,7 +72,8 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Returns the only resource of a kind, or stands for all resources of a kind that only get numbers after the run.
+    /// Returns the only resource of a kind. Some kinds number their resources only after the run. For such a kind, the
+    /// result stands for all its resources.
     pub const fn new(kind: &'static ResourceKind) -> Resource {
         Resource { kind, number: None }
     }
@@ -97,7 +98,7 @@ impl Resource {
         self.number
     }
 
-    /// Whether both resources are of one kind.
+    /// Whether both resources are of the same kind.
     pub fn is_a(self, other: Resource) -> bool {
         ptr::eq(self.kind, other.kind)
     }
@@ -142,7 +143,7 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// Declares resources as constants, in the given order.
+/// Declares resources as constants, each with its own [`ResourceKind`](crate::ResourceKind).
 ///
 /// ```
 /// use nicety_types::{End, FlowPoint, Pick, Resource, ResourceKind, Tracks};
@@ -214,7 +215,7 @@ impl Resource {
         /// An output port of a switch.
         pub const SWITCH_PORT =
             ResourceKind { name: "switch port", place: 80, tracks: Tracks::Numbered, ..PLAIN };
-        /// An output port of a host's router. The first port leads to the card, the others are links.
+        /// An output port of a host's router. Port 0 leads to the card, and every other port leads to a link.
         pub const ROUTER_PORT =
             ResourceKind { name: "router port", place: 90, tracks: Tracks::Numbered, ..PLAIN };
     }

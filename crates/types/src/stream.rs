@@ -1,13 +1,14 @@
 //! The arithmetic of stages that bytes stream through, such as a bus or a link: first byte, last byte and occupation.
 //!
-//! A packet has n bytes; its first byte arrives at h and its last at t. A stage of latency l and gap r starts at s = max(h,
-//! free), and is free again at s + ceil(n r). It gives the first byte out at s + l, and the last at max(t, s + ceil(n r)) + l. So
-//! a chain of free stages pays all its latencies once and the slowest gap once.
+//! A packet has n bytes. Its first byte arrives at h and its last byte at t. A stage of latency l and gap r is free at
+//! f. It starts to serve the packet at s = max(h, f), and is free again at s + ceil(n r). The first byte leaves the
+//! stage at s + l, and the last byte at max(t, s + ceil(n r)) + l. So the latencies of a chain of free stages add up,
+//! and only the largest gap counts, once per byte.
 
 use crate::record::Probe;
 use crate::{Account, Duration, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 
-/// A packet in flight: the times of its first and last byte at this point, and the path up to the first.
+/// A packet in flight: the times of its first and last byte at this point, and the path up to the first byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flight {
     /// The arrival of the first byte.
@@ -16,7 +17,7 @@ pub struct Flight {
     pub tail: Time,
     /// The path up to `head`.
     pub path: Path,
-    /// The slowest stage so far. The time from first to last byte belongs to it.
+    /// The slowest stage so far. The time from the first byte to the last byte is accounted to this stage.
     pub slowest: Stage,
 }
 
@@ -26,7 +27,7 @@ impl Flight {
         Flight { head: path.at(), tail: path.at(), path, slowest: Stage::LINK }
     }
 
-    /// Returns the path up to the last byte, as a packet buffer at the end of a chain sees it.
+    /// Returns the path up to the last byte, which completes the packet in a packet buffer at the end of the chain.
     pub fn landed(self) -> Path {
         let mut path = self.path;
         path.advance(self.slowest, self.tail);
@@ -79,8 +80,8 @@ impl<P: Account> Occupancy<P> {
         self.claim_after(Time::ZERO, message, from, duration, path)
     }
 
-    /// As [`Occupancy::claim`], but not before `allowed`, such as the arrival of a credit. A wait for `allowed` is accounted to
-    /// the queued stage.
+    /// Like [`Occupancy::claim`], but not before `allowed`, such as the arrival of a credit. A wait for `allowed`
+    /// is accounted to the queued stage.
     pub fn claim_after(
         &mut self,
         allowed: Time,
@@ -119,7 +120,8 @@ impl<P: Account> Occupancy<P> {
         start
     }
 
-    /// Restarts the last user at `begin`, accounts the time before to `stage`, and occupies the resource until `until`.
+    /// Accounts the time of the last user until `begin`, the start of its last transmission, to `stage`. Occupies the
+    /// resource until `until`.
     pub fn resend(&mut self, stage: Stage, begin: Time, until: Time) {
         if let Some(last) = &mut self.last {
             last.path.advance(stage, begin);
@@ -130,7 +132,7 @@ impl<P: Account> Occupancy<P> {
         self.hold(until);
     }
 
-    /// Keeps the resource occupied until at least `until`: its user has not finished.
+    /// Keeps the resource occupied until at least `until`, because its user has not finished.
     pub fn hold(&mut self, until: Time) {
         if until > self.free {
             self.busy += until.since(self.free);
@@ -183,7 +185,8 @@ impl Stream {
         self.cross_as(message, bytes, flight, self.occupancy.stage, self.occupancy.queued)
     }
 
-    /// Streams a packet through, and accounts its time to `stage` and `queued`: a bus serves several purposes.
+    /// Streams a packet through, and accounts its time to `stage` and `queued` instead of this stream's own stages. A
+    /// bus uses this, because it carries transfers of several kinds.
     pub fn cross_as(
         &mut self,
         message: MessageId,
@@ -197,8 +200,8 @@ impl Stream {
         self.cross_after(Time::ZERO, message, bytes, flight).0
     }
 
-    /// As [`Stream::cross`], but not before `allowed`, such as the arrival of a credit. Also returns the path up to the handover
-    /// of the last byte.
+    /// Like [`Stream::cross`], but not before `allowed`, such as the arrival of a credit. Also returns the path
+    /// up to the handover of the last byte.
     pub fn cross_after(
         &mut self,
         allowed: Time,
@@ -219,17 +222,17 @@ impl Stream {
         (Flight { head: start + self.latency, tail: last + self.latency, path, slowest }, handed)
     }
 
-    /// As [`Occupancy::occupy`].
+    /// Like [`Occupancy::occupy`].
     pub fn occupy(&mut self, from: Time, duration: Duration) -> Time {
         self.occupancy.occupy(from, duration)
     }
 
-    /// As [`Occupancy::resend`].
+    /// Like [`Occupancy::resend`].
     pub fn resend(&mut self, stage: Stage, begin: Time, until: Time) {
         self.occupancy.resend(stage, begin, until);
     }
 
-    /// Takes bytes that lie complete in a buffer. The buffer is free when the last byte has been handed over.
+    /// Takes bytes that lie complete in a buffer. The buffer is free as soon as the last byte has been handed over.
     pub fn hand_over(
         &mut self,
         message: MessageId,
@@ -246,7 +249,7 @@ impl Stream {
         Handover { path, landed: start + occupied + self.latency }
     }
 
-    /// Streams a whole message through, packet behind packet. The whole message is ready at `flight.head`.
+    /// Streams a whole message through, with its packets back to back. The whole message is ready at `flight.head`.
     pub fn burst(
         &mut self,
         message: MessageId,
@@ -271,13 +274,13 @@ impl Stream {
 /// A handover of a buffer's bytes to a stage.
 #[derive(Clone, Debug)]
 pub struct Handover {
-    /// The path up to the handover of the last byte, when the buffer is free.
+    /// The path up to the handover of the last byte. The buffer is free from then on.
     pub path: Path,
-    /// The time at which the last byte is out at the other end.
+    /// The time at which the last byte leaves the stage at its other end.
     pub landed: Time,
 }
 
-/// A message that streams through a stage, packet behind packet.
+/// A message that streams through a stage, with its packets back to back.
 #[derive(Clone, Debug)]
 pub struct Burst {
     start: Time,
@@ -291,7 +294,8 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Returns the flight behind the stage of the packet at byte `offset`, a multiple of the packet size.
+    /// Returns the flight of the packet at byte `offset` when it has left the stage. `offset` is a multiple of the
+    /// packet size.
     pub fn packet(&self, offset: u64) -> Flight {
         debug_assert!(offset.is_multiple_of(self.packet_bytes) && offset <= self.bytes);
         let bytes = self.packet_bytes.min(self.bytes - offset);
@@ -324,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_chain_pays_latencies_and_the_slowest_gap_once() {
-        // spin-discrete, 8 B: bus 250, link 0.160 + 33.4.
+        // 8 bytes on spin-discrete: the bus takes 250 ns. The link takes 0.160 ns for the bytes and 33.4 ns of latency.
         let flight = Flight::resting(Path::from(Time::ZERO));
         let landed = link().cross(MESSAGE, 8, bus().cross(MESSAGE, 8, flight)).landed();
         assert_eq!(landed.at(), Time::from_ps(283_560));
@@ -344,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_one_message_on_the_critical_path() {
-        // 64 KiB: bus 250, link 1310.72 + 33.4, and nothing queued.
+        // 64 KiB: the bus takes 250 ns. The link takes 1310.72 ns for the bytes and 33.4 ns of latency. Nothing queues.
         let (mut bus, mut link) = (bus(), link());
         let flight = Flight::resting(Path::from(Time::ZERO));
         let burst = bus.burst(MESSAGE, 65_536, 4096, flight, Stage::BUS, Stage::BUS_QUEUED);
@@ -370,7 +374,7 @@ mod tests {
     #[test]
     fn waiting_after_the_resource_was_free_is_queueing() {
         let mut link = Occupancy::new(Stage::LINK, Stage::LINK_QUEUED);
-        // A clock delays a path: the path keeps its own stages.
+        // The preceding path of the message is a clock. A path that waits for it keeps its own stages.
         let mut held = Occupancy::new(Stage::LINK, Stage::LINK_QUEUED);
         let (mut clock, mut known) = (Path::clock(Time::ZERO), Path::from(Time::ZERO));
         held.claim(MESSAGE, Time::ZERO, Duration::from_ps(50), &mut clock);
@@ -380,17 +384,17 @@ mod tests {
         let mut first = Path::from(Time::ZERO);
         assert_eq!(link.claim(MESSAGE, Time::ZERO, ps(100), &mut first), Time::ZERO);
         link.hold(Time::from_ps(120));
-        link.hold(Time::from_ps(110)); // the resource is occupied longer already
-        // The next packet of the message is here at 10. The link is free at 120, and a credit arrives at 150.
+        link.hold(Time::from_ps(110)); // the resource is already occupied for longer
+        // The next packet of the message arrives at 10. The link is free at 120, and a credit arrives at 150.
         let mut second = Path::from(Time::from_ps(10));
         let start = link.claim_after(Time::from_ps(150), MESSAGE, Time::from_ps(10), ps(100), &mut second);
         assert_eq!(start, Time::from_ps(150));
         assert_eq!((second.total(Stage::LINK), second.total(Stage::LINK_QUEUED)), (ps(120), ps(30)));
-        // Another message's packet has waited for both.
+        // The packet of the other message has waited for both packets of the first message.
         let mut third = Path::from(Time::from_ps(10));
         assert_eq!(link.claim(OTHER, Time::from_ps(10), ps(5), &mut third), Time::from_ps(250));
         assert_eq!(third.total(Stage::LINK_QUEUED), ps(240));
-        // The message's earlier packet left long ago, so its next one has waited for the credit only.
+        // The preceding packet of this message left long ago, so this packet has waited for the credit only.
         let mut fourth = Path::from(Time::from_ps(300));
         link.claim_after(Time::from_ps(310), OTHER, Time::from_ps(300), ps(5), &mut fourth);
         assert_eq!((fourth.total(Stage::LINK), fourth.total(Stage::LINK_QUEUED)), (ps(0), ps(10)));

@@ -41,9 +41,17 @@ impl Time {
     ///
     /// # Panics
     /// When `earlier` is later: a model that measures backwards is wrong.
+    #[inline]
     pub fn since(self, earlier: Time) -> Duration {
-        assert!(earlier.0 <= self.0, "measured backwards: from {earlier} to {self}");
+        if earlier.0 > self.0 {
+            self.backwards(earlier);
+        }
         Duration(self.0 - earlier.0)
+    }
+
+    #[cold]
+    fn backwards(self, earlier: Time) -> ! {
+        panic!("measured backwards: from {earlier} to {self}");
     }
 
     /// Returns the time from `earlier` to `self`, or zero where `earlier` is later.

@@ -1,7 +1,7 @@
 //! Views over the bytes of headers.
 
-/// Reads and writes little-endian numbers at fixed places of a header. The methods panic beyond the end. So the caller first
-/// checks the length of bytes from a network.
+/// Reads and writes little-endian numbers at fixed offsets of a header. The methods panic beyond the end of the header.
+/// So the caller first checks the length of bytes from a network.
 #[derive(Clone, Copy, Debug)]
 pub struct View<B>(pub B);
 
@@ -9,7 +9,7 @@ impl<B: AsRef<[u8]>> View<B> {
     /// Returns the number in the four bytes at `at`.
     ///
     /// # Panics
-    /// When fewer bytes are left.
+    /// When fewer than four bytes remain from `at` on.
     pub fn u32(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.chunk(at))
     }
@@ -17,7 +17,7 @@ impl<B: AsRef<[u8]>> View<B> {
     /// Returns the number in the eight bytes at `at`.
     ///
     /// # Panics
-    /// When fewer bytes are left.
+    /// When fewer than eight bytes remain from `at` on.
     pub fn u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.chunk(at))
     }
@@ -31,7 +31,7 @@ impl<B: AsMut<[u8]>> View<B> {
     /// Writes a number into the four bytes at `at`.
     ///
     /// # Panics
-    /// When fewer bytes are left.
+    /// When fewer than four bytes remain from `at` on.
     pub fn put_u32(&mut self, at: usize, number: u32) {
         self.0.as_mut()[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
@@ -39,7 +39,7 @@ impl<B: AsMut<[u8]>> View<B> {
     /// Writes a number into the eight bytes at `at`.
     ///
     /// # Panics
-    /// When fewer bytes are left.
+    /// When fewer than eight bytes remain from `at` on.
     pub fn put_u64(&mut self, at: usize, number: u64) {
         self.0.as_mut()[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }

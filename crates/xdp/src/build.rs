@@ -2,12 +2,12 @@
 
 use crate::contents::{Contents, no_map, word};
 use crate::error::XdpError;
-use crate::figures::{XdpFigures, verdicts};
+use crate::figures::{XdpFigures, aborted, verdicts};
 use crate::loaded::Loaded;
 use crate::request::Request;
 use nicety_ebpf::card::{self, Layout, Symbols};
 use nicety_ebpf::report::maps::{self, Dumped};
-use nicety_ebpf::translate::{Isa, Options, Translation, translate};
+use nicety_ebpf::translate::{Isa, Options, Translation, check_verified, linked, programs};
 use nicety_ebpf::{Item, MapKind};
 use nicety_hpu::Core;
 use serde::Serialize;
@@ -46,8 +46,13 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
         misaligned: request.misaligned,
         cpus: request.cpus,
         cluster: request.cluster,
+        unverified: request.unverified,
     };
-    let translation = translate(&contents.object, &program, &options)?;
+    let all = linked(&contents.object, &program)?;
+    if !request.unverified && !request.lenient {
+        all.iter().try_for_each(|program| check_verified(program, &contents.object.maps))?;
+    }
+    let translation = programs(&contents.object.maps, &all, &options)?;
     let maps = contents.maps(&translation.maps);
     Ok(Ready { contents, program, translation, maps })
 }
@@ -195,6 +200,7 @@ pub fn after(
         code_bytes: loaded.code_bytes(),
         map_bytes: ready.map_bytes(request.cpus)?,
         verdicts: verdicts(returned, &counts),
+        aborted_at: aborted(&ready.translation, &loaded.aborted(), counts.aborted),
         invalid: counts.invalid.into(),
         redirects_failed: counts.failed.into(),
         too_long: counts.too_long.into(),

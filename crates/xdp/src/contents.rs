@@ -21,6 +21,8 @@ impl Contents {
     /// Reads an object, and fills its maps.
     pub(crate) fn new(file: &[u8], request: &Request) -> Result<Contents, XdpError> {
         let mut object = Object::read(file)?;
+        maps::set_sizes(&mut object, &request.maps)
+            .map_err(|(name, problem)| XdpError::Map(name, problem))?;
         for number in 0..object.maps.len() {
             // Larger ones are not even made.
             if card::memory_bytes(&object.maps[number], request.cpus)? > MOST {
@@ -38,6 +40,7 @@ impl Contents {
                 machine.add(&object, entry).map_err(|error| error.to_string())
             };
             maps::fill(&mut machine, number, &object.btf, text, &mut load).map_err(wrong)?;
+            refuse_second(&machine.maps[number]).map_err(|problem| XdpError::Map(name.clone(), problem))?;
             filled.push(number);
         }
         for &number in &filled {
@@ -66,6 +69,21 @@ impl Contents {
         }
         all.sort_unstable();
         all
+    }
+}
+
+/// Refuses programs behind a redirect.
+fn refuse_second(map: &nicety_ebpf::Map) -> Result<(), String> {
+    let redirects = matches!(map.kind, MapKind::Devices | MapKind::DeviceHash | MapKind::Cpus);
+    let has_program = |item: &nicety_ebpf::Item| {
+        item.values.first().is_some_and(|value| word(value.get(4..).unwrap_or_default()) != 0)
+    };
+    match redirects && map.items().iter().any(has_program) {
+        true => {
+            Err("a card runs no program behind a redirect; leave \"program\" out, or use the host's driver"
+                .to_owned())
+        }
+        false => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::elf;
 use crate::error::XdpError;
 use nicety_ebpf::card::Layout;
+use nicety_ebpf::translate::ABORTED_NAME;
 use nicety_ebpf::{Errno, Item};
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Misaligned, Region, Reservations, Segment};
 use serde::Serialize;
@@ -30,6 +31,10 @@ pub struct Counts {
     pub failed: u32,
     /// Frames that became longer than the card sends.
     pub too_long: u32,
+    /// `XDP_PASS`, where handlers have no destinations.
+    pub passed: u32,
+    /// `XDP_TX` there.
+    pub sent: u32,
 }
 
 /// A linked program and its data.
@@ -263,6 +268,12 @@ impl Loaded {
         Ok(memory[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word)))
     }
 
+    /// Frames with `XDP_ABORTED` by place. A program that never ends with it has no counters.
+    pub fn aborted(&self) -> Vec<u32> {
+        let bytes = self.variable(ABORTED_NAME).unwrap_or_default();
+        bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    }
+
     /// The counters of verdicts.
     ///
     /// # Errors
@@ -277,6 +288,8 @@ impl Loaded {
             to_queue: word(3),
             failed: word(4),
             too_long: word(5),
+            passed: word(6),
+            sent: word(7),
         })
     }
 }

@@ -14,6 +14,7 @@ pub struct Request {
     /// Whether the cores make misaligned accesses.
     pub misaligned: bool,
     /// Cores of a cluster, where `mhartid` has the cluster above five bits of the core.
+    #[serde(default)]
     pub cluster: Option<u32>,
     /// Cores.
     pub cpus: u32,
@@ -27,13 +28,19 @@ pub struct Request {
     pub cycle_ps: u32,
     /// Bytes of memory for maps and data.
     pub memory: u64,
+    /// Whether the program is checked while it runs, since Linux's verifier would refuse it.
+    #[serde(default)]
+    pub unverified: bool,
+    /// Whether a program passes that the verifier refuses for certain, without checks: another tool looks for its errors.
+    #[serde(default)]
+    pub lenient: bool,
     /// Names of maps, and their entries as JSON.
     pub maps: Vec<(String, String)>,
 }
 
 impl Request {
     pub(crate) fn card(&self) -> CardValues {
-        let Request { cpus, headroom, longest, queues, cycle_ps, memory, .. } = *self;
-        CardValues { cpus, headroom, longest, queues, cycle_ps, memory }
+        let Request { cpus, headroom, longest, queues, cycle_ps, memory, unverified, .. } = *self;
+        CardValues { cpus, headroom, longest, queues, cycle_ps, memory, unverified }
     }
 }

@@ -1,6 +1,8 @@
 //! Tests of the crate through its public interface.
 
+mod card;
 mod maps;
 mod programs;
 mod random;
 mod toolchain;
+mod unverified;

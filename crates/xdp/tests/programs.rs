@@ -1,114 +1,16 @@
 //! nicety's programs, translated and with the runtime, against the interpreter: results, packets and maps.
 
-use crate::toolchain::{Cores, compiled, linked};
+use crate::card::{CPUS, Card, QUEUES, request};
+use crate::toolchain::{Cores, compiled};
 use nicety_ebpf::report::maps::fill;
-use nicety_ebpf::{Limits, Machine, MapKind, Object, Packet, Redirect};
-use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Reservations};
-use nicety_xdp::{Request, after, build, finish};
+use nicety_ebpf::{Aborted, Limits, Machine, MapKind, Object, Packet, Redirect};
+use nicety_xdp::{Request, after};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-const CPUS: u32 = 2;
-/// As Linux's, less the record of a frame.
-const HEADROOM: u32 = 216;
-const LONGEST: u32 = 2000;
-pub(crate) const QUEUES: u32 = 8;
-/// Places in a handler's memory.
-const PLACE: u32 = 0x1c40_0000;
-const ARGUMENTS: u32 = 0x1b00_0000;
-const STACK: u32 = 0x2000_0000;
-const STACK_BYTES: usize = 4096;
 /// Return codes of frame handlers.
 const DROP: u32 = 0;
 const HOST: u32 = 1;
 const WIRE: u32 = 2;
-
-pub(crate) fn request(program: &str, cores: Cores, maps: &[(&str, String)]) -> Request {
-    Request {
-        program: Some(program.to_owned()),
-        isa: cores.isa().to_owned(),
-        misaligned: true,
-        cluster: None,
-        cpus: CPUS,
-        headroom: HEADROOM,
-        longest: LONGEST,
-        queues: QUEUES,
-        cycle_ps: 1000,
-        memory: 4 << 20,
-        maps: maps.iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect(),
-    }
-}
-
-/// A card's core with a program.
-pub(crate) struct Card {
-    image: Arc<Image>,
-    code: (u32, Vec<u8>),
-    data: (u32, Vec<u8>),
-    elf: Vec<u8>,
-    cores: Cores,
-    pub(crate) core: u32,
-}
-
-impl Card {
-    pub(crate) fn new(name: &str, file: &[u8], cores: Cores, request: &Request) -> Card {
-        let assembly = build(file, request).unwrap().assembly;
-        let elf = finish(file, &linked(name, &assembly, cores), request).unwrap();
-        let image = Image::load(&elf, &cores.core()).unwrap();
-        let bytes = |writable| {
-            let segment = image.segments().iter().find(|s| s.writable() == writable).unwrap();
-            let mut bytes = vec![0; segment.size() as usize];
-            segment.write_to(&mut bytes);
-            (segment.address(), bytes)
-        };
-        let (code, data) = (bytes(false), bytes(true));
-        Card { image, code, data, elf, cores, core: 0 }
-    }
-
-    /// Runs the frame handler, and returns its result and the frame.
-    pub(crate) fn handle(&mut self, frame: &[u8], channel: u32) -> (u32, Vec<u8>) {
-        let mut place = vec![0; (HEADROOM + LONGEST) as usize];
-        let (mut start, mut end) = (HEADROOM, HEADROOM + frame.len() as u32);
-        place[start as usize..end as usize].copy_from_slice(frame);
-        let entry = self.image.symbol("frame_handler").unwrap();
-        let mut stack = vec![0; STACK_BYTES];
-        let (mut context, mut reservations) = (Context::new(self.core), Reservations::new());
-        context.call(&self.image, entry, STACK + STACK_BYTES as u32, &[ARGUMENTS, 0], 1_000_000);
-        loop {
-            // A pointer, and three words.
-            let upper: &[u32] = if self.cores == Cores::Rv64 { &[0] } else { &[] };
-            let words = [&[PLACE + start], upper, &[end - start, 0, channel]].concat();
-            let arguments: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let mut space = AddressSpace::new()
-                .with(Region::read_only("arguments", ARGUMENTS, &arguments))
-                .with(Region::memory("packet", PLACE + start, &mut place[start as usize..end as usize]))
-                .with(Region::stack("stack", STACK, &mut stack, 0))
-                .with(Region::read_only("code", self.code.0, &self.code.1))
-                .with(Region::memory("data", self.data.0, &mut self.data.1));
-            let exit = context.run(&self.image, &mut space, &mut reservations, u64::MAX);
-            if let Exit::Return(value) = exit {
-                drop(space);
-                return (value, place[start as usize..end as usize].to_vec());
-            }
-            match exit {
-                Exit::Return(_) => unreachable!("it was looked at"),
-                Exit::Order(_) => context.perform(&self.image, &mut space, &mut reservations).unwrap(),
-                Exit::Trap(trap) => panic!("{trap}"),
-                Exit::Ecall => {
-                    let [bytes, .., number] = context.args();
-                    match number {
-                        0x170 => start -= bytes,
-                        0x171 => start += bytes,
-                        0x172 => end = start + bytes,
-                        _ => panic!("command {number:#x}"),
-                    }
-                    context.finish_ecall(0, 0);
-                }
-                Exit::Limit => panic!("the program does not end"),
-                Exit::Device(_) | Exit::Fetch { .. } => unreachable!("a space without devices and caches"),
-            }
-        }
-    }
-}
 
 /// A generator of numbers below a limit.
 struct Random(u64);
@@ -153,12 +55,14 @@ fn bytes(of: &[u8]) -> String {
 /// Compares a program on random frames. `timed` programs have values of maps that depend on the clock.
 fn compare(name: &str, maps: &[(&str, String)], timed: bool) {
     let file = compiled(name);
-    Cores::ALL.into_iter().for_each(|cores| compare_on(cores, name, &file, maps, timed));
+    for (cores, unverified) in [(Cores::Rv32, false), (Cores::Rv64, false), (Cores::Rv64, true)] {
+        compare_on(Request { unverified, ..request(name, cores, maps) }, cores, &file, (maps, timed));
+    }
 }
 
-fn compare_on(cores: Cores, name: &str, file: &[u8], maps: &[(&str, String)], timed: bool) {
-    let request = request(name, cores, maps);
-    let mut card = Card::new(name, file, cores, &request);
+fn compare_on(request: Request, cores: Cores, file: &[u8], (maps, timed): (&[(&str, String)], bool)) {
+    let name = request.program.as_deref().unwrap();
+    let mut card = Card::new(&format!("{name}_{}", request.unverified), file, cores, &request);
     let object = Object::read(file).unwrap();
     let mut machine = Machine::new(&object, Limits { cpus: CPUS, ..Limits::default() }).unwrap();
     let program = machine.add(&object, object.program(Some(name)).unwrap()).unwrap();
@@ -171,6 +75,7 @@ fn compare_on(cores: Cores, name: &str, file: &[u8], maps: &[(&str, String)], ti
     let mut random = Random(7);
     let mut verdicts = BTreeMap::new();
     let mut returned = BTreeMap::new();
+    let mut aborted = Vec::new();
     for step in 0..600 {
         let frame = random.frame();
         (card.core, machine.cpu) = (step % CPUS, step % CPUS);
@@ -178,6 +83,9 @@ fn compare_on(cores: Cores, name: &str, file: &[u8], maps: &[(&str, String)], ti
         let mut packet = Packet::new(&frame, 0).unwrap();
         (packet.interface, packet.queue) = (1, queue);
         let outcome = machine.run(program, &mut packet).unwrap();
+        if let Some(site) = &outcome.aborted {
+            Aborted::add(&mut aborted, site, 1);
+        }
         let (code, found) = card.handle(&frame, queue);
         let expected = match (outcome.value, outcome.redirect) {
             (2, _) => HOST,
@@ -200,6 +108,13 @@ fn compare_on(cores: Cores, name: &str, file: &[u8], maps: &[(&str, String)], ti
     let names: Vec<String> = object.maps.iter().map(|map| map.name.clone()).collect();
     let after = after(file, &card.elf, card.data.1, &request, (&returned, &names)).unwrap();
     assert_eq!(after.figures.verdicts, verdicts, "{name}");
+    let sorted = |all: Vec<Aborted>| {
+        let mut rows: Vec<_> = all.into_iter().map(|each| (each.program, each.place, each.frames)).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(sorted(after.figures.aborted_at), sorted(aborted.clone()), "{name}");
+    assert!(name != "aborted" || aborted.len() > 5, "{aborted:?}");
     if !timed {
         // Entries of perf events are those of a reader, and a card has none.
         let kept = |(number, _): &(usize, &String)| machine.maps[*number].kind != MapKind::PerfEvents;
@@ -224,6 +139,25 @@ fn programs_without_entries() {
     for name in ["counters", "queues", "too_long"] {
         compare(name, &[], false);
     }
+}
+
+#[test]
+fn the_instructions_of_helpers_count() {
+    let file = compiled("firewall");
+    for cores in Cores::ALL {
+        let mut card = Card::new("firewall", &file, cores, &request("firewall", cores, &[]));
+        let ip = [&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17][..], &[0; 36]].concat();
+        let frame = |kind: u8| [&[2; 12][..], &[8, kind], &ip].concat();
+        let ((dropped, looked), (passed, other)) = (card.program(&frame(0), 0), card.program(&frame(6), 0));
+        assert_eq!((dropped, passed), (1, 2));
+        // The other frame needs no lookup in the hash. Its hash function alone has some 20 instructions.
+        assert!(looked > other + 40, "{cores:?}: {looked} and {other}");
+    }
+}
+
+#[test]
+fn each_abort_has_its_line() {
+    compare("aborted", &[], false);
 }
 
 #[test]

@@ -72,27 +72,33 @@ fn folder() -> &'static Path {
     })
 }
 
-/// The runtime's objects.
-fn runtime(cores: Cores) -> &'static [PathBuf] {
-    static OBJECTS: [OnceLock<Vec<PathBuf>>; 2] = [OnceLock::new(), OnceLock::new()];
-    OBJECTS[cores as usize].get_or_init(|| {
+/// The runtime's objects, with checks for unverified programs or without.
+fn runtime(cores: Cores, unverified: bool) -> &'static [PathBuf] {
+    static OBJECTS: [OnceLock<Vec<PathBuf>>; 4] = [const { OnceLock::new() }; 4];
+    OBJECTS[cores as usize + 2 * usize::from(unverified)].get_or_init(|| {
         let handlers = root().join("handlers");
         let sources = std::fs::read_dir(handlers.join("runtime/xdp")).expect("the runtime").flatten();
         let mut sources: Vec<PathBuf> = sources.map(|entry| entry.path()).collect();
         sources.push(handlers.join("runtime/memory.c"));
         sources.push(handlers.join("runtime/integer.c"));
-        sources.retain(|path| path.extension().is_some_and(|ending| ending == "c"));
-        sources.iter().map(|source| runtime_object(source, &handlers, cores)).collect()
+        // The handler of PsPIN's tasks has other headers.
+        sources
+            .retain(|path| path.extension().is_some_and(|ending| ending == "c") && !path.ends_with("task.c"));
+        sources.iter().map(|source| runtime_object(source, &handlers, (cores, unverified))).collect()
     })
 }
 
-fn runtime_object(source: &Path, handlers: &Path, cores: Cores) -> PathBuf {
+fn runtime_object(source: &Path, handlers: &Path, (cores, unverified): (Cores, bool)) -> PathBuf {
     let name = source.file_stem().expect("a file").to_string_lossy();
-    let object = folder().join(format!("{name}.{}.o", cores.isa()));
+    let object =
+        folder().join(format!("{name}.{}{}.o", cores.isa(), if unverified { ".checked" } else { "" }));
     let (include, system) = (handlers.join("include"), handlers.join("runtime/include"));
     let mut arguments: Vec<&str> = cores.target().to_vec();
     arguments.extend(["-std=gnu17", "-O2", "-ffreestanding", "-fomit-frame-pointer", "-fno-builtin"]);
     arguments.extend(["-fno-strict-aliasing", "-fno-sanitize=all", "-ffunction-sections"]);
+    if unverified {
+        arguments.push("-DNICETY_XDP_UNVERIFIED=1");
+    }
     let paths =
         [&include, &system, &source.to_path_buf(), &object].map(|path| path.to_string_lossy().into_owned());
     arguments.extend(["-I", &paths[0], "-isystem", &paths[1], "-c", &paths[2], "-o", &paths[3]]);
@@ -110,7 +116,8 @@ pub fn linked(name: &str, assembly: &str, cores: Cores) -> Vec<u8> {
     arguments.extend(["-static".to_owned(), "-nostdlib".to_owned(), "-T".to_owned()]);
     arguments.push(layout.to_string_lossy().into_owned());
     arguments.extend(["-Wl,-e,0".to_owned(), source.to_string_lossy().into_owned()]);
-    arguments.extend(runtime(cores).iter().map(|path| path.to_string_lossy().into_owned()));
+    let unverified = assembly.contains("nicety_xdp_areas");
+    arguments.extend(runtime(cores, unverified).iter().map(|path| path.to_string_lossy().into_owned()));
     arguments.extend(["-o".to_owned(), program.to_string_lossy().into_owned()]);
     run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), folder());
     std::fs::read(&program).expect("a linked program")

@@ -1,4 +1,4 @@
-/* packets.h: headers of packets in FPsPIN's form: from Ethernet's on, in network byte order. */
+/* packets.h: headers of packets in FPsPIN's form. They begin with the Ethernet header, in network byte order. */
 #ifndef FPSPIN_PACKETS_H
 #define FPSPIN_PACKETS_H
 
@@ -13,7 +13,7 @@ typedef struct mac_addr {
 typedef struct eth_hdr {
     mac_addr_t dest;
     mac_addr_t src;
-    uint16_t length; /* or the type of the contents */
+    uint16_t length; /* the length, or the type of the contents */
 } __attribute__((packed)) eth_hdr_t;
 
 typedef struct ip_hdr {
@@ -37,8 +37,8 @@ typedef struct udp_hdr {
     uint16_t checksum;
 } __attribute__((packed)) udp_hdr_t;
 
-/* The header of a packet of sPIN's Lightweight Message Protocol, and its flags: the message's last packet, a request
- * for an acknowledgement, an acknowledgement. */
+/* The header of a packet of sPIN's Lightweight Message Protocol. The flags mark the last packet of a message, a request
+ * for an acknowledgement, and an acknowledgement. */
 typedef struct slmp_hdr {
     uint16_t flags;
     uint32_t msg_id;
@@ -52,7 +52,7 @@ typedef struct slmp_hdr {
 #define SYN(flags) ((flags) & MKSYN)
 #define ACK(flags) ((flags) & MKACK)
 
-/* With IP headers without options. */
+/* The headers of a packet with an IP header without options. */
 typedef struct pkt_hdr {
     eth_hdr_t eth_hdr;
     ip_hdr_t ip_hdr;

@@ -1,4 +1,5 @@
-/* pspin.h: PsPIN's, and the data that FPsPIN's handlers share with the host: counters, and the host's answers. */
+/* pspin.h: PsPIN's header of this name, and the data that FPsPIN's handlers share with the host. The data are counters
+ * and the host's answers. */
 #include_next <pspin.h>
 #ifndef FPSPIN_PSPIN_H
 #define FPSPIN_PSPIN_H
@@ -13,14 +14,14 @@ struct perf_counter {
     uint32_t count;
 };
 
-/* The host writes the flag of a core to answer it (spin_host.h), and reads the counters. */
+/* The host writes the flag of a core to answer the core (spin_host.h), and reads the counters. */
 struct host_data {
     uint64_t flag[CORE_COUNT];
     struct perf_counter counters[MAX_COUNTERS];
 };
 extern volatile struct host_data __host_data;
 
-/* Returns the core's cycle. It is a call of the runtime, which takes about 104 cycles on FPsPIN. */
+/* Returns the core's cycle count. The function calls the runtime, which takes about 104 cycles on FPsPIN. */
 PSPIN_INLINE uint32_t cycles(void) {
     uint32_t cycle;
     ecall_0(PSPIN_ECALL_CYCLES, cycle);

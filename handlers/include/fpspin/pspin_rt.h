@@ -1,4 +1,4 @@
-/* pspin_rt.h: PsPIN's, and the calls of FPsPIN's runtime. */
+/* pspin_rt.h: PsPIN's header of this name, and the calls of FPsPIN's runtime. */
 #include_next <pspin_rt.h>
 #ifndef FPSPIN_RT_H
 #define FPSPIN_RT_H
@@ -9,7 +9,7 @@
 #define PULP_CSR_MCOUNTINHIBIT 0x320
 #define PULP_CSR_MTVAL 0x343
 
-/* The only call: the cycle of the core. */
+/* The only call returns the cycle count of the core. */
 #define PSPIN_ECALL_CYCLES 0x1
 
 #define ecall(num, a0, a1, a2, a3, a4, a5, a6, ret)                                                    \

@@ -1,6 +1,6 @@
 /* spin_host.h: requests of an FPsPIN handler to the host. Each core has a page of the message's host memory. The
- * handler writes its bytes, and then a flag at the beginning of the page. It waits until the host has written the
- * flag's answer, with the same number, to __host_data.flag of this core. */
+ * handler writes the request's bytes, and then a flag at the beginning of the page. The handler then waits until the
+ * host has written the answer with the same number to __host_data.flag of this core. */
 #ifndef FPSPIN_SPIN_HOST_H
 #define FPSPIN_SPIN_HOST_H
 
@@ -9,8 +9,8 @@
 typedef struct {
     union {
         struct {
-            uint8_t dma_id; /* number of the request; increases by one with each request of a core */
-            uint32_t len;   /* bytes, in both directions */
+            uint8_t dma_id; /* number of the request; it increases by one with each request of a core */
+            uint32_t len;   /* number of bytes, in both directions */
             uint16_t hpu_id;
         } __attribute__((packed));
         uint64_t data;
@@ -26,11 +26,12 @@ _Static_assert(sizeof(fpspin_flag_t) == sizeof(uint64_t), "a flag is a command's
 #define DMA_BUS_WIDTH 512 /* bits */
 #define DMA_ALIGN (DMA_BUS_WIDTH / 8)
 
-/* Requests of the cluster's cores. FPsPIN has a copy per cluster in its L1. Here those of all clusters are in L2. */
+/* The numbers of the requests of the cluster's cores. FPsPIN has a copy per cluster, in the cluster's L1. Here the
+ * numbers of all clusters are in L2. */
 extern volatile uint8_t pspin_dma_idx[CORE_COUNT];
 #define dma_idx (pspin_dma_idx + user_cluster_id() * NB_CORES)
 
-/* Whether there is host memory, with a page per core. */
+/* Returns whether there is host memory with a page per core. */
 PSPIN_INLINE bool fpspin_check_host_mem(handler_args_t *args) {
     return HOST_ADDR(args) && args->task->host_mem_size >= CORE_COUNT * PAGE_SIZE;
 }

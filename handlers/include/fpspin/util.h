@@ -1,4 +1,5 @@
-/* util.h: PsPIN's, and the numbers of core and cluster, which the runtime of FPsPIN keeps for handlers in the register tp. */
+/* util.h: PsPIN's header of this name, and the numbers of core and cluster. FPsPIN's runtime keeps these numbers for
+ * handlers in the register tp. */
 #include_next <util.h>
 #ifndef FPSPIN_UTIL_H
 #define FPSPIN_UTIL_H

@@ -1,4 +1,5 @@
-/* handler.h: the arguments of a PsPIN handler, its commands and its locks, and the way a program names its handlers.
+/* handler.h: the arguments, commands and locks of a PsPIN handler, and the function by which a program names its
+ * handlers.
  *
  *     __handler__ void packet(handler_args_t *args);
  *
@@ -7,10 +8,11 @@
  *         *handler_mem_ptr = NULL;
  *     }
  *
- * The header handler hh runs on the first packet of a message before any other handler of it. The packet handler ph
- * runs on every packet, and the tail handler th on the last one, after all others. *handler_mem_ptr names a variable of
- * the program to which task->handler_mem points. With NULL that is the state attached by the host. These headers have
- * the names and the signatures of PsPIN's. nicety's own interface is nicety.h. */
+ * The header handler hh runs on the first packet of a message, before any other handler of the message. The packet
+ * handler ph runs on every packet. The tail handler th runs on the last packet, after all other handlers.
+ * *handler_mem_ptr names a variable of the program to which task->handler_mem points. With NULL, task->handler_mem
+ * points to the state that the host attached. These headers have the names and signatures of PsPIN's headers. nicety's
+ * own interface is nicety.h. */
 #ifndef PSPIN_HANDLER_H
 #define PSPIN_HANDLER_H
 
@@ -32,8 +34,8 @@ enum { SPIN_DMA_LOC2EXT = 0, SPIN_DMA_EXT2LOC = 1 };
 enum { PSPIN_TASK_CLUSTERS = 4 };
 _Static_assert(NB_CLUSTERS <= PSPIN_TASK_CLUSTERS, "a task has the scratchpads of 4 clusters: write NB_CLUSTERS of 4 or fewer");
 
-/* A task is in word registers, so it is aligned, although packed. Its arrays are at the end of their unions, so the
- * compiler treats their length as open, and does not compare each index with it. */
+/* A task is in word registers, so it is aligned, although packed. The arrays are at the end of their unions. So the
+ * compiler treats the length of an array as open, and does not compare each index with the length. */
 typedef struct task {
     void *handler_mem;           /* the program's handler memory, in L2 */
     size_t handler_mem_size;
@@ -47,7 +49,7 @@ typedef struct task {
         uint32_t pspin_scratchpad_sizes[PSPIN_TASK_CLUSTERS];
         size_t scratchpad_size[NB_CLUSTERS];
     };
-    uint32_t host_mem_high;      /* host memory of the message: its start, and its bytes */
+    uint32_t host_mem_high;      /* host memory of the message: start and number of bytes */
     uint32_t host_mem_low;
     size_t host_mem_size;
     void *l2_pkt_mem;            /* the packet, in L2 */
@@ -66,8 +68,8 @@ typedef void (*handler_fn)(handler_args_t *);
 
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr);
 
-/* The payload of a UDP packet at `pkt`, after an IP header of `ihl` words, and its length from the IP packet without
- * options, as in PsPIN. */
+/* The payload of a UDP packet at `pkt`, after an IP header of `ihl` words. Its length is computed for an IP packet
+ * without options, as in PsPIN. */
 #define GET_IP_UDP_PLD(pkt, pld, len)                                                                  \
     {                                                                                                  \
         ip_hdr_t *pspin_header_ = (ip_hdr_t *)(pkt);                                                   \
@@ -93,20 +95,20 @@ PSPIN_INLINE int pspin_issue(uint32_t word0, uint32_t word1, uint32_t word2, uin
     return SPIN_OK;
 }
 
-/* Sends a packet back to the source of the handler's message. The bytes are read at once. Here it is a put with the
- * match bits of that message, for the same offset. */
+/* Sends a packet back to the source of the handler's message. The bytes are read at once. Here this is a put with the
+ * match bits of the message, for the same offset. */
 PSPIN_INLINE int spin_send_packet(void *data, uint32_t length, spin_cmd_t *handle) {
     return pspin_issue(0, 0, (uint32_t)(uintptr_t)data, 0, length, PSPIN_NIC_SEND << 1, handle);
 }
 
-/* The same to a given rank. */
+/* Sends a packet to a given rank. */
 PSPIN_INLINE int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *handle) {
     return pspin_issue(dest, 1, (uint32_t)(uintptr_t)data, 0, length, PSPIN_NIC_SEND << 1, handle);
 }
 
-/* Copies `length` bytes between the card's memory, at `nic_addr`, and host memory: that of the task, or the handlers'
- * second region. The bytes to the host are read at once. Those from it are in place after a wait for their command.
- * `generate_event`: count one on the counter of the match entry. */
+/* Copy `length` bytes between the card's memory at `nic_addr` and host memory. The host memory is that of the task, or
+ * the handlers' second region. Bytes to the host are read at once. Bytes from the host are in place after a wait for
+ * the command. With `generate_event`, the match entry's counter counts one. */
 PSPIN_INLINE int spin_dma_to_host(uint64_t host_addr, uint32_t nic_addr, uint32_t length, bool generate_event,
                                   spin_cmd_t *xfer) {
     return pspin_issue((uint32_t)host_addr, (uint32_t)(host_addr >> 32), nic_addr, length, 1,
@@ -125,7 +127,7 @@ PSPIN_INLINE int spin_write_to_host(uint64_t host_addr, uint64_t user_data, spin
 }
 #define spin_host_write spin_write_to_host
 
-/* Waits until a command is done, or tests whether it is. */
+/* Wait until a command is done, or test whether it is done. */
 PSPIN_INLINE int spin_cmd_wait(spin_cmd_t handle) {
     MMIO_WRITE(CMD_WAIT, handle);
     __asm__ volatile("" ::: "memory");
@@ -138,10 +140,10 @@ PSPIN_INLINE int spin_cmd_test(spin_cmd_t handle, bool *completed) {
     return SPIN_OK;
 }
 
-/* Copies on the card by the DMA engine of the core's cluster, which copies packets too. Direction and options are
- * PsPIN's, which ignores them: addresses select the memories. The bytes are copied at once, and the copy is done after
- * its time. */
-typedef dma_t spin_dma_t;  /* a copy in flight: its number */
+/* Copies on the card by the DMA engine of the core's cluster, which also copies packets. The direction and the options
+ * are arguments of PsPIN without an effect, because the addresses select the memories. The bytes are copied at once,
+ * and the copy is done after its time. */
+typedef dma_t spin_dma_t;  /* the number of a copy in flight */
 
 PSPIN_INLINE int spin_dma(void *source, void *dest, size_t size, int direction, int options, spin_dma_t *xfer) {
     (void)direction;
@@ -166,7 +168,7 @@ PSPIN_INLINE int spin_lock_init(spin_lock_t *lock) {
     futex_init(lock);
     return SPIN_OK;
 }
-/* 1 if the lock was free and is taken now, 0 if not. */
+/* Returns 1 if the lock was free and is taken now, or 0 if it was not free. */
 PSPIN_INLINE int spin_lock_try_lock(spin_lock_t *lock) { return futex_try_lock(lock); }
 PSPIN_INLINE int spin_lock_lock(spin_lock_t *lock) {
     futex_lock_s(lock);
@@ -177,14 +179,14 @@ PSPIN_INLINE int spin_lock_unlock(spin_lock_t *lock) {
     return SPIN_OK;
 }
 
-/* Locks of readers or one writer, as in PsPIN: the first reader takes the lock, and the last one releases it. A reader
- * that finds another one counted does not wait until that one has the lock. */
+/* Locks of several readers or one writer, as in PsPIN. The first reader takes the lock, and the last reader releases
+ * it. A reader that finds another reader counted does not wait until that reader has the lock. */
 typedef struct spin_rw_lock {
     spin_lock_t glock;
     volatile int32_t num_readers;
 } spin_rw_lock_t;
 
-/* nicety's own; PsPIN's handlers write zeros. */
+/* This function is nicety's own. Handlers of PsPIN write zeros instead. */
 PSPIN_INLINE int spin_rw_lock_init(spin_rw_lock_t *rwlock) {
     rwlock->num_readers = 0;
     return spin_lock_init(&rwlock->glock);

@@ -1,10 +1,11 @@
-/* hwsched.h: the registers of a core: its task, the doorbell and the command unit. See crates/nic-spin/src/handlers/pspin/hardware.rs. */
+/* hwsched.h: the registers of a core for its task, the doorbell and the command unit. See
+ * crates/nic-spin/src/handlers/pspin/hardware.rs. */
 #ifndef PSPIN_HWSCHED_H
 #define PSPIN_HWSCHED_H
 
 #include <stdint.h>
 
-/* The runtime waits for its value. No handler loads it. */
+/* The runtime waits for the value of this register. No handler loads it. */
 #define HWSCHED_HANDLER_FUN_ADDR 0x1B205000
 #define HWSCHED_HANDLER_FUN_SIZE 0x1B205004
 

@@ -1,6 +1,6 @@
 /* libaxidma.h: the registers of the DMA engine of a core's cluster. A load of a transfer's number starts the transfer.
- * Numbers increase by one with each transfer of the engine, and transfers end in this order. Addresses have 32 bits:
- * their upper words are unused. */
+ * Numbers increase by one with each transfer of the engine, and transfers end in this order. Addresses have 32 bits,
+ * and the upper words are unused. */
 #ifndef PSPIN_LIBAXIDMA_H
 #define PSPIN_LIBAXIDMA_H
 
@@ -18,7 +18,7 @@ typedef struct {
 } axidma__dma_conf_t;
 
 #define AXIDMA_INLINE static inline __attribute__((always_inline, unused))
-/* Stores in program order, none omitted: they are to registers. */
+/* Stores to registers. The compiler keeps their order, and omits none. */
 #define AXIDMA_SET(field, value) (*(volatile uint32_t *)&axidma__dma_conf->field = (uint32_t)(uintptr_t)(value))
 
 AXIDMA_INLINE void axidma__set_seg_addr(axidma__dma_conf_t *axidma__dma_conf, void *src_seg_addr, void *dst_seg_addr) {

@@ -18,9 +18,10 @@
 #define DMA_NULL 0
 
 typedef uint32_t dma_t;
-typedef volatile uint32_t futex_t; /* 0, or 1 if it is taken */
+typedef volatile uint32_t futex_t; /* 0 if it is free, or 1 if it is taken */
 
-/* Waits for about `cycles` cycles: 4 per round of a loop of two instructions, and none for 4 or fewer. */
+/* Waits for about `cycles` cycles. A round of the loop of two instructions takes 4 cycles. There is no round for 4 or
+ * fewer cycles. */
 PSPIN_INLINE void rt_time_wait_cycles(const unsigned cycles) {
     unsigned turns = cycles, least;
     __asm__ volatile("li %1, 4\n\t"
@@ -32,7 +33,7 @@ PSPIN_INLINE void rt_time_wait_cycles(const unsigned cycles) {
                      : "+r"(turns), "=&r"(least));
 }
 
-/* Keeps the compiler from moving accesses across it. */
+/* Keeps the compiler from moving accesses across this fence. */
 PSPIN_INLINE void asm_mem_fence(void) { __asm__ volatile("" ::: "memory"); }
 
 PSPIN_INLINE uint32_t load_reserved(volatile const uint32_t *const addr) {
@@ -41,15 +42,16 @@ PSPIN_INLINE uint32_t load_reserved(volatile const uint32_t *const addr) {
     return value;
 }
 
-/* Returns 0 if it has stored, 1 if the reservation was lost. An address without memory, 2 or 3 on PsPIN, stops the
- * handler. */
+/* Returns 0 if the value was stored, or 1 if the reservation was lost. For an address without memory, PsPIN returns 2
+ * or 3. Here such an address stops the handler. */
 PSPIN_INLINE unsigned store_conditional(volatile uint32_t *const addr, const uint32_t val) {
     unsigned failed;
     __asm__ volatile("sc.w %0, %2, (%1)" : "=r"(failed) : "r"(addr), "r"(val) : "memory");
     return failed;
 }
 
-/* One attempt: returns 0 if it has swapped, -1 if another value was there, above 0 if the reservation was lost. */
+/* Makes one attempt to swap. Returns 0 if it swapped, -1 if another value was there, or a positive number if the
+ * reservation was lost. */
 PSPIN_INLINE int compare_and_swap(volatile uint32_t *const addr, const uint32_t old, const uint32_t new) {
     return load_reserved(addr) == old ? (int)store_conditional(addr, new) : -1;
 }
@@ -78,10 +80,10 @@ PSPIN_INLINE void amo_store(volatile uint32_t *const addr, const uint32_t val) {
 PSPIN_INLINE void futex_init(futex_t *futex) { amo_store(futex, 0); }
 PSPIN_INLINE void futex_unlock(futex_t *futex) { futex_init(futex); }
 
-/* Returns 1 if it was free, and is taken now; 0 if not. */
+/* Returns 1 if the futex was free and is taken now, or 0 if it was not free. */
 PSPIN_INLINE int futex_try_lock(futex_t *futex) { return amo_or(futex, 1) == 0; }
 
-/* Both return 1 when they have it. The second one pauses between its attempts. */
+/* Both functions return 1 when they have taken the futex. The second function pauses between its attempts. */
 PSPIN_INLINE int futex_lock(futex_t *futex) {
     while (!futex_try_lock(futex)) {
     }

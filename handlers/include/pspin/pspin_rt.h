@@ -1,5 +1,5 @@
-/* pspin_rt.h: names of PsPIN's runtime: numbers of core and cluster, and of control and status registers. A handler may read mhartid and the
- * counters alone; an access to the others stops it. */
+/* pspin_rt.h: names of PsPIN's runtime for the numbers of core and cluster, and of control and status registers. A
+ * handler may read only mhartid and the counters. An access to another register stops the handler. */
 #ifndef PSPIN_RT_H
 #define PSPIN_RT_H
 

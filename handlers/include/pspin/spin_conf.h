@@ -1,4 +1,4 @@
-/* spin_conf.h: the shape of the card: clusters and cores. */
+/* spin_conf.h: the numbers of clusters and cores of the card. */
 #ifndef PSPIN_SPIN_CONF_H
 #define PSPIN_SPIN_CONF_H
 
@@ -11,13 +11,13 @@
 #define CORE_COUNT (NB_CORES * NB_CLUSTERS)
 #define NUM_CLUSTER_HPUS (NB_CORES)
 
-/* Default sizes of PsPIN's own programs. The card's are in its spec. */
+/* Default sizes of PsPIN's own programs. The sizes of the card are in its spec. */
 #ifndef PKT_SIZE
 #define PKT_SIZE 1024
 #endif
 #define PacketQueueLength (4 * (1 << 20) - 3 * 4)
 
-/* Further names, from nicety. They are no macros, because handlers of PsPIN define their own macro NUM_CLUSTERS. */
+/* Further names, from nicety. They are not macros, because handlers of PsPIN define a macro NUM_CLUSTERS themselves. */
 #ifndef NUM_CLUSTERS
 enum { NUM_CLUSTERS = NB_CLUSTERS };
 #endif

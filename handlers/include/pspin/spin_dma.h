@@ -1,5 +1,5 @@
-/* spin_dma.h: the places of the clusters' DMA engines, and copies by them; spin_dma and similar functions are in
- * handler.h. */
+/* spin_dma.h: the addresses of the clusters' DMA engines, and copies by the engines. The function spin_dma and similar
+ * functions are in handler.h. */
 #ifndef PSPIN_SPIN_DMA_H
 #define PSPIN_SPIN_DMA_H
 
@@ -8,9 +8,9 @@
 
 #define CLUSTER_BASE 0x10000000
 #define DMA_OFFSET 0x1800
-/* The core's own cluster's engine. */
+/* The engine of the core's own cluster. */
 #define PRIVATE_DMA_BASE (ARCHI_DEMUX_PERIPHERALS_ADDR + ARCHI_MCHAN_DEMUX_OFFSET)
-/* Those of all clusters. A handler that accesses them is stopped here. The spelling is PsPIN's. */
+/* The engines of all clusters. Here an access to this range stops the handler. The spelling is PsPIN's. */
 #define PUPLIC_DMA_BASE (CLUSTER_BASE + ARCHI_CLUSTER_PERIPHERALS_OFFSET + DMA_OFFSET)
 
 #define SPIN_PRIVATE_DMA ((axidma__dma_conf_t *)(PRIVATE_DMA_BASE))

@@ -1,6 +1,6 @@
-/* stdio.h: that of nicety's runtime, with a printf that prints to the simulation's log, with time, node and core. Its
- * conversions: d i u x X o c s p and %. Flags, width, precision and the lengths hh h l ll z are supported, floating
- * point is not. */
+/* stdio.h: the header of nicety's runtime, and a printf that prints to the simulation's log, with time, node and core.
+ * The conversions are d i u x X o c s p and %. Flags, width, precision and the lengths hh h l ll z are supported.
+ * Floating point is not supported. */
 #include_next <stdio.h>
 #ifndef PSPIN_STDIO_H
 #define PSPIN_STDIO_H

@@ -9,7 +9,8 @@
 #define MAX(a, b) (((a) > (b)) ? (a) : (b))
 #define AND(a, b) ((a) & (b))
 #define DIV_CEIL(a, b) (((a) + (b)-1) / (b))
-/* a modulo b for a power of two b, and a divided by a power of two with the given logarithm. */
+/* The remainder of `a` divided by `b`, a power of two, and the quotient of `a` and the power of two with this
+ * logarithm. */
 #define FAST_MOD(a, b) ((a) & ((b) - 1))
 #define FAST_DIV(a, log2_b) ((a) >> (log2_b))
 
@@ -27,17 +28,18 @@
 #define TRACING_DUMMY_INSTR()
 #endif
 
-/* Stops the handler here, with this text if the compiler can report it. */
+/* Stops the handler here. Reports this text if the compiler can do so. */
 #if defined(__has_builtin) && __has_builtin(__builtin_verbose_trap)
 #define PSPIN_STOP(text) __builtin_verbose_trap("pspin", text)
 #else
 #define PSPIN_STOP(text) __builtin_trap()
 #endif
 
-/* On PsPIN it ends the simulation. Here it stops the handler, so that the run fails and names the line. */
+/* On PsPIN, this macro ends the simulation. Here it stops the handler, so that the run fails and the error names the
+ * line. */
 #define TERMINATE { PSPIN_STOP("the program ends the simulation (TERMINATE)"); }
 
-/* With CHECK_ASSERTS a condition that does not hold is printed, and acts like TERMINATE. */
+/* With CHECK_ASSERTS, a condition that is not true is printed, and has the effect of TERMINATE. */
 #ifdef CHECK_ASSERTS
 #define ASSERT(condition)                                                                              \
     if (!(condition)) {                                                                                \

@@ -1,4 +1,5 @@
-/* assert.h: a failed assertion is a trap (ebreak), which names its line. When included again, it follows NDEBUG. */
+/* assert.h: a failed assertion is a trap (ebreak), and the report of the trap names the line. When this file is
+ * included again, it follows NDEBUG. */
 #undef assert
 #ifdef NDEBUG
 #define assert(holds) ((void)0)

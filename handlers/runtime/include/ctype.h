@@ -1,4 +1,4 @@
-/* ctype.h: classes of characters in the C locale, of -1 (EOF) and 0 to 255. */
+/* ctype.h: classes of characters in the C locale, for the values -1 (EOF) and 0 to 255. */
 #ifndef NICETY_CTYPE_H
 #define NICETY_CTYPE_H
 

@@ -1,11 +1,11 @@
-/* errno.h: of the library, strtol and similar functions set errno. All users of the program's data share it. */
+/* errno.h: strtol and similar functions of the library set errno. All users of the program's data share errno. */
 #ifndef NICETY_ERRNO_H
 #define NICETY_ERRNO_H
 
 #define errno nicety_errno
 extern int errno;
 
-/* The numbers of Linux. */
+/* The numbers are those of Linux. */
 #define ENOENT 2
 #define EINTR 4
 #define EIO 5

@@ -4,14 +4,14 @@
 
 #include <stdint.h>
 
-/* In RV32 the type of 32 bits depends on the compiler: clang reports it, and gcc takes long. */
+/* In RV32, the type of 32 bits depends on the compiler. clang reports the type, and gcc uses long. */
 #if defined __INT32_FMTd__ || __riscv_xlen == 64
 #define NICETY_PRI32
 #else
 #define NICETY_PRI32 "l"
 #endif
 
-/* In RV64 those of 64 bits and of pointers are long. */
+/* In RV64, the types of 64 bits and of pointers are long. */
 #if __riscv_xlen == 64
 #define NICETY_PRI64 "l"
 #define NICETY_PRIPTR "l"

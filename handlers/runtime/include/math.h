@@ -1,5 +1,6 @@
-/* math.h: double is computed in software, and so is float if the card's isa has no F. Functions that are exact, or
- * rounded once, are nicety's own. The rest are the compiler's: Zig's standard library, or gcc's libm if it has one. */
+/* math.h: double is computed in software, and so is float if the card's isa has no F. The functions that are exact or
+ * rounded once are nicety's own. The others are the compiler's, from Zig's standard library, or from gcc's libm if it
+ * has one. */
 #ifndef NICETY_MATH_H
 #define NICETY_MATH_H
 
@@ -44,7 +45,7 @@ typedef double double_t;
 #define islessgreater(x, y) __builtin_islessgreater(x, y)
 #define isunordered(x, y) __builtin_isunordered(x, y)
 
-/* Exact, or rounded once to the nearest. */
+/* These functions are exact, or rounded once to the nearest. */
 double fabs(double x);
 float fabsf(float x);
 double copysign(double magnitude, double sign);
@@ -86,7 +87,7 @@ float fmaxf(float x, float y);
 double fmin(double x, double y);
 float fminf(float x, float y);
 
-/* The compiler's. */
+/* These functions are the compiler's. */
 double fmod(double x, double y);
 float fmodf(float x, float y);
 double fma(double x, double y, double z);

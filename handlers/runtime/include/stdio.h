@@ -1,5 +1,6 @@
-/* stdio.h: text to stdout (`nicety hpu run`), also for stderr, and text in memory. There are no files and no input.
- * Printing is for bare programs. Handlers have the printf of nicety.h, and of this header only output to memory. */
+/* stdio.h: output of text to stdout (`nicety hpu run`), and to memory. Text for stderr also goes to stdout. There are
+ * no files and no input. Printing is for bare programs. Handlers have the printf of nicety.h, and can use only output
+ * to memory of this header. */
 #ifndef NICETY_STDIO_H
 #define NICETY_STDIO_H
 
@@ -10,13 +11,13 @@
 #define BUFSIZ 128
 
 typedef struct nicety_stream FILE;
-/* Their numbers in a bare program's system call. */
+/* The numbers of the streams in the system call of a bare program. */
 #define stdout ((FILE *)1)
 #define stderr ((FILE *)2)
 
 #define NICETY_FORMAT(text, first) __attribute__((format(__printf__, text, first)))
 
-/* Conversions: d i u x X o c s p f F e E g G and %. Flags, width, precision and the lengths hh h l ll j z t are
+/* The conversions are d i u x X o c s p f F e E g G and %. Flags, width, precision and the lengths hh h l ll j z t are
  * supported. Any other conversion (%a, %n, long double) is printed unchanged. A double is rounded once, to the nearest
  * decimal. */
 int snprintf(char *restrict to, size_t size, const char *restrict format, ...) NICETY_FORMAT(3, 4);
@@ -37,7 +38,7 @@ int fputc(int character, FILE *stream);
 int putc(int character, FILE *stream);
 int fputs(const char *restrict text, FILE *restrict stream);
 size_t fwrite(const void *restrict from, size_t size, size_t count, FILE *restrict stream);
-/* No output stays buffered between calls: this does nothing. */
+/* This function has no effect, because no output stays buffered between calls. */
 int fflush(FILE *stream);
 /* Prints `text`, a colon and the meaning of errno. */
 void perror(const char *text);

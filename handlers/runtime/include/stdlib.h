@@ -25,8 +25,8 @@ div_t div(int dividend, int divisor);
 ldiv_t ldiv(long dividend, long divisor);
 lldiv_t lldiv(long long dividend, long long divisor);
 
-/* A number out of range becomes the nearest that fits, and errno is ERANGE. A text without a number gives 0, and
- * EINVAL. */
+/* A number out of range becomes the nearest number that fits, and errno becomes ERANGE. A text without a number gives
+ * 0, and errno becomes EINVAL. */
 int atoi(const char *text);
 long atol(const char *text);
 long long atoll(const char *text);
@@ -39,19 +39,20 @@ unsigned long long strtoull(const char *restrict text, char **restrict end, int 
 int rand(void);
 void srand(unsigned seed);
 
-/* Sorts in place, in at most n log n comparisons and a constant amount of stack. Equal elements may change places. */
+/* Sorts in place, with of the order of n log n comparisons and a constant amount of stack. Equal elements may change
+ * places. */
 void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
 void *bsearch(const void *key, const void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
 
-/* There is no heap, so these are for programs that define them, for example over their own array. */
+/* There is no heap. These functions are for programs that define them, for example over their own array. */
 void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
 void *realloc(void *old, size_t size);
 void free(void *old);
 
-/* Ends a bare program with this exit code; a handler returns instead. */
+/* Ends a bare program with this exit code. A handler returns instead. */
 _Noreturn void exit(int code);
-/* A trap. */
+/* Ends the program by a trap. */
 _Noreturn void abort(void);
 
 #endif

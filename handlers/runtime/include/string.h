@@ -29,7 +29,7 @@ char *strstr(const char *text, const char *part);
 char *strtok(char *restrict text, const char *restrict separators);
 char *strerror(int number);
 
-/* Of POSIX. */
+/* Functions of POSIX. */
 size_t strnlen(const char *text, size_t most);
 char *strtok_r(char *restrict text, const char *restrict separators, char **restrict left);
 void *memccpy(void *restrict to, const void *restrict from, int byte, size_t length);

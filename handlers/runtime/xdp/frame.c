@@ -1,24 +1,24 @@
 /* frame.c: a program as the handler of a card's frames. */
-#include "helper.h"
+#include "check.h"
 
 static int redirected(void) {
     struct xdp_redirect *own = &nicety_xdp_redirects[this_cpu()];
     const uint32_t kind = own->kind;
     own->kind = REDIRECT_NONE;
     if (kind == REDIRECT_WIRE) {
-        __atomic_fetch_add(&nicety_xdp_counts.to_wire, 1, __ATOMIC_RELAXED);
+        count_verdict(&nicety_xdp_counts.to_wire);
         return FRAME_WIRE;
     }
     if (kind == REDIRECT_QUEUE && own->queue < nicety_xdp_card.queues) {
-        __atomic_fetch_add(&nicety_xdp_counts.to_queue, 1, __ATOMIC_RELAXED);
+        count_verdict(&nicety_xdp_counts.to_queue);
         return FRAME_QUEUE(own->queue);
     }
-    __atomic_fetch_add(&nicety_xdp_counts.failed, 1, __ATOMIC_RELAXED);
+    count_verdict(&nicety_xdp_counts.failed);
     return FRAME_DROP;
 }
 
 static int dropped(uint32_t *count) {
-    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    count_verdict(count);
     return FRAME_DROP;
 }
 
@@ -34,6 +34,7 @@ __attribute__((visibility("default"))) __handler int frame_handler(const frame_t
     context.frame = frame;
     context.headroom = data - nicety_xdp_card.headroom;
     context.changed = 0;
+    xdp_begin(&context);
     const uint32_t verdict = nicety_xdp_program(&context);
     if (verdict == XDP_DROP) {
         return FRAME_DROP;

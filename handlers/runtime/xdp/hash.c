@@ -9,8 +9,9 @@ MAP_INLINE uint32_t word_at(const uint8_t *at) {
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-MAP_INLINE uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) {
-    uint32_t hash = 0x9e3779b9u, bytes = map->key_size;
+/* Where `bytes` is a constant, no loop is left of this function and of `same_bytes`. */
+MAP_INLINE uint32_t hash_bytes(const uint8_t *key, uint32_t bytes) {
+    uint32_t hash = 0x9e3779b9u;
     if ((ADDRESS(key) & 3) == 0) {
         for (; bytes >= 8; bytes -= 8, key += 8) {
             const uint32_t first = *(const uint32_t *)key, second = *(const uint32_t *)(key + 4);
@@ -33,9 +34,9 @@ MAP_INLINE uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) {
     return hash ^ hash >> 13;
 }
 
-MAP_INLINE bool same_key(const struct nicety_map *map, const struct map_entry *entry, const uint8_t *key) {
-    const uint8_t *own = (const uint8_t *)entry + map->key_at;
-    uint32_t bytes = map->key_size;
+MAP_INLINE uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) { return hash_bytes(key, map->key_size); }
+
+MAP_INLINE bool same_bytes(const uint8_t *own, const uint8_t *key, uint32_t bytes) {
     if ((ADDRESS(key) & 3) == 0) {
         for (; bytes >= 8; bytes -= 8, key += 8, own += 8) {
             const uint32_t first = *(const uint32_t *)key, second = *(const uint32_t *)(key + 4);
@@ -56,6 +57,10 @@ MAP_INLINE bool same_key(const struct nicety_map *map, const struct map_entry *e
         }
     }
     return true;
+}
+
+MAP_INLINE bool same_key(const struct nicety_map *map, const struct map_entry *entry, const uint8_t *key) {
+    return same_bytes((const uint8_t *)entry + map->key_at, key, map->key_size);
 }
 
 static struct map_bucket *bucket_of(const struct nicety_map *map, uint32_t hash) {
@@ -106,6 +111,36 @@ uint8_t *lru_find(const struct nicety_map *map, const void *key) {
     }
     return values;
 }
+
+/* A lookup in a plain hash with keys of a size that the translation knows. In such a map the key is behind the head of an entry,
+ * and the value behind the key. */
+MAP_INLINE uint64_t lookup_sized(uint64_t r1, uint64_t r2, uint32_t bytes) {
+    const struct nicety_map *map = AT(const struct nicety_map, r1);
+    const uint8_t *key = AT(const uint8_t, r2);
+    const uint32_t hash = hash_bytes(key, bytes), number = hash & map->mask;
+    const uintptr_t buckets = (uintptr_t)map->memory + map->buckets;
+    const struct map_bucket *bucket = (const struct map_bucket *)buckets + number;
+    const volatile uint32_t *first = &bucket->first;
+    for (;;) {
+        uint32_t next = *first;
+        while (next && !(next & 1)) {
+            const struct map_entry *entry = AT(const struct map_entry, next);
+            const uint8_t *own = (const uint8_t *)(entry + 1);
+            if (entry->hash == hash && same_bytes(own, key, bytes)) {
+                return ADDRESS(own + ((bytes + 7) & ~7u));
+            }
+            next = *(const volatile uint32_t *)&entry->next;
+        }
+        if (next == 0 || next == (number << 1 | 1)) {
+            return 0;
+        }
+    }
+}
+
+uint64_t nicety_bpf_map_lookup_hash4(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 4); }
+uint64_t nicety_bpf_map_lookup_hash8(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 8); }
+uint64_t nicety_bpf_map_lookup_hash12(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 12); }
+uint64_t nicety_bpf_map_lookup_hash16(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 16); }
 
 /* The usual type first, in place: a call and a table of types take longer. */
 uint64_t nicety_bpf_map_lookup_elem(uint64_t r1, uint64_t r2) {

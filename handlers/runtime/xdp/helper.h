@@ -17,6 +17,10 @@ struct nicety_xdp_context {
     const frame_t *frame;
     uint32_t headroom;
     uint32_t changed;
+#ifdef NICETY_XDP_CLUSTER
+    /* The end of the packet's memory. */
+    uint32_t room;
+#endif
 };
 
 enum { XDP_ABORTED = 0, XDP_DROP = 1, XDP_PASS = 2, XDP_TX = 3, XDP_REDIRECT = 4 };
@@ -46,6 +50,8 @@ struct nicety_xdp_counts {
     uint32_t to_queue;      /* XDP_REDIRECT to a CPU or a socket */
     uint32_t failed;        /* XDP_REDIRECT without a destination */
     uint32_t too_long;      /* XDP_PASS, XDP_TX and XDP_REDIRECT of a frame that is longer than the card sends */
+    uint32_t passed;        /* XDP_PASS, where handlers have no destinations (task.c) */
+    uint32_t sent;          /* XDP_TX there */
 };
 
 extern struct nicety_xdp_counts nicety_xdp_counts;
@@ -64,6 +70,33 @@ int map_delete(const struct nicety_map *map, const void *key);
 uint64_t array_walk(const struct nicety_map *map, map_visitor visit, void *context);
 
 MAP_INLINE uint64_t refused(int error) { return returned(-error); }
+
+/* Changes of a packet's bounds. A card of frames keeps these bounds, and commands change them. In a task of PsPIN only the
+ * context has them: the packet stays in its memory, without room in front of it or behind it. */
+#ifdef NICETY_XDP_CLUSTER
+MAP_INLINE uint8_t *packet_push(const struct nicety_xdp_context *context, uint32_t bytes) {
+    return AT(uint8_t, context->data_meta - bytes);
+}
+MAP_INLINE void packet_pull(const struct nicety_xdp_context *context, uint32_t bytes) { (void)context, (void)bytes; }
+MAP_INLINE void packet_resize(const struct nicety_xdp_context *context, uint32_t bytes) { (void)context, (void)bytes; }
+MAP_INLINE uint32_t packet_longest(const struct nicety_xdp_context *context) { return context->room - context->data; }
+#else
+MAP_INLINE uint8_t *packet_push(const struct nicety_xdp_context *context, uint32_t bytes) {
+    return frame_push(context->frame, bytes);
+}
+MAP_INLINE void packet_pull(const struct nicety_xdp_context *context, uint32_t bytes) {
+    frame_pull(context->frame, bytes);
+}
+MAP_INLINE void packet_resize(const struct nicety_xdp_context *context, uint32_t bytes) {
+    frame_resize(context->frame, bytes);
+}
+MAP_INLINE uint32_t packet_longest(const struct nicety_xdp_context *context) {
+    (void)context;
+    return nicety_xdp_card.longest;
+}
+#endif
+
+MAP_INLINE void count_verdict(uint32_t *count) { __atomic_fetch_add(count, 1, __ATOMIC_RELAXED); }
 /* Copies bytes of the packet from `offset` on; 0 or a negative error number. */
 int packet_copy(struct nicety_xdp_context *context, uint32_t offset, void *other, uint32_t length, bool store);
 

@@ -1,5 +1,5 @@
 /* maps.c: helpers of programs on maps, by their types. */
-#include "helper.h"
+#include "check.h"
 
 static void store_one(const struct nicety_map *map, uint8_t *to, const uint8_t *value, bool fresh) {
     if (map->lock_at == ~0u) {
@@ -185,6 +185,7 @@ struct called {
 static uint64_t call_with(const struct nicety_map *map, const void *key, uint8_t *values, void *context) {
     const struct called *called = context;
     values += is_percpu(map) ? called->cpu * map->stride : 0;
+    xdp_key(key, map->key_size);
     return called->function(ADDRESS(map), ADDRESS(key), ADDRESS(values), called->context, 0);
 }
 
@@ -205,7 +206,9 @@ uint64_t nicety_bpf_for_each_map_elem(uint64_t r1, uint64_t function, uint64_t c
     }
     struct called called = {AT(callback, function), context, this_cpu()};
     const bool is_array = map->type == MAP_ARRAY || map->type == MAP_PERCPU_ARRAY;
-    return is_array ? array_walk(map, call_with, &called) : hash_walk(map, call_with, &called);
+    const uint64_t calls = is_array ? array_walk(map, call_with, &called) : hash_walk(map, call_with, &called);
+    xdp_key(NULL, 0);
+    return calls;
 }
 
 uint64_t nicety_bpf_loop(uint64_t count, uint64_t function, uint64_t context, uint64_t flags) {

@@ -27,7 +27,7 @@ uint64_t nicety_bpf_xdp_adjust_head(uint64_t r1, uint64_t r2) {
     }
     uint8_t *old = AT(uint8_t, context->data_meta);
     if (delta < 0) {
-        uint8_t *new = frame_push(context->frame, (uint32_t)-delta);
+        uint8_t *new = packet_push(context, (uint32_t)-delta);
         if (metadata) {
             memmove(new, old, metadata);
         }
@@ -35,7 +35,7 @@ uint64_t nicety_bpf_xdp_adjust_head(uint64_t r1, uint64_t r2) {
         if (metadata) {
             memmove(old + delta, old, metadata);
         }
-        frame_pull(context->frame, (uint32_t)delta);
+        packet_pull(context, (uint32_t)delta);
     }
     place(context, (uint32_t)data - metadata, (uint32_t)data, end);
     return 0;
@@ -52,9 +52,9 @@ uint64_t nicety_bpf_xdp_adjust_meta(uint64_t r1, uint64_t r2) {
         return refused(EACCES);
     }
     if (meta < context->data_meta) {
-        frame_push(context->frame, context->data_meta - (uint32_t)meta);
+        packet_push(context, context->data_meta - (uint32_t)meta);
     } else if (meta > context->data_meta) {
-        frame_pull(context->frame, (uint32_t)meta - context->data_meta);
+        packet_pull(context, (uint32_t)meta - context->data_meta);
     }
     place(context, (uint32_t)meta, context->data, context->data_end);
     return 0;
@@ -64,12 +64,12 @@ uint64_t nicety_bpf_xdp_adjust_tail(uint64_t r1, uint64_t r2) {
     struct nicety_xdp_context *context = CONTEXT(r1);
     const int32_t delta = (int32_t)r2;
     const int64_t length = (int64_t)length_of(context) + delta;
-    if (length < SHORTEST || (delta > 0 && length > nicety_xdp_card.longest)) {
+    if (length < SHORTEST || (delta > 0 && length > packet_longest(context))) {
         return refused(EINVAL);
     }
     const uint32_t end = context->data + (uint32_t)length;
     if (delta) {
-        frame_resize(context->frame, end - context->data_meta);
+        packet_resize(context, end - context->data_meta);
     }
     if (delta > 0) {
         memset(AT(void, context->data_end), 0, (uint32_t)delta);

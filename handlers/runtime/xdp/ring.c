@@ -1,5 +1,5 @@
 /* ring.c: records for the host: ring buffers and perf events. */
-#include "helper.h"
+#include "check.h"
 
 /* Bits of a record's length. */
 #define BUSY (1u << 31)
@@ -55,15 +55,21 @@ static struct record *record_of(uint64_t bytes) { return AT(struct record, bytes
 
 uint64_t nicety_bpf_ringbuf_reserve(uint64_t map, uint64_t size, uint64_t flags) {
     struct record *record = flags ? NULL : reserve(AT(const struct nicety_map, map), size);
+    if (record && !xdp_reserved(record->bytes, (uint32_t)size)) {
+        finish(record, DISCARDED);
+        record = NULL;
+    }
     return record ? ADDRESS(record->bytes) : 0;
 }
 
 uint64_t nicety_bpf_ringbuf_submit(uint64_t bytes) {
+    xdp_finished(bytes);
     finish(record_of(bytes), 0);
     return 0;
 }
 
 uint64_t nicety_bpf_ringbuf_discard(uint64_t bytes) {
+    xdp_finished(bytes);
     finish(record_of(bytes), DISCARDED);
     return 0;
 }

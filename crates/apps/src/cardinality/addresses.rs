@@ -116,7 +116,7 @@ impl<T: Send + 'static> Addresses<T> {
     pub(super) fn next(&self, block: &mut Vec<T>) {
         let full = self.blocks.recv().unwrap_or_default();
         let used = std::mem::replace(block, full);
-        // At the end, the reader no longer exists.
+        // At the end of the capture, no reader receives the block.
         let _ = self.empty.send(used);
     }
 }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn addresses_become_words() {
         assert_eq!(folded(Source::V4([1, 2, 3, 4])), 0x0403_0201);
-        // Sixteen zeros, and the bytes from 0 to 15.
+        // The hashes of sixteen zeros, and of the bytes from 0 to 15.
         assert_eq!(murmur3(&[0; 16]), 0x8134_cdf8);
         let counting: Vec<u8> = (0..16).collect();
         assert_eq!(murmur3(counting[..].try_into().unwrap()), 0x1915_73dd);

@@ -69,7 +69,7 @@ struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
-        // The upper bits are the best mixed. The table uses the upper and the lower bits.
+        // The upper bits are mixed best. The table uses the upper and the lower bits, so both get the upper bits.
         self.0 ^ (self.0 >> 32)
     }
 

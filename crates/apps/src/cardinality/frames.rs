@@ -4,8 +4,8 @@ use super::addresses::{CapturedPacket, Contents};
 use crate::pcsa::{END_OF_REPLAY, Frame};
 use nicety_traffic::capture::{Skipped, Source, ip_of};
 
-/// Returns the frame that replays a packet, with at most `largest` bytes of payload. An Ethernet packet stays as captured. Of a
-/// packet from another link, the frame has the IP packet.
+/// Returns the frame that replays a packet, with at most `largest` bytes of payload. An Ethernet packet stays as captured. For a
+/// packet from another link, the frame contains only the IP packet.
 ///
 /// Returns `None` for a packet that cannot be replayed. Its capture is too short, or it is not IP and not from an Ethernet link,
 /// or it has the EtherType that ends a replay.
@@ -50,13 +50,14 @@ mod tests {
         let mut shortened = expected.payload.clone();
         shortened.extend([7; 10]);
         assert_eq!(frame(1, &long), (Some(Frame { payload: shortened, ..expected.clone() }), 1));
-        // Plain IP, IP behind a cooked header, and IP behind a loopback header.
+        // An IP packet alone, behind a cooked header, and behind a loopback header.
         let bare = Frame { station: [0; 6], ..expected };
         let cooked = [&[0; 14][..], &[8, 0], &ip].concat();
         for (link, bytes) in [(101, ip.clone()), (113, cooked), (0, [&[2, 0, 0, 0][..], &ip].concat())] {
             assert_eq!(frame(link, &bytes), (Some(bare.clone()), 0), "{link}");
         }
-        // ARP stays as captured. Truncated packets, packets of other links, and the end of a replay give no frame.
+        // An ARP packet stays as captured. Truncated packets, packets of unsupported links, packets that are not IP, and the end
+        // of a replay give no frame.
         let arp = [&[1; 6][..], &[2; 6], &[8, 6], &[0; 28]].concat();
         assert_eq!(frame(1, &arp).0.map(|frame| frame.kind), Some(0x0806));
         let end = [&[1; 12][..], &END_OF_REPLAY.to_be_bytes(), &[0; 46]].concat();

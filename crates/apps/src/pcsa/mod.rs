@@ -120,8 +120,8 @@ pub fn share(
             ["pcsa_given", "pcsa_share", "pcsa_sharer"].map(|name| image.require(name));
         let (given, starter, sharer) = (given?, starter?, sharer?);
         (1..contexts).for_each(|context| nfp.start(0, context, sharer, &[]));
-        // Waits until the other contexts wait. The time is a whole number of cycles for every clock with a period in whole
-        // picoseconds.
+        // Waits until the other contexts wait for context 0. The time is a whole number of cycles for every clock with a period
+        // in whole picoseconds.
         nfp.sim().until(nfp.time(BEFORE)).await;
         let words: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         nfp.write_local(Place { core: 0, context: 0 }, given, &words)

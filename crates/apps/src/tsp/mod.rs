@@ -1,6 +1,7 @@
 //! The travelling salesman problem on a network flow processor. It makes many climbs by 2-opt, and returns the best tour.
 //!
-//! - [`read`], [`parse`] (`file.rs`): problems in TSPLIB's format.
+//! - [`cities`]: cities and their distances.
+//! - [`read`], [`parse`] (`file`): problems in TSPLIB's format.
 //! - [`Request`], [`plan`], [`run`]: climbs on a card.
 //! - `parts.rs`: the jobs of a run, which several CPUs simulate at the same time.
 //! - `state.rs`: a file of finished jobs, from which a run can resume.
@@ -14,6 +15,7 @@
 //! they are simulated, nor on the number of CPUs.
 
 pub mod card;
+pub mod cities;
 mod cpu;
 mod file;
 mod parts;
@@ -23,10 +25,10 @@ pub use cpu::Cpu;
 pub(crate) use file::plain;
 pub use file::{Instance, KRO_A100, parse, read};
 
-use card::{Best, Distances, TspJob};
+use card::{Best, Distances, Source, TspJob};
 use nicety::cards::{self, Card};
 use nicety::{Environment, Error, Manifest, VERSION};
-use nicety_nic_nfp::NfpSpec;
+use nicety_nic_nfp::{MemoryKind, NfpSpec};
 use parts::Plan as Parts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,7 +79,8 @@ pub struct Request {
     #[serde(default = "usual_climbers")]
     #[schemars(range(min = 1))]
     pub climbers: u32,
-    /// `table`: distances from a table in CLS; `root`: an integer square root each time. Both are exact.
+    /// `table`: distances from a table in the nearest memory that holds it; `root`: an integer square root each time, for EUC_2D
+    /// with whole coordinates. Both are exact.
     #[serde(default)]
     #[schemars(extend("metavar" = "table|root"))]
     pub distances: Distances,
@@ -102,13 +105,15 @@ pub struct Request {
     pub program: String,
 }
 
-/// The program to compile before a request can run, and the cities.
+/// The program to compile before a request can run, and the distances.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The instruction set for which `nfp/tsp.c` is compiled.
+    /// The source file of the program: `nfp/tsp.c` or `nfp/tsp_table.c`.
+    pub program: &'static str,
+    /// The instruction set for which the program is compiled.
     pub isa: String,
-    /// Coordinates of the cities as the card has them: moved so that the lowest coordinate of each axis is 0.
-    pub cities: Vec<(u16, u16)>,
+    /// The distances of all pairs of cities, by rows.
+    pub distances: Vec<Vec<u32>>,
     /// The number of each city in the file.
     pub nodes: Vec<u32>,
     /// The seed.
@@ -122,6 +127,46 @@ pub struct Plan {
 pub enum Application {
     /// `tsp`.
     Tsp,
+}
+
+/// The part of the system that computes a table of distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum TableMaker {
+    /// The climbers of each island, from coordinates.
+    Card,
+    /// The host, which sends the table to the card.
+    Host,
+}
+
+/// The table in which climbers look distances up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TourTable {
+    /// The part of the system that computes the table: `card` or `host`.
+    pub made_by: TableMaker,
+    /// The memory that has the table: `CLS` or `CTM` (of each island), `IMEM` or `EMEM`.
+    pub memory: &'static str,
+    /// Bytes of a distance.
+    pub distance_bytes: u32,
+}
+
+impl TourTable {
+    fn of(source: Source) -> Option<TourTable> {
+        match source {
+            Source::Roots => None,
+            Source::Climbers => Some(TourTable {
+                made_by: TableMaker::Card,
+                memory: MemoryKind::Cls.name(),
+                distance_bytes: 2,
+            }),
+            Source::Host(placement) => Some(TourTable {
+                made_by: TableMaker::Host,
+                memory: placement.memory.name(),
+                distance_bytes: placement.distance_bytes,
+            }),
+        }
+    }
 }
 
 /// The result of a run.
@@ -139,6 +184,8 @@ pub struct Report {
     pub problem: String,
     /// Number of cities.
     pub cities: usize,
+    /// TSPLIB's name for the kind of distances, such as `EUC_2D`.
+    pub edge_weight_type: &'static str,
     /// The card.
     pub nic: String,
     /// Number of climbs.
@@ -147,6 +194,9 @@ pub struct Report {
     pub climbers: u32,
     /// The source of distances: `table` or `root`.
     pub distances: Distances,
+    /// The table of distances on the card. Not present with `--distances root`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<TourTable>,
     /// Number of climbs in a job.
     pub job_climbs: u32,
     /// Number of jobs.
@@ -228,8 +278,8 @@ impl Request {
             seed: self.seed,
             distances: self.distances,
         };
-        job.check(&spec)?;
-        Ok(Resolved { instance, card, nic, spec, job })
+        let source = job.check(&spec)?;
+        Ok(Resolved { instance, card, nic, spec, job, source })
     }
 }
 
@@ -241,6 +291,7 @@ struct Resolved {
     spec: NfpSpec,
     /// All climbs of the run, as one job.
     job: TspJob,
+    source: Source,
 }
 
 /// Checks a request, and returns the program to compile for it.
@@ -248,8 +299,15 @@ struct Resolved {
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
-    let Resolved { instance, spec, .. } = request.resolve()?;
-    Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes, seed: request.seed })
+    let Resolved { instance, spec, source, .. } = request.resolve()?;
+    let distances = instance.cities.table().rows().map(<[u32]>::to_vec).collect();
+    Ok(Plan {
+        program: source.program(),
+        isa: spec.isa,
+        distances,
+        nodes: instance.nodes,
+        seed: request.seed,
+    })
 }
 
 /// Computes the tour lengths of all climbs on the CPUs of this machine. They are in the order of climb numbers, and equal those
@@ -261,16 +319,15 @@ pub fn lengths(request: &Request, environment: &Environment<'_>) -> Result<Vec<u
     cpu::lengths(&request.resolve()?.job, environment)
 }
 
-/// Runs the climbs of a request. The compiled program has the key `tsp`. Progress is in climbs.
+/// Runs the climbs of a request. The compiled program of its [`plan`] has the key `tsp`. Progress is in climbs.
 ///
 /// # Errors
 /// When the input is invalid, before any run. Also any error of the run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    let Resolved { instance, card, nic, spec, job } = request.resolve()?;
-    let elf = environment
-        .compiled
-        .get("tsp")
-        .ok_or_else(|| Error::Input("no compiled program under the key tsp; compile nfp/tsp.c".into()))?;
+    let Resolved { instance, card, nic, spec, job, source } = request.resolve()?;
+    let elf = environment.compiled.get("tsp").ok_or_else(|| {
+        Error::Input(format!("no compiled program under the key tsp; compile {}", source.program()))
+    })?;
     let each = request.job_climbs();
     let plan = Parts { spec: &spec, elf, job: &job, each };
     let mut state = State::open(request, &instance, &card.listing.hash)?;
@@ -285,11 +342,13 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         seed: request.seed,
         manifest: Manifest::of([(&nic, &card)], &request.overrides),
         problem: instance.name,
-        cities: instance.cities.len(),
+        cities: instance.cities.count(),
+        edge_weight_type: instance.edge_weight_type,
         nic,
         restarts: request.restarts,
         climbers: request.climbers,
         distances: job.distances,
+        table: TourTable::of(source),
         job_climbs: each.min(request.restarts),
         jobs: parts.len(),
         length: best.length,

@@ -12,7 +12,7 @@ use std::io::Write;
 /// The result of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The number of its first climb.
+    /// The number of the job's first climb.
     pub(super) first: u32,
     /// Number of climbs in the job.
     pub(super) climbs: u32,
@@ -26,6 +26,15 @@ pub(super) struct Part {
 /// Maximum bytes of a file. A longer file was not written by nicety.
 const LONGEST: u64 = 64 << 20;
 
+/// The number of the file's format.
+const FORMAT: u32 = 3;
+
+/// The field that all formats of the file have.
+#[derive(Deserialize)]
+struct Version {
+    nicety_tsp: u32,
+}
+
 /// The finished jobs.
 pub(super) struct State {
     path: Option<String>,
@@ -38,7 +47,9 @@ pub(super) struct State {
 #[serde(deny_unknown_fields)]
 struct Kept {
     nicety_tsp: u32,
-    cities: Vec<(u16, u16)>,
+    cities: usize,
+    /// The digest of the cities' coordinates or distances.
+    problem: String,
     seed: u32,
     climbers: u32,
     job: u32,
@@ -90,8 +101,9 @@ impl State {
     /// Reads the file that the request names, if it exists.
     pub(super) fn open(request: &Request, instance: &Instance, spec_hash: &str) -> Result<State, Error> {
         let fresh = Kept {
-            nicety_tsp: 2,
-            cities: instance.cities.clone(),
+            nicety_tsp: FORMAT,
+            cities: instance.cities.count(),
+            problem: instance.cities.digest(),
             seed: request.seed,
             climbers: request.climbers,
             job: request.job_climbs(),
@@ -107,8 +119,7 @@ impl State {
         let kept = match load(&path)? {
             None => fresh,
             Some(mut kept) => {
-                // A file of another format version has another checksum, or none.
-                if kept.nicety_tsp == fresh.nicety_tsp && !kept.is_whole() {
+                if !kept.is_whole() {
                     let why = foreign("damaged: the checksum does not match the contents");
                     return Err(Error::Input(format!("--resume {path}: {why}")));
                 }
@@ -116,8 +127,7 @@ impl State {
                 kept
             }
         };
-        let parts =
-            kept.jobs.iter().map(|job| job.part(&path, kept.cities.len())).collect::<Result<_, _>>()?;
+        let parts = kept.jobs.iter().map(|job| job.part(&path, kept.cities)).collect::<Result<_, _>>()?;
         let mut state = State { path: Some(path), kept, parts };
         // A file that cannot be written is reported now, not after an hour.
         state.save()?;
@@ -170,6 +180,12 @@ fn load(path: &str) -> Result<Option<Kept>, Error> {
         Err(error) => return wrong(format!("cannot read it ({})", plain(&error))),
         Ok(bytes) => bytes,
     };
+    // A file of another format has other fields.
+    if let Ok(Version { nicety_tsp }) = serde_json::from_slice(&text)
+        && nicety_tsp != FORMAT
+    {
+        return other(path, "version of nicety");
+    }
     match serde_json::from_slice(&text) {
         Ok(kept) => Ok(Some(kept)),
         Err(error) => wrong(foreign(&error.to_string())),
@@ -182,8 +198,7 @@ fn foreign(why: &str) -> String {
 
 fn check(path: &str, kept: &Kept, own: &Kept) -> Result<(), Error> {
     let same = [
-        ("version of nicety", kept.nicety_tsp == own.nicety_tsp),
-        ("problem", kept.cities == own.cities),
+        ("problem", (kept.cities, &kept.problem) == (own.cities, &own.problem)),
         ("--seed", kept.seed == own.seed),
         ("number of --climbers", kept.climbers == own.climbers),
         ("number of climbs to a --job", kept.job == own.job),
@@ -193,10 +208,14 @@ fn check(path: &str, kept: &Kept, own: &Kept) -> Result<(), Error> {
     ];
     match same.iter().find(|(_, same)| !same) {
         None => Ok(()),
-        Some((what, _)) => Err(Error::Input(format!(
-            "--resume {path}: it was written for another {what}; name another file, or remove it to begin anew"
-        ))),
+        Some((what, _)) => other(path, what),
     }
+}
+
+fn other<T>(path: &str, what: &str) -> Result<T, Error> {
+    Err(Error::Input(format!(
+        "--resume {path}: it was written for another {what}; name another file, or remove it to begin anew"
+    )))
 }
 
 impl KeptJob {
@@ -231,5 +250,65 @@ impl KeptJob {
             asleep: self.cycles_asleep,
             instructions: self.instructions,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tsp::parse;
+
+    const SQUARE: &str = "TYPE: TSP\nDIMENSION: 5\nEDGE_WEIGHT_TYPE: MAN_2D\nNODE_COORD_SECTION\n\
+                          1 0 0\n2 9 0\n3 9 9\n4 0 9\n5 4 4\n";
+
+    /// Opens a file with these contents for the problem.
+    fn open(name: &str, contents: Option<&str>, problem: &str) -> Result<(State, String), String> {
+        let path = std::env::temp_dir().join(format!("nicety-tsp-{}-{name}", std::process::id()));
+        if let Some(contents) = contents {
+            fs::write(&path, contents).unwrap();
+        }
+        let request = serde_json::json!({"file": "f.tsp", "resume": path.to_str().unwrap(), "program": "p"});
+        let request = Request::from_json(&request.to_string()).unwrap();
+        let opened = State::open(&request, &parse(problem, "f.tsp").unwrap(), "card");
+        let written = fs::read_to_string(&path).unwrap_or_default();
+        fs::remove_file(&path).unwrap();
+        opened.map(|state| (state, written)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_file_is_for_its_problem_alone() {
+        let part = Part {
+            first: 0,
+            climbs: 590,
+            best: Best { length: 44, number: 3, tour: vec![0, 4, 3, 2, 1] },
+            time_ps: 1,
+            computing: 2,
+            asleep: 3,
+            instructions: 4,
+        };
+        let (mut state, _) = open("fresh", None, SQUARE).unwrap();
+        state.path = None;
+        state.keep(part.clone()).unwrap();
+        let text = state.kept.text();
+        let (again, written) = open("again", Some(&text), SQUARE).unwrap();
+        assert_eq!((again.find(0, 590), written), (Some(&part), text.clone()));
+        // Another distance, and the same distances of a problem that the card computes.
+        for other in [SQUARE.replace("5 4 4", "5 4 3"), SQUARE.replace("MAN_2D", "EUC_2D")] {
+            let error = open("other", Some(&text), &other).err().unwrap();
+            assert!(error.contains(": it was written for another problem; name another file"), "{error}");
+        }
+        let damaged = text.replace("\"length\":44", "\"length\":43");
+        let error = open("damaged", Some(&damaged), SQUARE).err().unwrap();
+        assert!(error.contains("damaged: the checksum does not match the contents"), "{error}");
+    }
+
+    #[test]
+    fn files_of_other_formats_are_named() {
+        for text in [r#"{"nicety_tsp":2,"cities":[[0,0]],"seed":1}"#, r#"{"nicety_tsp":4}"#] {
+            let error = open("old", Some(text), SQUARE).err().unwrap();
+            assert!(error.contains(": it was written for another version of nicety; name"), "{error}");
+        }
+        let error = open("none", Some("{}"), SQUARE).err().unwrap();
+        assert!(error.contains("no file that nicety tsp has written (missing field"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Latency of consecutive messages on one channel. They are sent in a batch, as NFComms measures them.
+//! Latency of consecutive messages on one channel. They are sent in a batch, as in the measurements of NFComms.
 
 use super::rig::{Far, Load, Near};
 use super::{Mode, Point, Row};
@@ -10,7 +10,7 @@ use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The measurements of the thread.
+/// The measurements of the host's thread.
 #[derive(Default)]
 struct Measured {
     messages: Vec<Duration>,

@@ -37,7 +37,8 @@ pub struct Row {
     /// Message size in bytes. For the bandwidth of direct messages, it is the size of a payload in messages of 56 bytes. A
     /// process sends at most 500 of these messages, because they are all alike.
     pub size_bytes: u64,
-    /// The card's memory for the messages: `ctm` for indirect messages of a latency that fit it, `emem` otherwise.
+    /// The card's memory for the messages. For indirect messages of a throughput it is the requested memory, for those of a
+    /// latency that fit it `ctm`. It is `emem` otherwise.
     pub memory: &'static str,
     /// Number of processes that move the payload together. Each has a thread of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,6 +111,8 @@ struct Point<'p> {
     /// The compiled program of the processes.
     elf: &'p [u8],
     noise: &'p Option<Noise>,
+    /// The card's memory for indirect messages of a throughput.
+    memory: MemoryKind,
     mode: Mode,
     direction: Direction,
     size: u64,
@@ -120,7 +123,8 @@ struct Point<'p> {
 impl Point<'_> {
     fn load(&self, processes: u32) -> Load {
         let (mode, direction, bytes) = (self.mode, self.direction, self.size as u32);
-        Load { mode, direction, bytes, messages: 0, processes, memory: MemoryKind::Emem }
+        let memory = if mode == Mode::Indirect { self.memory } else { MemoryKind::Emem };
+        Load { mode, direction, bytes, messages: 0, processes, memory }
     }
 
     /// Returns a cluster for a run. `first` is whether it is the point's first run, which is recorded.
@@ -166,7 +170,7 @@ pub fn run(
     environment: &Environment<'_>,
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
-    let Resolved { cards, modes, directions, processes, noise } = request.resolve()?;
+    let Resolved { cards, modes, directions, processes, memory, noise } = request.resolve()?;
     let bandwidth = request.benchmark == Benchmark::ChannelBandwidth;
     let processes = if bandwidth { processes } else { vec![1] };
     let total = cards.len() * modes.len() * directions.len() * processes.len() * request.sizes.len();
@@ -180,8 +184,9 @@ pub fn run(
                 processes.iter().flat_map(|p| request.sizes.iter().map(move |s| (p, s)))
             {
                 let recorded = recorded.filter(|_| points.rows().is_empty());
+                let noise = &noise;
                 let point =
-                    Point { request, environment, card, elf, noise: &noise, mode, direction, size, recorded };
+                    Point { request, environment, card, elf, noise, memory, mode, direction, size, recorded };
                 let place = || format!("{nic}, {}, {}, {size} B", mode.name(), direction.name());
                 points.measure(place, || {
                     let row = match bandwidth {

@@ -3,11 +3,13 @@
 use super::super::load_cards;
 use crate::request::default_seed;
 use nicety::cards::Card;
-use nicety::{Error, Noise};
+use nicety::{Error, MemoryKind, Noise};
 use nicety_nic_nfp::{DIRECT_BYTES, NfpSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Distance between stored messages in bytes. It allows a process to store a whole direct message with one memory reference.
+pub(super) const STORED: u32 = 64;
 /// Maximum bytes of a direct message.
 pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;
 
@@ -103,8 +105,12 @@ pub struct Request {
     pub sizes: Vec<u64>,
     /// Numbers of processes that move the payload together. Each process has a thread of the host.
     #[serde(default)]
-    #[schemars(extend("default" = [1], "usual" = "1,8", "only" = "channel-bandwidth"))]
+    #[schemars(extend("usual" = {"channel-bandwidth": "1,8"}, "only" = "channel-bandwidth"))]
     pub processes: Option<Vec<u32>>,
+    /// Memory of the card for indirect messages: `ctm` of each process's island, `imem` or `emem`.
+    #[serde(default)]
+    #[schemars(extend("default" = "emem", "only" = "channel-bandwidth"))]
+    pub memory: Option<String>,
     /// Bytes that all processes move in a run.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PAYLOAD), extend("default" = PAYLOAD, "metavar" = "SIZE", "only" = "channel-bandwidth"))]
@@ -155,6 +161,7 @@ pub(super) struct Resolved {
     pub(super) modes: Vec<Mode>,
     pub(super) directions: Vec<Direction>,
     pub(super) processes: Vec<u32>,
+    pub(super) memory: MemoryKind,
     pub(super) noise: Option<Noise>,
 }
 
@@ -168,6 +175,7 @@ impl Request {
             directions: None,
             sizes: sizes.to_vec(),
             processes: None,
+            memory: None,
             payload: None,
             iterations: None,
             warmup: None,
@@ -209,12 +217,25 @@ impl Request {
         let directions = named("direction", self.directions.as_deref(), directions)?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
         let processes = self.processes.clone().unwrap_or_else(|| vec![1]);
+        let memory = self.memory()?;
         self.check_numbers(&modes, &processes)?;
         let cards = load_cards(&self.nics, &self.overrides, "nfp-4000")?;
         for (name, card) in &cards {
-            self.check_card(name, card.spec.of::<NfpSpec>()?, &modes, &processes)?;
+            self.check_card(name, card.spec.of::<NfpSpec>()?, &modes, &processes, memory)?;
         }
-        Ok(Resolved { cards, modes, directions, processes, noise })
+        Ok(Resolved { cards, modes, directions, processes, memory, noise })
+    }
+
+    /// Returns the card's memory for indirect messages of a throughput.
+    fn memory(&self) -> Result<MemoryKind, Error> {
+        let Some(name) = &self.memory else { return Ok(MemoryKind::Emem) };
+        let known = [MemoryKind::Ctm, MemoryKind::Imem, MemoryKind::Emem];
+        known.into_iter().find(|kind| kind.key() == name).ok_or_else(|| {
+            let known = known.map(MemoryKind::key).join(", ");
+            Error::Input(format!(
+                "channels move no indirect messages to the memory '{name}'; the memories are {known}"
+            ))
+        })
     }
 
     fn check_numbers(&self, modes: &[Mode], processes: &[u32]) -> Result<(), Error> {
@@ -259,7 +280,14 @@ impl Request {
         Ok(())
     }
 
-    fn check_card(&self, name: &str, spec: &NfpSpec, modes: &[Mode], processes: &[u32]) -> Result<(), Error> {
+    fn check_card(
+        &self,
+        name: &str,
+        spec: &NfpSpec,
+        modes: &[Mode],
+        processes: &[u32],
+        memory: MemoryKind,
+    ) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Input(format!("{name}: {text}")));
         let most = processes.iter().copied().max().unwrap_or(1);
         let contexts = spec.cores * spec.contexts;
@@ -290,15 +318,29 @@ impl Request {
                 "a message of {longest} bytes is longer than limits.message, {message} bytes"
             ));
         }
-        let memory = u64::from(spec.memories[3].size);
-        if longest.saturating_mul(most.into()) > memory {
+        let size = u64::from(spec.memory(memory).size);
+        let sharing = most_in_a_memory(spec, memory, most);
+        if u64::from(sharing).saturating_mul(longest.next_multiple_of(STORED.into())) > size {
+            let (kind, key) = (memory.name(), memory.key());
             return wrong(format!(
-                "{most} messages of {longest} bytes do not fit EMEM: it has {memory} bytes (memory.emem.size), and \
+                "{sharing} messages of {longest} bytes do not fit {kind}: it has {size} bytes (memory.{key}.size), and \
                  each process needs room for one message; lower --sizes or --processes"
             ));
         }
         Ok(())
     }
+}
+
+/// Returns the largest number of processes that share a memory of this kind.
+fn most_in_a_memory(spec: &NfpSpec, kind: MemoryKind, processes: u32) -> u32 {
+    if !kind.of_island() {
+        return processes;
+    }
+    let mut of_islands = vec![0; spec.islands()];
+    for number in 0..processes as usize {
+        of_islands[number % spec.cores / spec.island] += 1;
+    }
+    of_islands.into_iter().max().unwrap_or(0)
 }
 
 /// Returns the values with these names; all values if the list is empty.
@@ -394,6 +436,21 @@ mod tests {
             (
                 refused(|r| (r.sizes, r.processes) = (vec![1 << 30], Some(vec![3]))),
                 &["3 messages of 1073741824 bytes do not fit EMEM"],
+            ),
+            (
+                refused(|r| r.memory = Some("cls".into())),
+                &["to the memory 'cls'; the memories are ctm, imem, emem"],
+            ),
+            // 60 microengines on five islands: process 60 shares the CTM of processes 0 to 11.
+            (
+                refused(|r| {
+                    (r.memory, r.sizes, r.processes) = (Some("ctm".into()), vec![20 << 10], Some(vec![61]));
+                }),
+                &["13 messages of 20480 bytes do not fit CTM: it has 262144 bytes (memory.ctm.size)"],
+            ),
+            (
+                refused(|r| (r.memory, r.sizes) = (Some("imem".into()), vec![8 << 20])),
+                &["1 messages of 8388608 bytes do not fit IMEM: it has 4194304 bytes (memory.imem.size)"],
             ),
             (refused(|r| r.overrides = vec!["limits.threads=4".into(), "x".into()]), &["x"]),
             (

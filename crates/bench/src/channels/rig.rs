@@ -1,10 +1,8 @@
 //! A host and its card, the processes at the card's ends of channels, and the check of their bytes.
 
-use super::request::{DIRECT, Direction, Mode};
+use super::request::{DIRECT, Direction, Mode, STORED};
 use nicety::{Buffer, CardMemory, Channel, Device, Error, Host, MemoryKind, Process, Processes, Start};
 
-/// Distance between stored direct messages in bytes. It allows a process to store a whole message with one memory reference.
-const STORED: u32 = 64;
 /// Number of bytes compared at a time.
 const COMPARED: usize = 1 << 16;
 /// The number of the first target.
@@ -54,14 +52,19 @@ pub(super) struct Far {
 }
 
 impl Far {
-    /// Starts the processes. Every microengine gets one process before any gets a second one.
+    /// Starts the processes. Every microengine gets one process before any gets a second one. Each process has a part of the
+    /// memory of its own, and of its own island if each island has such a memory.
     pub(super) fn start_all(host: &Host, program: &Processes, load: &Load) -> Result<Vec<Far>, Error> {
         let channels = host.channels()?;
         let microengines = channels.spec().cores;
+        let bytes = load.memory_bytes();
+        let mut taken = vec![0; channels.spec().islands()];
         let contexts = (load.processes as usize).div_ceil(microengines);
         let start = |number: u32| {
-            let bytes = load.memory_bytes();
-            let memory = CardMemory { kind: load.memory, island: 0, offset: number * bytes, bytes };
+            let microengine = number as usize % microengines;
+            let island = if load.memory.of_island() { microengine / channels.spec().island } else { 0 };
+            let memory = CardMemory { kind: load.memory, island, offset: taken[island], bytes };
+            taken[island] += bytes;
             let target = TARGETS + number;
             if (load.mode, load.direction) == (Mode::Direct, Direction::CardToHost) {
                 channels.write(&memory, &pattern(host, load, target)[..DIRECT as usize])?;
@@ -70,7 +73,7 @@ impl Far {
                 program,
                 &Start {
                     name: load.function(),
-                    microengine: number as usize % microengines,
+                    microengine,
                     context: number as usize / microengines,
                     contexts: Some(contexts),
                     arguments: &[target, load.bytes, load.messages, memory.address()],
@@ -94,8 +97,8 @@ pub(super) struct Near {
     load: Load,
     far: Far,
     buffer: Buffer,
-    /// The bytes of even messages, and those of odd messages. These are complements, so each byte differs from that of the
-    /// previous message.
+    /// The bytes of messages with even numbers, and the bytes of messages with odd numbers. Each byte of one is the
+    /// complement of the same byte of the other, so two consecutive messages differ in every byte.
     patterns: [Vec<u8>; 2],
 }
 
@@ -131,7 +134,7 @@ impl Near {
         Ok(())
     }
 
-    /// Transfers a message. Lasts from the call to its return.
+    /// Transfers a message. The measured time lasts from the call of this function to its return.
     pub(super) async fn transfer(&self, message: u32) -> Result<(), Error> {
         let Near { device, channel, load, .. } = self;
         match (load.mode, load.direction) {

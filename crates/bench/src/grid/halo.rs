@@ -101,7 +101,7 @@ fn sums<'v>(a: &'v [u64], b: &'v [u64], c: &'v [u64]) -> impl Iterator<Item = u6
     a.iter().zip(b).zip(c).map(|((a, b), c)| a.wrapping_add(*b).wrapping_add(*c))
 }
 
-/// Compares the cells of ranks in this part with a sequential reference computation of the rings.
+/// Compares the cells of the ranks in this part of the cluster with a sequential reference computation of the rings.
 pub(super) fn check(point: &Point<'_>) -> Result<(), Error> {
     let (grid, results, all) = (point.grid, &point.results, point.rounds.borrow().all());
     for (nth, dimension) in grid.dimensions().enumerate() {

@@ -100,8 +100,8 @@ fn nothing_came(what: &str, usage: &Usage, faults: Option<&str>) -> Error {
     ))
 }
 
-/// The bytes of a connection's stream. Byte i depends only on i, not on the sizes of calls, so every receiver can check the
-/// bytes.
+/// The bytes of a connection's stream. Byte i depends only on i. So every receiver can check the bytes, whatever the sizes
+/// of calls are.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
@@ -114,13 +114,13 @@ impl Bytes {
         Bytes((0..Bytes::PERIOD + most).map(byte).collect())
     }
 
-    /// Returns the `length` bytes of the stream from a position on.
+    /// Returns `length` bytes of the stream, from `position` on.
     fn at(&self, position: u64, length: usize) -> &[u8] {
         let from = (position % Bytes::PERIOD as u64) as usize;
         &self.0[from..from + length]
     }
 
-    /// Whether these are the bytes of the stream from a position on.
+    /// Whether `bytes` are the bytes of the stream from `position` on.
     fn are(&self, position: u64, bytes: &[u8]) -> bool {
         self.at(position, bytes.len()) == bytes
     }

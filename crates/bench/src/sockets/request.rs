@@ -23,10 +23,10 @@ const MOST_CPUS: u64 = 1024;
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "StreamDirection")]
 pub enum Direction {
-    /// It receives.
+    /// Rank 0 receives.
     #[default]
     Receive,
-    /// It sends.
+    /// Rank 0 sends.
     Transmit,
 }
 

@@ -113,7 +113,7 @@ impl Connections {
         F: Future<Output = Result<(), Error>> + 'static,
     {
         let sockets = host.socket()?;
-        // By then the other host listens.
+        // After the barrier, the other host listens.
         host.barrier().await;
         let mut connected = Vec::new();
         for _ in 0..self.number {

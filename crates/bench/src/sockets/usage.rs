@@ -45,7 +45,7 @@ pub struct Usage {
     pub breakdown: Vec<GroupUsage>,
     /// Context switches per packet.
     pub context_switches_per_packet: f64,
-    /// Cross-calls (calls from one CPU to another) per packet.
+    /// Cross-calls (inter-processor interrupts) per packet.
     pub cross_calls_per_packet: f64,
     /// Interrupts per packet.
     pub interrupts_per_packet: f64,

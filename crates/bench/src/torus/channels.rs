@@ -107,8 +107,9 @@ mod tests {
 
     #[test]
     fn loads_by_hand() {
-        // A ring of 8. A route has 2 links on average, if routes to the node itself count. Half of them are in each direction: 8
-        // / 8. One of the 512 destinations is the node itself, which gets nothing.
+        // The ring of a dimension has 8 nodes. A route has 2 links per dimension in the mean, if routes from a node to
+        // itself count. Half of the links are in each direction, so the load is 2 x 8 / 2 / 8 = 1. One of 512 destinations
+        // is the node itself, to which it sends nothing.
         let uniform = loads(Pattern::Uniform, &[8, 8, 8]);
         assert!(
             (uniform.mean - 512.0 / 511.0).abs() < 1e-12
@@ -116,7 +117,7 @@ mod tests {
         );
         assert!((uniform.max - uniform.mean).abs() < 0.01, "{uniform:?}");
         assert_eq!(loads(Pattern::AllToAll, &[8, 8, 8]), uniform);
-        // Three links in each dimension, all in the same direction.
+        // A route has three links in each dimension, all in the same direction.
         let tornado = loads(Pattern::Tornado, &[8, 8, 8]);
         assert_eq!((tornado.max, tornado.mean, tornado.hops), (3.0, 1.5, 9.0));
         assert_eq!(tornado.saturation(), 1.0 / 3.0);
@@ -125,7 +126,7 @@ mod tests {
             (neighbour.max, neighbour.mean, neighbour.hops, neighbour.saturation()),
             (1.0, 0.5, 2.0, 1.0)
         );
-        // In a ring of 4, nodes 0 and 3 are adjacent over the wrap-around link, and 1 and 2 over the link between them.
+        // In a ring of 4, the wrap-around link connects nodes 0 and 3, and a direct link connects nodes 1 and 2.
         let complement = loads(Pattern::BitComplement, &[4]);
         assert_eq!((complement.max, complement.mean, complement.hops), (1.0, 0.5, 1.0));
     }
@@ -136,7 +137,7 @@ mod tests {
         assert!((of(Pattern::Uniform, &[16, 16]) - 0.5).abs() < 0.01);
         assert!((of(Pattern::Uniform, &[32]) - 0.25).abs() < 0.01);
         assert_eq!(of(Pattern::Tornado, &[16, 4]), 1.0 / 7.0);
-        // In a small torus, the links of the nodes themselves limit traffic.
+        // In a small torus, the links between nodes and routers limit traffic.
         assert_eq!(of(Pattern::Uniform, &[4, 4]), 1.0);
     }
 

@@ -54,8 +54,8 @@ pub(super) struct Measured {
     pub(super) undelivered: u64,
 }
 
-/// The state of all sources and sinks. Programs of nodes could not read it. It collects the measurements, and ends the traffic
-/// when they are complete.
+/// The state of all sources and sinks, which a program of a node could not read. It collects the measurements, and ends the
+/// traffic when they are complete.
 struct Observer {
     shape: TorusShape,
     begin: Time,

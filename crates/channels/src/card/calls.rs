@@ -1,4 +1,4 @@
-//! The contexts' calls. Each call is checked completely before it changes any state.
+//! The contexts' calls. All arguments of a call are checked before the call changes any state.
 
 use super::{Call, Card, CardEffect, Context, LaneState};
 use crate::{
@@ -7,12 +7,12 @@ use crate::{
 };
 
 impl Card {
-    /// `channel_write`: sends a direct message of 1 to 56 bytes to the host. The call ends when a thread has received it. A context may
-    /// call it before the host has subscribed.
+    /// `channel_write`: sends a direct message of 1 to 56 bytes to the host. The call ends when a thread has received
+    /// the message. A context may call `channel_write` before the host has subscribed.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another context is writing to the
-    /// target; [`Error::Blocked`] or [`Error::NoSuch`] of the context.
+    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another context is
+    /// writing to the target; [`Error::Blocked`] or [`Error::NoSuch`] for the context.
     pub fn write(
         &mut self,
         context: ContextId,
@@ -25,11 +25,11 @@ impl Card {
         self.begin_write(context, target, Want::Direct(payload.len() as u32), payload, deadline, effects)
     }
 
-    /// `channel_write_ind`: sends an indirect message from a memory of the card. The deadline bounds the wait for the host, but not the
-    /// transfer.
+    /// `channel_write_ind`: sends an indirect message from a memory of the card. The deadline limits the wait for the
+    /// host, but not the transfer.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::TooLong`], [`Error::CardAddress`]; and as [`Card::write`].
+    /// [`Error::ZeroSize`], [`Error::TooLong`], [`Error::CardAddress`]; and those of [`Card::write`].
     pub fn write_indirect(
         &mut self,
         context: ContextId,
@@ -44,8 +44,8 @@ impl Card {
     /// `channel_read`: receives a direct message of exactly `bytes` bytes from the host.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another context is reading from the
-    /// target; [`Error::Blocked`] or [`Error::NoSuch`] of the context.
+    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another context is
+    /// reading from the target; [`Error::Blocked`] or [`Error::NoSuch`] for the context.
     pub fn read(
         &mut self,
         context: ContextId,
@@ -57,10 +57,11 @@ impl Card {
         self.select(context, &[Guard { from: target, want: Want::Direct(bytes) }], deadline, effects)
     }
 
-    /// `channel_read_ind`: receives an indirect message of exactly the buffer's size into a memory of the card.
+    /// `channel_read_ind`: receives an indirect message into a memory of the card. The message must have exactly the
+    /// buffer's size.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::TooLong`], [`Error::CardAddress`]; and as [`Card::read`].
+    /// [`Error::ZeroSize`], [`Error::TooLong`], [`Error::CardAddress`]; and those of [`Card::read`].
     pub fn read_indirect(
         &mut self,
         context: ContextId,
@@ -72,11 +73,11 @@ impl Card {
         self.select(context, &[Guard { from: target, want: Want::Indirect(buffer) }], deadline, effects)
     }
 
-    /// Receives from the first target, in the order of the guards, that has a message in its mailbox (`PRI ALT` of occam). For fairness,
-    /// rotate the guards after each call. The completion names the guard.
+    /// Receives from the first target, in the order of the guards, that has a message in its mailbox (`PRI ALT` of
+    /// occam). For fairness, rotate the guards after each call. [`CardEffect::Signal`] has the index of the guard.
     ///
     /// # Errors
-    /// [`Error::NoGuards`], [`Error::RepeatedGuard`]; and as [`Card::read`] of any guard.
+    /// [`Error::NoGuards`], [`Error::RepeatedGuard`]; and those of [`Card::read`] for any guard.
     pub fn select(
         &mut self,
         context: ContextId,
@@ -103,7 +104,7 @@ impl Card {
             let target = self.by_id[&guard.from] as usize;
             self.targets[target].reader = Some(context);
         }
-        // Takes the first parked message now; a manager delivers it.
+        // The reader takes the first parked message now. A manager delivers it later.
         for guard in guards {
             let channel = self.targets[self.by_id[&guard.from] as usize].channel;
             let mailbox = channel.map(|channel| Mailbox { channel, direction: Direction::ToCard });
@@ -116,8 +117,9 @@ impl Card {
         Ok(())
     }
 
-    /// Advances the clock to `now` and expires deadlines. A reader ends with [`Failure::Timeout`] at once, and so does a writer if no
-    /// manager has collected its message. For any other writer, the card asks the host to withdraw the message, which may have been received.
+    /// Advances the clock to `now` and expires deadlines. A reader's call ends with [`Failure::Timeout`] at once. So
+    /// does a writer's call, if no manager has begun to collect the message. For any other writer, the card asks the
+    /// host to withdraw the message, but a thread may already have received it.
     pub fn tick(&mut self, now: u64, effects: &mut Vec<CardEffect>) {
         while let Some(context) = self.timers.expire(now) {
             self.contexts[context.0 as usize].deadline = None;

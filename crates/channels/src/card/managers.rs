@@ -1,8 +1,8 @@
-//! Managers: the assignment of channels to managers, and the stages of an exchange.
+//! Managers: the assignment of channels to managers, and the steps of an exchange.
 //!
-//! A manager takes the channel that has waited longest, does one exchange step for it, and releases it. A step goes from a fetch or collect
-//! to the push that ends it. A manager never waits for the other end: a message without its receiver stays in its mailbox, and the manager
-//! is free.
+//! A manager takes the channel that has waited longest, does one exchange step for it, and releases it. A step begins
+//! with a fetch or a collect, and ends with a push. A manager never waits for the other end. If the receiver has not
+//! called, the message stays in its mailbox, and the manager serves other channels.
 
 use super::{Call, Card, CardEffect, LaneState, Manager, Stage};
 use crate::{
@@ -31,7 +31,7 @@ impl Card {
     /// Completes a manager's [`CardEffect::Ask`], [`CardEffect::Deliver`], [`CardEffect::Collect`] or [`CardEffect::Push`].
     ///
     /// # Errors
-    /// [`Error::NotBegun`] if the manager has begun none of these; [`Error::NoSuch`].
+    /// [`Error::NotBegun`] if the manager has not begun such an action; [`Error::NoSuch`].
     pub fn done(&mut self, manager: ManagerId, effects: &mut Vec<CardEffect>) -> Result<(), Error> {
         let Manager { channel, stage } = *self.manager(manager)?;
         let mailbox = Mailbox { channel, direction: manager.direction };
@@ -66,7 +66,7 @@ impl Card {
         Ok(())
     }
 
-    /// Completes one page's DMA, successful or failed.
+    /// Completes the DMA of one page. `ok` says whether the DMA succeeded.
     ///
     /// # Errors
     /// [`Error::NotBegun`] if the manager has no such DMA in flight; [`Error::NoSuch`].
@@ -92,7 +92,7 @@ impl Card {
         Ok(())
     }
 
-    /// Queues a channel for a manager, if it has work and no manager serves it.
+    /// Queues a channel for a manager, if the channel has work and no manager serves it.
     pub(super) fn schedule(&mut self, mailbox: Mailbox, effects: &mut Vec<CardEffect>) {
         let lane = self.lane(mailbox);
         if !lane.served && !lane.queued && self.has_work(mailbox) {
@@ -111,7 +111,7 @@ impl Card {
             let (manager, mailbox) =
                 (ManagerId { direction, index: index as u8 }, Mailbox { channel, direction });
             self.lane_mut(mailbox).queued = false;
-            // The work may have ended since the channel was queued.
+            // The channel's work may have ended since the channel was queued.
             if self.has_work(mailbox) {
                 self.lane_mut(mailbox).served = true;
                 self.group_mut(direction).managers[index].channel = channel;
@@ -132,7 +132,7 @@ impl Card {
             }
     }
 
-    /// Starts the work of a channel.
+    /// Starts the next step of a channel.
     fn begin_work(&mut self, manager: ManagerId, mailbox: Mailbox, effects: &mut Vec<CardEffect>) {
         let lane = self.lane_mut(mailbox);
         if std::mem::take(&mut lane.rung) {
@@ -157,7 +157,7 @@ impl Card {
         }
     }
 
-    /// Releases a channel. If the channel has more work, it goes to the end of the queue.
+    /// Releases the channel of a manager. If the channel has more work, it goes to the end of the queue.
     pub(super) fn release(&mut self, manager: ManagerId, effects: &mut Vec<CardEffect>) {
         let channel =
             std::mem::take(&mut self.group_mut(manager.direction).managers[manager.index as usize]).channel;
@@ -170,7 +170,7 @@ impl Card {
         }
     }
 
-    /// Gives a parked message to its reader, and takes the reader off its other guards.
+    /// Assigns a parked message to its reader, and removes the reader from the targets of its other guards.
     pub(super) fn meet(&mut self, mailbox: Mailbox) {
         let context = self.user(mailbox).expect("the reader has come");
         let target =
@@ -188,7 +188,7 @@ impl Card {
         matches!(call, Some(Call::Read { met: Some(_) }))
     }
 
-    /// Returns the reader that met the message of a channel, the index of its guard, and the message it wants.
+    /// Returns the reader of a channel's message, the index of its guard, and the message that it expects.
     pub(super) fn met_reader(&self, mailbox: Mailbox) -> (ContextId, usize, Want) {
         let context = self.user(mailbox).expect("a reader that met its sender stays");
         let state = &self.contexts[context.0 as usize];
@@ -198,7 +198,7 @@ impl Card {
         (context, guard, state.guards[guard].want)
     }
 
-    /// Delivers a parked message to its reader, or asks the reader for a destination.
+    /// Begins the delivery of a parked message to its reader, or asks the reader for a destination.
     pub(super) fn serve_reader(
         &mut self,
         manager: ManagerId,
@@ -219,7 +219,8 @@ impl Card {
         }
     }
 
-    /// Handles the reader's answer: the destination and the size it expects.
+    /// Handles the reader's answer: the destination and the expected size. Begins the DMAs, or fails both calls if size
+    /// or kind differ.
     fn asked(&mut self, manager: ManagerId, mailbox: Mailbox, effects: &mut Vec<CardEffect>) {
         let (context, guard, want) = self.met_reader(mailbox);
         let sent = match self.lane(mailbox).state {
@@ -240,7 +241,7 @@ impl Card {
         self.finish(manager, mailbox, reply, effects);
     }
 
-    /// Begins one DMA per page.
+    /// Begins one DMA per page of a list.
     pub(super) fn begin_list(
         &mut self,
         manager: ManagerId,
@@ -263,7 +264,7 @@ impl Card {
         }
     }
 
-    /// Acknowledges a list after all its DMAs have ended. The last list ends the context's call.
+    /// Replies to a page list after all its DMAs have ended. After the last list, the context's call ends.
     fn moved(
         &mut self,
         manager: ManagerId,
@@ -285,7 +286,8 @@ impl Card {
         }
     }
 
-    /// Returns the context that takes part in a lane's exchange, the index of its guard, and the message it wants.
+    /// Returns the context that takes part in a lane's exchange, the index of its guard, and the message that it
+    /// expects or sends.
     pub(super) fn party(&self, mailbox: Mailbox) -> (ContextId, usize, Want) {
         if mailbox.direction == Direction::ToCard {
             return self.met_reader(mailbox);
@@ -309,7 +311,7 @@ impl Card {
         self.push(manager, mailbox, Body::Reply(reply), effects);
     }
 
-    /// Writes a mailbox of the host.
+    /// Begins the write of a mailbox of the host.
     pub(super) fn push(
         &mut self,
         manager: ManagerId,

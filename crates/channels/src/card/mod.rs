@@ -1,11 +1,11 @@
-//! The card's end: managers that serve every channel, and the calls of the target processes.
+//! The card's end: the managers, which serve all channels, and the calls of the card's processes.
 //!
 //! | file | what |
 //! |---|---|
 //! | `mod.rs` | state, limits, effects |
 //! | `calls.rs` | the contexts' calls and deadlines |
-//! | `managers.rs` | assignment of channels to managers, and the stages of an exchange |
-//! | `requests.rs` | fetched mailboxes, and their requests |
+//! | `managers.rs` | assignment of channels to managers, and the steps of an exchange |
+//! | `requests.rs` | messages in fetched mailboxes |
 
 mod calls;
 mod managers;
@@ -21,17 +21,17 @@ use std::collections::{BTreeMap, VecDeque};
 /// The limits of the card's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CardLimits {
-    /// Channels with mailboxes; at least as many as the host has.
+    /// Maximum number of channels with mailboxes. It must be at least that of the host.
     pub channels: u16,
-    /// Target IDs that can be registered.
+    /// Maximum number of registered targets.
     pub targets: u16,
-    /// Hardware contexts that may be blocked in a call.
+    /// Number of hardware contexts.
     pub contexts: u16,
-    /// Managers for messages to the card.
+    /// Number of managers for messages to the card.
     pub read_managers: u8,
-    /// Managers for messages to the host.
+    /// Number of managers for messages to the host.
     pub write_managers: u8,
-    /// Bytes of one message.
+    /// Maximum size of a message in bytes.
     pub message_bytes: u32,
 }
 
@@ -48,7 +48,8 @@ impl Default for CardLimits {
     }
 }
 
-/// An action for the card. An action with a manager occupies that manager until the named completion; other actions have no completion.
+/// An action that the card must carry out. An action with a manager occupies the manager until the named completion
+/// call. Other actions have no completion call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CardEffect {
     /// Read the host's copy of a mailbox over the bus; then call [`Card::fetched`].
@@ -58,7 +59,7 @@ pub enum CardEffect {
         /// The mailbox.
         mailbox: Mailbox,
     },
-    /// Ask the reader for the address and size of its memory, once per message; then call [`Card::done`].
+    /// Ask the reader for the address and size of its buffer, once per message; then call [`Card::done`].
     Ask {
         /// The manager.
         manager: ManagerId,
@@ -74,8 +75,8 @@ pub enum CardEffect {
         /// The message.
         payload: Payload,
     },
-    /// Take a direct message, or the address and size of an indirect one, out of the context's transfer registers; then call
-    /// [`Card::done`].
+    /// Read a direct message, or the address and size of an indirect message, from the context's transfer registers;
+    /// then call [`Card::done`].
     Collect {
         /// The manager.
         manager: ManagerId,
@@ -104,21 +105,21 @@ pub enum CardEffect {
         manager: ManagerId,
         /// The mailbox.
         mailbox: Mailbox,
-        /// Its new contents.
+        /// The mailbox's new contents.
         bytes: [u8; MAILBOX_BYTES],
     },
     /// Raise the interrupt, which all channels share.
     Interrupt,
-    /// End a context's call: signal it.
+    /// Signal a context: its call has ended.
     Signal {
         /// The context.
         context: ContextId,
-        /// For a selection: the index of the guard; else zero.
+        /// For a selection, the index of the guard. Otherwise zero.
         guard: u16,
         /// The result of the call.
         result: Result<Completion, Failure>,
     },
-    /// A mailbox was dropped. For the log; no action is needed.
+    /// The contents of a mailbox were dropped. This effect is for the log and needs no action.
     Drop {
         /// The mailbox.
         mailbox: Mailbox,
@@ -140,7 +141,8 @@ pub struct Card {
     writers: Group,
 }
 
-/// The managers of one direction, and the queue of channels that wait for one. A channel is queued at most once, which bounds the queue.
+/// The managers of one direction, and the queue of channels that wait for a manager. A channel is queued at most once,
+/// which limits the queue's length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Group {
     managers: Vec<Manager>,
@@ -162,7 +164,7 @@ enum Stage {
     Ask,
     Deliver,
     Collect,
-    /// DMAs are in flight for the pages in the bits of `pending`.
+    /// DMAs are in flight. Each bit of `pending` stands for a page.
     Move {
         list: PageList,
         pending: u8,
@@ -172,7 +174,7 @@ enum Stage {
     Push,
 }
 
-/// The far end of a channel.
+/// The card's end of a channel, and the contexts that are blocked there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Target {
     id: TargetId,
@@ -185,7 +187,7 @@ struct Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Slot {
     target: Option<u16>,
-    /// The host has closed the channel, and a write manager still serves it.
+    /// Whether the host has closed the channel, but the card cannot release it yet.
     closing: bool,
     to_card: Lane,
     to_host: Lane,
@@ -194,13 +196,14 @@ struct Slot {
 /// One direction of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Lane {
-    /// The doorbell has rung, and no manager has fetched the mailbox yet.
+    /// Whether the doorbell has rung and no manager has begun to fetch the mailbox.
     rung: bool,
-    /// In the queue of channels that wait for a manager.
+    /// Whether the lane is in the queue of channels that wait for a manager.
     queued: bool,
-    /// Served by a manager. At most one serves a lane, so a mailbox is never written twice at once.
+    /// Whether a manager serves the lane. At most one manager does, so two managers never write a mailbox at the same
+    /// time.
     served: bool,
-    /// To the card: the last exchange known. To the host: the last exchange begun.
+    /// To the card: number of the last exchange that the card has seen. To the host: number of the last exchange begun.
     exchange: u16,
     /// Stamps of the last message written, and of the last message read.
     wrote: u16,
@@ -212,13 +215,15 @@ struct Lane {
 enum LaneState {
     #[default]
     Idle,
-    /// To the card: a message is in the mailbox, and its reader has not called yet.
+    /// To the card: a message is in the mailbox, and has not been delivered yet.
     Parked(Body),
-    /// To the host: the message was collected, and its push has begun or ended.
+    /// To the host: the card offers a message. Its collect or push is in flight, or has ended. `withdraw` says that the
+    /// writer's deadline has passed.
     Offered { withdraw: bool },
-    /// To the host: the host was asked for a withdrawal.
+    /// To the host: the card has asked the host to withdraw the message.
     Withdrawn,
-    /// Both ends of an indirect message are in the exchange, and `done` bytes of its lists have succeeded.
+    /// Both ends of an indirect message take part in the exchange. `done` is the number of bytes in page lists that
+    /// succeeded.
     Met { done: u32 },
 }
 
@@ -234,7 +239,7 @@ enum Call {
     #[default]
     Idle,
     Read {
-        /// The guard that met its sender.
+        /// The index of the guard from which the reader has taken a message.
         met: Option<usize>,
     },
     Write {
@@ -245,7 +250,7 @@ enum Call {
 }
 
 impl Card {
-    /// Returns a card with no target registered.
+    /// Returns a card without registered targets.
     ///
     /// # Errors
     /// [`Error::Limit`] if there is no read or no write manager.
@@ -279,8 +284,8 @@ impl Card {
         &self.limits
     }
 
-    /// Registers a target: an ID for the far end of a channel, to which a host can subscribe. A process with several channels registers
-    /// several targets.
+    /// Registers a target: an ID for the card's end of a channel. A host subscribes to this ID. A process with several
+    /// channels registers several targets.
     ///
     /// # Errors
     /// [`Error::TargetExists`], [`Error::NoSpace`].
@@ -314,7 +319,8 @@ impl Card {
         (stage != Stage::Idle).then_some(Mailbox { channel, direction: manager.direction })
     }
 
-    /// Returns the earliest deadline of a call that waits for the other end; call [`Card::tick`] then.
+    /// Returns the earliest deadline of a call that waits for the other end. The driver calls [`Card::tick`] at this
+    /// time.
     pub fn next_deadline(&self) -> Deadline {
         self.timers.next()
     }
@@ -349,7 +355,7 @@ impl Card {
         }
     }
 
-    /// Returns the context at the card's end of a lane.
+    /// Returns the context that is blocked at the card's end of a lane.
     fn user(&self, mailbox: Mailbox) -> Option<ContextId> {
         let target = &self.targets[self.slots[mailbox.channel as usize].target? as usize];
         match mailbox.direction {
@@ -358,7 +364,7 @@ impl Card {
         }
     }
 
-    /// Ends a context's call: takes it off its targets, and signals it.
+    /// Ends a context's call: removes the context from its targets, and signals it.
     fn end(
         &mut self,
         context: ContextId,
@@ -374,7 +380,7 @@ impl Card {
         effects.push(CardEffect::Signal { context, guard: guard as u16, result });
     }
 
-    /// Takes a context off its targets, except the target of guard `keep`.
+    /// Removes a context from its targets, except the target of guard `keep`.
     fn leave(&mut self, context: ContextId, keep: Option<usize>) {
         let state = &self.contexts[context.0 as usize];
         match state.call {
@@ -382,7 +388,7 @@ impl Card {
             Call::Write { target, .. } => self.targets[target as usize].writer = None,
             Call::Read { .. } => {
                 for (_, guard) in state.guards.iter().enumerate().filter(|(i, _)| Some(*i) != keep) {
-                    // If the context left this target before, another context may be there now.
+                    // If this context has already left the target, another context may be blocked there now.
                     let reader = &mut self.targets[self.by_id[&guard.from] as usize].reader;
                     reader.take_if(|reader| *reader == context);
                 }

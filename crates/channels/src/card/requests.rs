@@ -1,4 +1,4 @@
-//! Host mailboxes that a manager has fetched, and their requests.
+//! Handles the messages in mailboxes that a manager has fetched from the host.
 
 use super::{Card, CardEffect, LaneState, Manager, Stage};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Card {
-    /// Completes a manager's [`CardEffect::Fetch`]; `bytes` is the host's copy of the mailbox, as the fetch read it.
+    /// Completes a manager's [`CardEffect::Fetch`]. `bytes` is the host's copy of the mailbox at the time of the fetch.
     ///
     /// # Errors
     /// [`Error::NotBegun`] if the manager has no fetch in flight; [`Error::NoSuch`].
@@ -25,7 +25,7 @@ impl Card {
         let drop = |reason| CardEffect::Drop { mailbox, reason };
         match Message::decode(bytes) {
             Err(error) => effects.push(drop(DropReason::Malformed(error))),
-            // Two doorbells may lead to the same message.
+            // After two doorbells, the second fetch may read the same message again.
             Ok(message) if message.stamp == self.lane(mailbox).read => {}
             Ok(message) => {
                 self.lane_mut(mailbox).read = message.stamp;
@@ -66,14 +66,14 @@ impl Card {
             (Body::Pages(list), LaneState::Met { done }) if !new => {
                 return list.before == done && self.list(manager, mailbox, list, effects);
             }
-            // A withdrawal may overwrite its message before a manager fetches the message.
+            // The host may have overwritten the message with its withdrawal before a manager fetched the message.
             (Body::Cancel, LaneState::Idle) if new && bound => {
                 self.withdraw(manager, mailbox, message, effects)
             }
             (Body::Cancel, LaneState::Parked(_)) if !new && self.user(mailbox).is_none() => {
                 self.withdraw(manager, mailbox, message, effects);
             }
-            // The withdrawal is too late: the answer is in flight.
+            // The withdrawal is too late: the reader has met the message, or the reply is in flight.
             (Body::Cancel, _) if !new => {}
             (Body::GiveUp, LaneState::Met { done }) if !new => self.abandon(manager, mailbox, done, effects),
             (Body::Subscribe(target), LaneState::Idle) if new && self.slots[channel].target.is_none() => {
@@ -121,7 +121,8 @@ impl Card {
         }
     }
 
-    /// Gives a target's message to its reader, or leaves it in the mailbox until a reader calls.
+    /// Gives a message to its target's reader. If no reader waits, the message stays in the mailbox until a reader
+    /// calls.
     fn park(
         &mut self,
         manager: ManagerId,
@@ -132,7 +133,7 @@ impl Card {
         let lane = self.lane_mut(mailbox);
         lane.exchange = message.exchange;
         lane.state = LaneState::Parked(message.body);
-        // A reader that met another channel's message has left this target.
+        // A reader that took another channel's message is no longer at this target.
         if self.user(mailbox).is_some() {
             self.meet(mailbox);
             self.serve_reader(manager, mailbox, effects);
@@ -150,7 +151,8 @@ impl Card {
         self.finish(manager, mailbox, Reply::new(Status::Cancelled), effects);
     }
 
-    /// Begins a list of a message in transfer. Returns whether the list fits the call.
+    /// Begins the DMAs of a page list. Returns false if kind or size of the message differ from those of the context's
+    /// call.
     fn list(
         &mut self,
         manager: ManagerId,
@@ -169,7 +171,7 @@ impl Card {
         true
     }
 
-    /// Ends a message that the host gave up, because its last list failed too often.
+    /// Ends the exchange of a message that the host has given up, because a page list failed too often.
     fn abandon(&mut self, manager: ManagerId, mailbox: Mailbox, done: u32, effects: &mut Vec<CardEffect>) {
         let (context, guard, want) = self.party(mailbox);
         let outstanding = want.bytes() - done;
@@ -177,7 +179,7 @@ impl Card {
         self.finish(manager, mailbox, Reply::new(Status::Abandoned), effects);
     }
 
-    /// Handles the host's answer to an offered message.
+    /// Handles the host's reply to a message of the card. Returns whether the reply is valid for this message.
     fn received(&mut self, mailbox: Mailbox, reply: Reply, effects: &mut Vec<CardEffect>) -> bool {
         let (context, _, want) = self.party(mailbox);
         let result = match (reply.status, want) {
@@ -213,19 +215,19 @@ impl Card {
         };
         self.finish(manager, mailbox, Reply::new(status), effects);
         if status == Status::Ok {
-            // A writer may have called before the host subscribed.
+            // A writer that called before the host subscribed can be served now.
             self.schedule(Mailbox { direction: Direction::ToHost, ..mailbox }, effects);
         }
     }
 
-    /// Whether a channel can close: no write manager serves it, and no doorbell has rung. After a ring, the mailbox may hold the host's
-    /// last answer.
+    /// Whether a channel can close: no write manager serves it, and no doorbell for its mailbox to the host has rung.
+    /// After such a ring, the mailbox may have the host's last reply.
     pub(super) fn can_close(&self, channel: u16) -> bool {
         let lane = &self.slots[channel as usize].to_host;
         !lane.served && !lane.rung
     }
 
-    /// Releases a channel: fails the context that waits at its target, and frees the target for another channel.
+    /// Closes a channel. The calls that wait at its target fail, and the target is free for another channel.
     pub(super) fn finish_close(
         &mut self,
         manager: ManagerId,

@@ -1,4 +1,5 @@
-//! Mailboxes that the card wrote. One interrupt serves all, in the order of arrival.
+//! Handles the messages in mailboxes that the card has written. One interrupt serves all of these mailboxes, in the
+//! order of arrival.
 
 use super::{Call, Host, HostEffect, Offered, OfferedBody, Phase, SlotState};
 use crate::{
@@ -10,7 +11,7 @@ impl Host {
     /// Accepts the card's write of the host's copy of a mailbox. The next [`Host::interrupt`] reads it.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] if no channel had this number yet.
+    /// [`Error::NoSuch`] if no channel has had this number.
     pub fn deposit(&mut self, mailbox: Mailbox, bytes: &[u8; MAILBOX_BYTES]) -> Result<(), Error> {
         self.slot_of(mailbox)?;
         let lane = self.lane_mut(mailbox);
@@ -21,16 +22,16 @@ impl Host {
         Ok(())
     }
 
-    /// Serves the card's interrupt for the oldest unread mailbox, and returns that mailbox. Call this in a driver that runs its handler once
-    /// per message.
+    /// Serves the card's interrupt for the oldest unread mailbox, and returns that mailbox. It is for a driver with an
+    /// interrupt handler that runs once per message.
     pub fn interrupt_one(&mut self, effects: &mut Vec<HostEffect>) -> Option<Mailbox> {
         let mailbox = (!self.arrived.is_empty()).then(|| self.arrived.remove(0))?;
         self.look(mailbox, effects);
         Some(mailbox)
     }
 
-    /// Serves the card's interrupt: reads every mailbox written since the last interrupt. An interrupt that finds no mailbox is harmless:
-    /// the interrupt before may have served the mailboxes of both.
+    /// Serves the card's interrupt: reads every mailbox written since the last interrupt. An interrupt without a new
+    /// mailbox has no effect: the previous interrupt may have served its mailbox.
     pub fn interrupt(&mut self, effects: &mut Vec<HostEffect>) {
         let mut arrived = std::mem::take(&mut self.arrived);
         for mailbox in arrived.drain(..) {
@@ -41,7 +42,7 @@ impl Host {
 
     fn look(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
-        // A mailbox of a channel closed since is void.
+        // If the channel has been closed since, its mailbox is not read.
         if std::mem::take(&mut lane.arrived) {
             let bytes = lane.inbox;
             if let Err(reason) = self.read(mailbox, &bytes, effects) {
@@ -65,7 +66,7 @@ impl Host {
         let unexpected = Err(DropReason::Unexpected(message.body.name()));
         match self.slots[mailbox.channel as usize].state {
             SlotState::Free => return unexpected,
-            // Messages that the card still sends on a closing channel have no receiver.
+            // A channel that is being closed has no receiver, so messages of the card on it are ignored.
             SlotState::Closing if mailbox.direction == Direction::ToHost => return Ok(()),
             SlotState::Subscribing | SlotState::Open | SlotState::Closing => {}
         }
@@ -94,9 +95,10 @@ impl Host {
         if known { Ok(()) } else { unexpected }
     }
 
-    /// Handles a sender's next message while the receiver's thread still waits for the last reply of the previous message. The card may have
-    /// overwritten this reply. If the last page list is in flight, the receiver's call succeeds. If the host has given the message up, the
-    /// call fails. Returns false if the sender cannot have gone on yet: the buffer is being pinned, or page lists are left.
+    /// Handles a sender's next message while the receiver's thread still waits for the last reply of the previous
+    /// message. The card may have overwritten this reply. If the last page list was in flight, the receiver's call
+    /// succeeds. If the host has given the message up, the call fails. Returns false if the sender's call cannot have
+    /// ended yet, because the buffer is being pinned or page lists are left.
     fn conclude(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) -> bool {
         let Some(thread) = self.lane_mut(mailbox).user else { return true };
         match self.threads[thread.0 as usize].call {
@@ -110,7 +112,8 @@ impl Host {
         }
     }
 
-    /// Gives a message from the card to the waiting receiver, or parks it. Returns whether it is valid in this state.
+    /// Gives a message from the card to the waiting receiver, or parks it until a receiver calls. Returns whether the
+    /// message is valid in the current state.
     fn offered(&mut self, mailbox: Mailbox, offered: Offered, effects: &mut Vec<HostEffect>) -> bool {
         let lane = self.lane_mut(mailbox);
         if lane.parked.is_some() || lane.exchange == offered.exchange {
@@ -127,8 +130,8 @@ impl Host {
         true
     }
 
-    /// Handles the withdrawal of a sender on the card. If its message was received, nothing is left to do: the acknowledgement has arrived
-    /// or is in flight.
+    /// Handles the withdrawal of a sender on the card. If a thread has already received the message, the host does
+    /// nothing, because its reply has arrived or is in flight.
     fn withdrawn(&mut self, mailbox: Mailbox, exchange: u16, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
         if lane.exchange != exchange {
@@ -138,7 +141,7 @@ impl Host {
         }
     }
 
-    /// Joins a receiver and its sender. The receiver leaves its other guards.
+    /// Gives a parked message to its receiver. The receiver leaves the channels of its other guards.
     pub(super) fn meet(&mut self, thread: ThreadId, guard: usize, effects: &mut Vec<HostEffect>) {
         self.stop_timer(thread);
         self.leave(thread, Some(guard));
@@ -170,13 +173,13 @@ impl Host {
         }
     }
 
-    /// Answers the exchange of a mailbox with only a status.
+    /// Replies to the exchange of a mailbox with a status and no counts.
     pub(super) fn refuse(&mut self, mailbox: Mailbox, status: Status, effects: &mut Vec<HostEffect>) {
         let exchange = self.lane_mut(mailbox).exchange;
         self.post(mailbox, exchange, Body::Reply(Reply::new(status)), effects);
     }
 
-    /// Handles the card's answer. Returns whether a thread waits for it.
+    /// Handles the card's reply. Returns whether a thread waits for this reply.
     fn replied(
         &mut self,
         mailbox: Mailbox,
@@ -247,7 +250,8 @@ impl Host {
         true
     }
 
-    /// Frees a channel. Stamps and exchange numbers continue, so that old messages in its mailboxes never count as new.
+    /// Frees a channel. Its stamps and exchange numbers continue, so that an old message in its mailboxes is never
+    /// taken for a new one.
     fn free_slot(&mut self, channel: u16) {
         let slot = &mut self.slots[channel as usize];
         slot.state = SlotState::Free;

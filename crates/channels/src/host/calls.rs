@@ -1,4 +1,4 @@
-//! The threads' calls. Each call is checked completely before it changes any state.
+//! The threads' calls. All arguments of a call are checked before the call changes any state.
 
 use super::{Call, Host, HostEffect, Lane, Phase, Slot, SlotState, Thread};
 use crate::{
@@ -11,7 +11,7 @@ impl Host {
     /// [`Failure::UnknownTarget`] or [`Failure::TargetTaken`].
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if all channels are open; [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
+    /// [`Error::NoSpace`] if all channels are open; [`Error::Blocked`] or [`Error::NoSuch`] for the thread.
     pub fn subscribe(
         &mut self,
         thread: ThreadId,
@@ -39,10 +39,12 @@ impl Host {
         Ok(channel)
     }
 
-    /// Closes a channel. The call ends when the card has released it; a process that waits at the target fails with [`Failure::Closed`].
+    /// Closes a channel. The call ends when the card has released the channel. If a process of the card waits at the
+    /// target, its call fails with [`Failure::Closed`].
     ///
     /// # Errors
-    /// [`Error::Busy`] if a thread is blocked on the channel; [`Error::Stale`]; [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
+    /// [`Error::Busy`] if a thread is blocked on the channel; [`Error::Stale`]; [`Error::Blocked`] or [`Error::NoSuch`]
+    /// for the thread.
     pub fn close(
         &mut self,
         thread: ThreadId,
@@ -63,8 +65,8 @@ impl Host {
     /// Sends a direct message of 1 to 56 bytes. The call ends when the target has received it.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::Busy`] if another thread is sending on the channel; [`Error::Stale`];
-    /// [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
+    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::Busy`] if another thread is sending on the channel;
+    /// [`Error::Stale`]; [`Error::Blocked`] or [`Error::NoSuch`] for the thread.
     pub fn send(
         &mut self,
         thread: ThreadId,
@@ -84,11 +86,12 @@ impl Host {
         Ok(())
     }
 
-    /// Sends an indirect message from a buffer, after pinning its pages. The call ends when the target has received all bytes and the pages
-    /// are unpinned. The deadline bounds the wait for the target, but not the transfer.
+    /// Pins the pages of a buffer, and sends its bytes as an indirect message. The call ends when the target has
+    /// received all bytes and the pages are unpinned. The deadline limits the wait for the target, but not the
+    /// transfer.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::TooLong`]; and as [`Host::send`].
+    /// [`Error::ZeroSize`], [`Error::TooLong`]; and those of [`Host::send`].
     pub fn send_indirect(
         &mut self,
         thread: ThreadId,
@@ -110,8 +113,8 @@ impl Host {
     /// Receives a direct message of exactly `bytes` bytes.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::Busy`] if another thread is receiving on the
-    /// channel; [`Error::Stale`]; [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
+    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::Busy`] if another thread is receiving on the channel;
+    /// [`Error::Stale`]; [`Error::Blocked`] or [`Error::NoSuch`] for the thread.
     pub fn receive(
         &mut self,
         thread: ThreadId,
@@ -123,11 +126,11 @@ impl Host {
         self.select(thread, &[Guard { from: channel, want: Want::Direct(bytes) }], deadline, effects)
     }
 
-    /// Receives an indirect message of exactly the buffer's size. The buffer's pages are pinned at once, even before the sender calls. The
-    /// deadline bounds the wait for the sender.
+    /// Receives an indirect message of exactly the buffer's size. The buffer's pages are pinned at once, even before
+    /// the sender calls. The deadline limits the wait for the sender.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::TooLong`]; and as [`Host::receive`].
+    /// [`Error::ZeroSize`], [`Error::TooLong`]; and those of [`Host::receive`].
     pub fn receive_indirect(
         &mut self,
         thread: ThreadId,
@@ -142,11 +145,12 @@ impl Host {
         Ok(())
     }
 
-    /// Receives from the first channel, in the order of the guards, that has a sender (`PRI ALT` of occam). For fairness, rotate the guards
-    /// after each call. The completion names the guard. Only that guard's buffer is pinned, if it is indirect.
+    /// Receives from the first channel, in the order of the guards, that has a message (`PRI ALT` of occam). For
+    /// fairness, rotate the guards after each call. [`HostEffect::Wake`] has the index of the guard. If the guard is
+    /// indirect, only its buffer is pinned.
     ///
     /// # Errors
-    /// [`Error::NoGuards`], [`Error::RepeatedGuard`]; and as [`Host::receive`] of any guard.
+    /// [`Error::NoGuards`], [`Error::RepeatedGuard`]; and those of [`Host::receive`] for any guard.
     pub fn select(
         &mut self,
         thread: ThreadId,
@@ -159,10 +163,11 @@ impl Host {
         Ok(())
     }
 
-    /// Reports that the pages of a thread's buffer are pinned; `pages` lists them in order.
+    /// Reports that the pages of a thread's buffer are pinned. `pages` lists these pages in order.
     ///
     /// # Errors
-    /// [`Error::Pages`] if the pages do not have the buffer's size; [`Error::NotBegun`] if the thread waits for no pinning.
+    /// [`Error::Pages`] if the pages together do not have the buffer's size; [`Error::NotBegun`] if no buffer of the
+    /// thread is being pinned.
     pub fn pinned(
         &mut self,
         thread: ThreadId,
@@ -195,11 +200,11 @@ impl Host {
         Ok(())
     }
 
-    /// Reports that the pages of a thread's buffer could not be pinned. The call fails with [`Failure::Pin`]. If the thread is a receiver
-    /// that has met its sender, the sender's call fails alike.
+    /// Reports that the pages of a thread's buffer could not be pinned. The call fails with [`Failure::Pin`]. If the
+    /// thread is a receiver that has taken a sender's message, the sender's call also fails with [`Failure::Pin`].
     ///
     /// # Errors
-    /// [`Error::NotBegun`] if the thread waits for no pinning.
+    /// [`Error::NotBegun`] if no buffer of the thread is being pinned.
     pub fn pin_failed(&mut self, thread: ThreadId, effects: &mut Vec<HostEffect>) -> Result<(), Error> {
         let (_, phase) = self.pinning(thread)?;
         let mut guard = 0;
@@ -212,9 +217,10 @@ impl Host {
         Ok(())
     }
 
-    /// Advances the clock to `now` and expires deadlines. A waiting receiver ends with [`Failure::Timeout`] at once. For a waiting sender,
-    /// the host asks the card to withdraw the message, which may have been received. A call with a buffer that is being pinned ends with
-    /// [`Failure::Timeout`] when the buffer is pinned.
+    /// Advances the clock to `now` and expires deadlines. The call of a waiting receiver ends with [`Failure::Timeout`]
+    /// at once. For a waiting sender, the host asks the card to withdraw the message, but a process may already have
+    /// received it. If a call's buffer is being pinned, the call ends with [`Failure::Timeout`] when the buffer is
+    /// pinned.
     pub fn tick(&mut self, now: u64, effects: &mut Vec<HostEffect>) {
         while let Some(thread) = self.timers.expire(now) {
             self.thread_mut(thread).deadline = None;
@@ -276,7 +282,7 @@ impl Host {
         Ok(())
     }
 
-    /// Takes the first parked message for one of a receiver's guards, if any.
+    /// Takes the parked message of the first of a receiver's guards that has one.
     fn meet_parked(&mut self, thread: ThreadId, effects: &mut Vec<HostEffect>) {
         let guards = &self.threads[thread.0 as usize].guards;
         let waits = |guard: &Guard<Channel>| self.slots[guard.from.index as usize].to_host.parked.is_some();
@@ -315,7 +321,7 @@ impl Host {
         Ok(())
     }
 
-    /// Checks that a channel is open and that no thread uses this end of this direction.
+    /// Checks that a channel is open, and that no thread is blocked in a call on this direction.
     fn check_free(&self, channel: Channel, direction: Direction) -> Result<(), Error> {
         let slot = self.slots.get(channel.index as usize).ok_or(Error::Stale)?;
         if slot.generation != channel.generation || slot.state != SlotState::Open {
@@ -335,7 +341,7 @@ impl Host {
         }
     }
 
-    /// Ends a call without bytes: a subscription or a close.
+    /// Ends a call that transfers no bytes: a subscription or a close.
     pub(super) fn end_plain(
         &mut self,
         thread: ThreadId,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `mod.rs` | state, limits, effects |
 //! | `calls.rs` | the threads' calls, pinned pages, deadlines |
-//! | `arrive.rs` | mailboxes that the card wrote, and the ends of exchanges |
+//! | `arrive.rs` | messages in mailboxes that the card has written |
 //! | `transfer.rs` | the page lists of indirect messages, and their retries |
 
 mod arrive;
@@ -20,13 +20,13 @@ use crate::{
 /// The limits of the host's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostLimits {
-    /// Channels that are open at a time. The card needs at least as many.
+    /// Maximum number of open channels. The card's limit must be at least as high.
     pub channels: u16,
-    /// Threads that may be blocked in a call.
+    /// Number of threads that may make calls.
     pub threads: u16,
-    /// Bytes of one message.
+    /// Maximum size of a message in bytes.
     pub message_bytes: u32,
-    /// Retries of one page list after DMA errors. After these the message is given up.
+    /// Maximum number of retries of a page list after DMA errors. If they all fail, the host gives the message up.
     pub retries: u8,
 }
 
@@ -36,7 +36,7 @@ impl Default for HostLimits {
     }
 }
 
-/// An action for the host's driver. Take the actions in their order.
+/// An action that the host's driver must carry out. The order of actions matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostEffect {
     /// Pin the pages of a thread's buffer and map them for the bus; then call [`Host::pinned`] or [`Host::pin_failed`].
@@ -56,26 +56,26 @@ pub enum HostEffect {
     Post {
         /// The mailbox.
         mailbox: Mailbox,
-        /// Its new contents.
+        /// The mailbox's new contents.
         bytes: [u8; MAILBOX_BYTES],
     },
-    /// A page list failed and is posted again. For the log; no action is needed.
+    /// A page list failed and is posted again. This effect is for the log and needs no action.
     Retry {
-        /// The owner of the message.
+        /// The thread that sends or receives the message.
         thread: ThreadId,
-        /// The number of failures of this list.
+        /// The number of failures of this list so far.
         attempt: u8,
     },
-    /// End a thread's call: wake it from its wait queue.
+    /// Wake a thread: its call has ended.
     Wake {
         /// The thread.
         thread: ThreadId,
-        /// For a selection: the index of the guard; else zero.
+        /// For a selection, the index of the guard. Otherwise zero.
         guard: u16,
         /// The result of the call.
         result: Result<Completion, Failure>,
     },
-    /// A mailbox was dropped. For the log; no action is needed.
+    /// The contents of a mailbox were dropped. This effect is for the log and needs no action.
     Drop {
         /// The mailbox.
         mailbox: Mailbox,
@@ -91,7 +91,7 @@ pub struct Host {
     slots: Vec<Slot>,
     threads: Vec<Thread>,
     timers: Timers<ThreadId>,
-    /// Mailboxes written since the last interrupt was served, oldest first.
+    /// Mailboxes that the card has written since the last served interrupt, oldest first.
     arrived: Vec<Mailbox>,
 }
 
@@ -115,19 +115,20 @@ enum SlotState {
 /// One direction of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Lane {
-    /// The thread that sends or receives here.
+    /// The thread that is blocked in a call on this direction.
     user: Option<ThreadId>,
-    /// To the card: the last exchange begun. To the host: the last exchange matched or withdrawn.
+    /// To the card: number of the last exchange begun. To the host: number of the last exchange that a receiver took or
+    /// the card withdrew.
     exchange: u16,
     /// Stamps of the last message written, and of the last message read.
     wrote: u16,
     read: u16,
     /// The host's copy of the mailbox, as the card fetches it.
     outbox: [u8; MAILBOX_BYTES],
-    /// The bytes the card wrote, and whether the next interrupt has to read them.
+    /// The bytes that the card has written, and whether the next interrupt must read them.
     inbox: [u8; MAILBOX_BYTES],
     arrived: bool,
-    /// A message from the card that waits for its receiver.
+    /// A message from the card that waits until a receiver calls.
     parked: Option<Offered>,
 }
 
@@ -172,36 +173,38 @@ enum Call {
 /// The phase of a call. `usize` is the index of the receiver's guard, or zero for a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// The buffer is being pinned, and the card has no message of this call yet. `expired` says that the deadline has passed.
+    /// The buffer is being pinned, and the host has not sent anything for this call. `expired` says that the deadline
+    /// has passed.
     Pinning { expired: bool },
     /// The call waits for the other end.
     Waiting,
-    /// The sender asked to withdraw; its message may have been received.
+    /// The sender has asked to withdraw its message, which may already have been received.
     Cancelling,
-    /// The receiver met its sender, and its buffer is being pinned.
+    /// The receiver has taken a sender's message, and the receiver's buffer is being pinned.
     Committed(usize),
     /// Page lists are in flight.
     Moving(usize),
-    /// The host has told the card that no more lists will come.
+    /// The host has given the message up, and waits for the card's acknowledgement.
     GivingUp(usize),
 }
 
-/// The pages of a thread's indirect message, and its progress.
+/// The pages of a thread's indirect message, and the progress of its transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Transfer {
     pinned: bool,
     pages: Vec<Page>,
     size: u32,
-    /// Bytes of the lists that succeeded, and the first page and the number of pages of the list in flight.
+    /// Number of bytes in the lists that succeeded. `first` and `count` are the first page and the number of pages of
+    /// the list in flight.
     done: u32,
     first: usize,
     count: usize,
-    /// Failures of the list in flight.
+    /// Number of failures of the list in flight.
     attempts: u8,
 }
 
 impl Host {
-    /// Opens a device: returns the host's end, with no channel open. Nothing is allocated before its first use.
+    /// Returns the host's end, without open channels. Memory is allocated only at the first use.
     pub fn new(limits: HostLimits) -> Host {
         Host { limits, slots: Vec::new(), threads: Vec::new(), timers: Timers::new(), arrived: Vec::new() }
     }
@@ -214,7 +217,7 @@ impl Host {
     /// Returns the host's current copy of a mailbox, which the card fetches.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] if no channel had this number yet.
+    /// [`Error::NoSuch`] if no channel has had this number.
     pub fn mailbox(&self, mailbox: Mailbox) -> Result<&[u8; MAILBOX_BYTES], Error> {
         self.slot_of(mailbox).map(|slot| &slot.lane(mailbox.direction).outbox)
     }
@@ -224,7 +227,8 @@ impl Host {
         self.threads.get(thread.0 as usize).is_some_and(|t| t.call != Call::Idle)
     }
 
-    /// Returns the earliest deadline of a call that waits for the other end; call [`Host::tick`] then.
+    /// Returns the earliest deadline of a call that waits for the other end. The driver calls [`Host::tick`] at this
+    /// time.
     pub fn next_deadline(&self) -> Deadline {
         self.timers.next()
     }
@@ -242,7 +246,7 @@ impl Host {
         &mut self.threads[thread.0 as usize]
     }
 
-    /// Writes a message of `exchange` into a mailbox.
+    /// Writes a message of exchange `exchange` into a mailbox.
     fn post(&mut self, mailbox: Mailbox, exchange: u16, body: Body, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
         lane.wrote = lane.wrote.wrapping_add(1);
@@ -250,7 +254,7 @@ impl Host {
         effects.push(HostEffect::Post { mailbox, bytes: lane.outbox });
     }
 
-    /// Begins the next exchange to the card.
+    /// Begins the next exchange to the card with a message.
     fn post_next(&mut self, mailbox: Mailbox, body: Body, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
         lane.exchange = lane.exchange.wrapping_add(1);
@@ -258,7 +262,7 @@ impl Host {
         self.post(mailbox, exchange, body, effects);
     }
 
-    /// Ends a thread's call: takes it off its channels, unpins its pages, and wakes it.
+    /// Ends a thread's call: removes the thread from its channels, unpins its pages, and wakes it.
     fn end(
         &mut self,
         thread: ThreadId,
@@ -278,7 +282,7 @@ impl Host {
         effects.push(HostEffect::Wake { thread, guard: guard as u16, result });
     }
 
-    /// Takes a thread off its lanes, except the lane of guard `keep`.
+    /// Removes a thread from its lanes, except the lane of guard `keep`.
     fn leave(&mut self, thread: ThreadId, keep: Option<usize>) {
         let state = &self.threads[thread.0 as usize];
         match state.call {
@@ -287,7 +291,7 @@ impl Host {
             }
             Call::Receive(_) => {
                 for (_, guard) in state.guards.iter().enumerate().filter(|(i, _)| Some(*i) != keep) {
-                    // If the thread left this channel before, another thread may be there now.
+                    // If this thread has already left the channel, another thread may be blocked there now.
                     let user = &mut self.slots[guard.from.index as usize].to_host.user;
                     user.take_if(|user| *user == thread);
                 }

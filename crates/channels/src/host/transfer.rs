@@ -1,17 +1,17 @@
-//! Indirect messages: lists of up to six pages. The card answers each list, and the host posts a failed list again.
+//! Indirect messages: lists of up to six pages. The card replies to each list, and the host posts a failed list again.
 
 use super::{Call, Host, HostEffect, Phase, Transfer};
 use crate::{Body, Completion, Direction, Failure, LIST_PAGES, PageList, Reply, Status, ThreadId};
 
 impl Transfer {
-    /// Empties the transfer, and keeps the memory of the page list for the next message.
+    /// Resets the transfer, but keeps the memory of `pages` for the next message.
     pub fn clear(&mut self) {
         let mut pages = std::mem::take(&mut self.pages);
         pages.clear();
         *self = Transfer { pages, ..Transfer::default() };
     }
 
-    /// Returns the list in flight, or the next list.
+    /// Returns the page list in flight, or the next list.
     fn list(&self) -> PageList {
         PageList::new(self.size, self.done, &self.pages[self.first..self.first + self.count])
             .expect("the pages have the message's bytes, and there are some left")
@@ -38,7 +38,7 @@ impl Host {
         }
     }
 
-    /// Posts a message in the exchange of a thread.
+    /// Posts a message in the current exchange of a thread.
     fn post_in_exchange(&mut self, thread: ThreadId, body: Body, effects: &mut Vec<HostEffect>) {
         let state = &self.threads[thread.0 as usize];
         let mailbox = match state.call {
@@ -50,13 +50,13 @@ impl Host {
         self.post(mailbox, exchange, body, effects);
     }
 
-    /// Handles the card's answer to the list in flight.
+    /// Handles the card's reply to the page list in flight.
     pub(super) fn list_done(&mut self, thread: ThreadId, reply: Reply, effects: &mut Vec<HostEffect>) {
         let guard = self.commit(thread);
         let retries = self.limits.retries;
         let transfer = &mut self.thread_mut(thread).transfer;
         let (size, bytes) = (transfer.size, transfer.list().bytes());
-        // An answer with other counts belongs to another list; this one counts as failed.
+        // A reply with other counts does not confirm this list, so the list counts as failed.
         let moved = reply.status == Status::Ok
             && (reply.done, reply.outstanding) == (transfer.done + bytes, size - transfer.done - bytes);
         if moved {
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// Ends the call if the list in flight is the message's last list. Returns whether it is.
+    /// If the list in flight is the message's last list, ends the call successfully. Returns whether it is.
     pub(super) fn last_list_done(
         &mut self,
         thread: ThreadId,
@@ -94,13 +94,13 @@ impl Host {
         last
     }
 
-    /// Ends the call: the card has given up the message too.
+    /// Ends the call with a failure, after the card has acknowledged that the host gave the message up.
     pub(super) fn gave_up(&mut self, thread: ThreadId, guard: usize, effects: &mut Vec<HostEffect>) {
         let Transfer { done, size, .. } = self.threads[thread.0 as usize].transfer;
         self.end(thread, guard, Err(Failure::Dma { done, outstanding: size - done }), effects);
     }
 
-    /// Marks a thread's call as in transfer, which has no deadline. Returns the index of the call's guard.
+    /// Marks a thread's call as in transfer, and stops its timer. Returns the index of the call's guard.
     fn commit(&mut self, thread: ThreadId) -> usize {
         let guard = match self.threads[thread.0 as usize].call {
             Call::Receive(phase) => phase.guard(),
@@ -113,7 +113,7 @@ impl Host {
 }
 
 impl Phase {
-    /// Returns the index of the receiver's guard; zero before it met a sender.
+    /// Returns the index of the guard from which the receiver has taken a message, or zero if there is none.
     fn guard(self) -> usize {
         match self {
             Phase::Committed(guard) | Phase::Moving(guard) | Phase::GivingUp(guard) => guard,

@@ -1,5 +1,5 @@
-//! A host, a card and everything between them. Each step that takes time in reality is a choice: the step in flight that ends next. Tests
-//! choose by hand, at random, or in every possible way.
+//! A host, a card and the bus between them. Several steps may be in flight, and a test chooses the step that ends next.
+//! Tests choose by hand, at random, or in every possible way.
 
 use nicety_channels::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,12 +13,12 @@ pub enum Op {
         bytes: u32,
         deadline: Deadline,
     },
-    /// One guard is a plain receive; several guards are a selection.
+    /// With one guard, a plain receive. With several guards, a selection.
     Receive {
         guards: Vec<(usize, Kind, u32)>,
         deadline: Deadline,
     },
-    /// Host only.
+    /// Only for threads of the host.
     Subscribe {
         on: usize,
     },
@@ -53,7 +53,8 @@ impl Op {
         self
     }
 
-    /// Returns the lanes that the call uses, seen from the host or from the card.
+    /// Returns the lanes that the call uses: the channel's number and the direction. `side` says whether a thread or a
+    /// context makes the call.
     pub fn lanes(&self, side: Side) -> Vec<(usize, Direction)> {
         let (out, into) = match side {
             Side::Host => (Direction::ToCard, Direction::ToHost),
@@ -83,7 +84,7 @@ pub struct Scenario {
     pub retries: u8,
     pub threads: Vec<Vec<Op>>,
     pub contexts: Vec<Vec<Op>>,
-    /// Bytes of a page; small, so that short messages have many pages.
+    /// Size of a page in bytes. It is small, so that short messages have many pages.
     pub page_bytes: u32,
     pub dma_errors: u8,
     pub pin_errors: u8,
@@ -105,10 +106,10 @@ impl Scenario {
     }
 }
 
-/// The end of a call: the index of the guard, and the number of bytes or the failure.
+/// The outcome of a call: the index of the guard, and the number of bytes or the failure.
 pub type Outcome = (u16, Result<u32, Failure>);
 
-/// A program's position, and the memory of its indirect messages.
+/// The state of a program: its position, its outcomes, and the memory of its indirect messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Process {
     pub pc: usize,
@@ -120,10 +121,10 @@ pub struct Process {
 /// The outcomes reported to the two ends of one direction of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Log {
-    /// The senders' calls of the messages that passed: by the senders' account, and by the receivers' account.
+    /// The senders' calls with transferred messages: according to the senders, and according to the receivers.
     pub sent: Vec<(u8, u8)>,
     pub received: Vec<(u8, u8)>,
-    /// Exchanges that failed at both ends: by the sender's account, and by the receiver's account.
+    /// Number of exchanges that failed at both ends: according to the sender, and according to the receiver.
     pub failed: [u32; 2],
 }
 
@@ -133,7 +134,7 @@ pub enum Action {
     Call(Side, usize),
     /// The oldest doorbell ring arrives at the card.
     Ring,
-    /// A manager's fetch has read the mailbox, or its push has written it, but the manager has no completion yet.
+    /// A manager's fetch reads the mailbox, or its push writes it. The completion is a later action.
     Transfer(ManagerId),
     /// A manager's fetch, ask, deliver, collect or push completes.
     Work(ManagerId),
@@ -263,7 +264,7 @@ impl System {
         actions
     }
 
-    /// Performs one action; the error is the violated rule.
+    /// Performs one action. The error describes the violated rule.
     pub fn apply(&mut self, scenario: &Scenario, action: Action) -> Result<(), String> {
         let (mut host, mut card) = (Vec::new(), Vec::new());
         match action {
@@ -461,7 +462,7 @@ impl System {
         Ok(())
     }
 
-    /// Ends a call: checks its bytes, and that the other end had called before a message passed.
+    /// Ends a call. Checks its bytes, and that a successful call had the other end's call before it.
     fn ended(
         &mut self,
         scenario: &Scenario,
@@ -569,8 +570,8 @@ impl System {
     }
 }
 
-/// Returns the pages of a thread's buffer. The bytes in the first page end at the end of the page. The bytes in every other page begin
-/// at its start.
+/// Returns the pages of a thread's buffer. In the first page, the buffer ends at the page's end. In every other page,
+/// it begins at the page's start.
 fn pages(thread: usize, bytes: u32, page_bytes: u32) -> Vec<Page> {
     (0..bytes.div_ceil(page_bytes))
         .map(|n| {

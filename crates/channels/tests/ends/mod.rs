@@ -1,4 +1,4 @@
-//! One host, one card and one open channel, driven through the protocol by hand.
+//! One host, one card and one open channel. A test carries out each step of the protocol.
 
 #![allow(dead_code, reason = "each of the two test programs uses its part")]
 
@@ -16,7 +16,7 @@ pub fn take<T>(effects: &mut Vec<T>) -> Vec<T> {
     std::mem::take(effects)
 }
 
-/// A host and a card with one channel open, and their effects.
+/// A host and a card with one open channel, and their outstanding effects.
 pub struct Ends {
     pub host: Host,
     pub card: Card,
@@ -91,7 +91,7 @@ pub fn ok(done: u32) -> Body {
 
 pub const SENT: Completion = Completion { bytes: 3, payload: Payload::EMPTY };
 
-/// Carries out the effects of both ends until none are left; `pages` are the pinned pages.
+/// Carries out the effects of both ends until none are left. `pages` are the pages of a pinned buffer.
 pub fn settle(e: &mut Ends, pages: &[Page]) {
     while !(e.h.is_empty() && e.c.is_empty()) {
         if let Some(effect) = e.h.pop() {

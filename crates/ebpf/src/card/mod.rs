@@ -29,15 +29,27 @@ pub struct CardValues {
     pub cycle_ps: u32,
     /// Bytes of memory for maps and data.
     pub memory: u64,
+    /// Whether the program is checked while it runs.
+    pub unverified: bool,
 }
 
 impl Default for CardValues {
     /// One core at 1 GHz with a mebibyte.
     fn default() -> CardValues {
-        CardValues { cpus: 1, headroom: 64, longest: 1518, queues: 1, cycle_ps: 1000, memory: 1 << 20 }
+        CardValues {
+            cpus: 1,
+            headroom: 64,
+            longest: 1518,
+            queues: 1,
+            cycle_ps: 1000,
+            memory: 1 << 20,
+            unverified: false,
+        }
     }
 }
 
+/// Bytes of `struct nicety_xdp_counts`.
+const COUNTS: u64 = 32;
 /// The number of the card's only interface.
 const INTERFACE: u32 = 1;
 
@@ -78,6 +90,9 @@ pub fn assembly(object: &Object, maps: &[usize], card: &CardValues) -> Result<St
         }
     }
     own(&mut text, card);
+    if card.unverified {
+        areas(&mut text, object, maps, &symbols, card.cpus)?;
+    }
     Ok(text)
 }
 
@@ -141,6 +156,29 @@ fn map(text: &mut String, name: &str, number: u32, layout: &Layout) {
     let _ = writeln!(text, "\t.word {}", words.join(", "));
 }
 
+/// The table of all maps and data sections for checks: begin, bytes, descriptor, and whether programs may only read.
+fn areas(
+    text: &mut String,
+    object: &Object,
+    maps: &[usize],
+    symbols: &Symbols,
+    cpus: u32,
+) -> Result<(), ObjectError> {
+    let _ = writeln!(text, "\t.section .rodata.nicety_xdp_areas, \"a\", @progbits");
+    object_symbol(text, "nicety_xdp_areas", 4 + 16 * maps.len() as u64);
+    let _ = writeln!(text, "\t.word {}", maps.len());
+    for &number in maps {
+        let (definition, name) = (&object.maps[number], &symbols.names[number]);
+        let constant = u32::from(definition.flags & Flags::READ_ONLY_PROGRAM != 0);
+        let (memory, bytes, map) = match is_data(definition) {
+            true => (name.clone(), u64::from(definition.value_size), "0"),
+            false => (Symbols::memory(name), memory_bytes(definition, cpus)?, name.as_str()),
+        };
+        let _ = writeln!(text, "\t.word {memory}, {bytes}, {map}, {constant}");
+    }
+    Ok(())
+}
+
 /// The card's values, the place of redirects and the states of random numbers of each core, and counters of verdicts.
 fn own(text: &mut String, card: &CardValues) {
     let CardValues { cpus, headroom, longest, queues, cycle_ps, .. } = *card;
@@ -154,7 +192,7 @@ fn own(text: &mut String, card: &CardValues) {
         // Never 0, which xorshift would keep.
         let _ = writeln!(text, "\t.word {}", core.wrapping_mul(0x9e37_79b9) | 1);
     }
-    for (name, bytes) in [("nicety_xdp_redirects", 8 * u64::from(cpus)), ("nicety_xdp_counts", 24)] {
+    for (name, bytes) in [("nicety_xdp_redirects", 8 * u64::from(cpus)), ("nicety_xdp_counts", COUNTS)] {
         let _ = writeln!(text, "\t.section .bss.{name}, \"aw\", @nobits");
         object_symbol(text, name, bytes);
         let _ = writeln!(text, "\t.zero {bytes}");

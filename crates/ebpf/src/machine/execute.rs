@@ -2,10 +2,10 @@
 //!
 //! A row of steps up to a jump is counted at the jump. Near the end of the budget each step is counted, so that the trap is exact.
 
-use super::Machine;
 use super::fast::{self, Fast, dispatch};
 use super::run::Registers;
 use super::trap::{Fault, Trap, TrapKind};
+use super::{ABORTED, Machine};
 use crate::address;
 use crate::object::Linked;
 use crate::op::{Alu, Condition, Width};
@@ -27,6 +27,8 @@ struct Running {
     code: Rc<Linked>,
     at: usize,
     r: Registers,
+    /// The jump or the call that led to `at`.
+    from: usize,
     /// Frames below it that are not its own.
     base: usize,
 }
@@ -42,7 +44,7 @@ enum End {
 
 impl Machine {
     pub(crate) fn execute(&mut self, code: Rc<Linked>, at: usize, r: Registers) -> Result<u64, Trap> {
-        let mut running = Running { code, at, r, base: self.frames.len() };
+        let mut running = Running { code, at, r, from: at, base: self.frames.len() };
         loop {
             let long = self.budget >= running.code.code.fast.len() as u64;
             let end =
@@ -57,8 +59,7 @@ impl Machine {
     fn steps<const EACH: bool>(&mut self, running: &mut Running) -> Result<End, Trap> {
         let code = Rc::clone(&running.code);
         let steps: &[Fast] = &code.code.fast;
-        let mut r = running.r;
-        let (mut at, mut begin) = (running.at, running.at);
+        let (mut r, mut at, mut begin, mut from) = (running.r, running.at, running.at, running.from);
         // Takes the steps of the row from the budget.
         macro_rules! count {
             () => {
@@ -68,9 +69,9 @@ impl Machine {
         macro_rules! go {
             ($to:expr) => {{
                 count!();
-                (at, begin) = ($to, $to);
+                (from, at, begin) = (at - 1, $to, $to);
                 if !EACH && self.budget < steps.len() as u64 {
-                    (running.at, running.r) = (at, r);
+                    (running.at, running.from, running.r) = (at, from, r);
                     return Ok(End::Short);
                 }
             }};
@@ -109,10 +110,8 @@ impl Machine {
                     count!();
                     begin = at;
                     let next = fallible!(self.helper_step(&code, at, step.imm as u32, &mut r));
-                    if let Some((code, to)) = next {
-                        self.leave(running);
-                        (running.code, running.at, running.r) = (code, to, r);
-                        return Ok(End::Elsewhere);
+                    if let Some(next) = next {
+                        return Ok(self.leave(running, next, r));
                     }
                     go!(at);
                 }
@@ -124,13 +123,16 @@ impl Machine {
                 }
                 fast::EXIT if self.frames.len() == running.base => {
                     count!();
-                    return Ok(End::Result(r[0]));
+                    let before = if begin + 1 == at { from } else { at - 2 };
+                    return Ok(self.result(&code, before, r[0]));
                 }
                 fast::EXIT => {
                     let other = self.back(&mut r, running);
-                    go!(running.at);
+                    count!();
+                    (at, begin) = (running.at, running.at);
+                    go!(at);
                     if other {
-                        running.r = r;
+                        (running.from, running.r) = (from, r);
                         return Ok(End::Elsewhere);
                     }
                 }
@@ -167,13 +169,23 @@ impl Machine {
         }
     }
 
-    /// Notes the program that a caller goes on in, before another one takes the place of its function.
-    fn leave(&mut self, running: &Running) {
+    /// Goes on in another program. Notes the program that a caller goes on in, where its function is replaced.
+    fn leave(&mut self, running: &mut Running, (code, to): (Rc<Linked>, usize), r: Registers) -> End {
         if self.frames.len() > running.base
             && let Some(frame) = self.frames.last_mut()
         {
             frame.code.get_or_insert_with(|| Rc::clone(&running.code));
         }
+        (running.code, running.at, running.from, running.r) = (code, to, to, r);
+        End::Elsewhere
+    }
+
+    /// The end with a result. Notes the step in front of it, if the result is that of an aborted program.
+    fn result(&mut self, code: &Rc<Linked>, before: usize, value: u64) -> End {
+        if value as u32 == ABORTED {
+            self.aborted = Some((Rc::clone(code), before));
+        }
+        End::Result(value)
     }
 
     /// Goes back to the caller, and returns whether it is another program.

@@ -161,7 +161,7 @@ impl Machine {
             }
             address::STACK => {
                 // The end of one frame is the begin of the next one's gap.
-                let frame = (offset as usize).wrapping_sub(FRAME / 4) / FRAME;
+                let frame = (offset.cast_signed().max(0) as usize).saturating_sub(FRAME / 4) / FRAME;
                 let at = relative(((frame + 1) * FRAME) as i64);
                 format!("r10{at:+} of frame {frame}; a frame has bytes -512 to -1")
             }

@@ -8,17 +8,20 @@ pub(crate) mod fast;
 mod memory;
 mod packet;
 mod print;
+mod rows;
 mod run;
 mod trap;
 
 pub use packet::{HEADROOM, LINEAR, LONGEST, Packet, SHORTEST};
+pub use rows::Trace;
 pub use trap::{Trap, TrapKind};
 
+use crate::aborted::Site;
 use crate::address;
 use crate::error::ObjectError;
 use crate::map::{Errno, Map, MapKind};
 use crate::object::btf::Btf;
-use crate::object::{Entry, Initial, Linked, MapDefinition, Object};
+use crate::object::{Attach, Entry, Initial, Linked, MapDefinition, Object};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -106,12 +109,17 @@ pub struct Outcome {
     pub printed: Vec<String>,
     /// Samples for perf events.
     pub samples: Vec<Sample>,
+    /// The last step in front of the end, if the result is `XDP_ABORTED`.
+    pub aborted: Option<Site>,
 }
 
 /// The name of a verdict.
 pub fn verdict(value: u32) -> Option<&'static str> {
     ["XDP_ABORTED", "XDP_DROP", "XDP_PASS", "XDP_TX", "XDP_REDIRECT"].get(value as usize).copied()
 }
+
+/// The number of `XDP_ABORTED`.
+pub(crate) const ABORTED: u32 = 0;
 
 /// The number of `XDP_REDIRECT`.
 pub const REDIRECT: u32 = 4;
@@ -146,6 +154,8 @@ pub struct Machine {
     running: usize,
     /// Callers of functions.
     frames: Vec<execute::Frame>,
+    /// The last end with `XDP_ABORTED`: the program, and the step in front of it.
+    aborted: Option<(Rc<Linked>, usize)>,
 }
 
 impl Machine {
@@ -176,6 +186,7 @@ impl Machine {
             output: 0,
             running: 0,
             frames: Vec::new(),
+            aborted: None,
         }
     }
 
@@ -260,6 +271,11 @@ impl Machine {
         self.programs.get(number).map(|program| program.name.as_str())
     }
 
+    /// The place where Linux attaches a program.
+    pub fn program_attach(&self, number: usize) -> Option<Attach> {
+        self.programs.get(number).map(|program| program.attach)
+    }
+
     /// The number of CPUs.
     pub fn cpus(&self) -> u32 {
         self.limits.cpus
@@ -278,18 +294,32 @@ impl Machine {
     /// # Panics
     /// No program has the number.
     pub fn run(&mut self, program: usize, packet: &mut Packet) -> Result<Outcome, Trap> {
+        let context = address::at(address::CONTEXT, 0);
+        self.run_with(program, packet, |machine, code| machine.function(code, 0, [context, 0, 0, 0, 0]))
+    }
+
+    /// Runs a program on a packet, in the given manner.
+    fn run_with(
+        &mut self,
+        program: usize,
+        packet: &mut Packet,
+        run: impl FnOnce(&mut Machine, &Rc<Linked>) -> Result<u64, trap::Fault>,
+    ) -> Result<Outcome, Trap> {
         let code = Rc::clone(&self.programs[program]);
         std::mem::swap(&mut self.packet, packet);
         (self.depth, self.tail_calls, self.budget) = (0, 0, self.limits.instructions);
         (self.redirect, self.locked, self.output, self.running) = (None, None, 0, program);
         (self.charged, self.calls) = (0, Calls::default());
         self.frames.clear();
-        let context = address::at(address::CONTEXT, 0);
-        let result = self.function(&code, 0, [context, 0, 0, 0, 0]).and_then(|value| {
+        let result = run(self, &code).and_then(|value| {
             self.released()?;
             Ok(value)
         });
         std::mem::swap(&mut self.packet, packet);
+        if result.is_err() {
+            // Otherwise each later packet would end with the records of this one.
+            self.maps.iter_mut().filter_map(Map::ring).for_each(|ring| ring.discard_reserved());
+        }
         let (printed, samples) = (std::mem::take(&mut self.printed), std::mem::take(&mut self.samples));
         match result {
             Ok(value) => Ok(Outcome {
@@ -299,6 +329,11 @@ impl Machine {
                 calls: self.calls,
                 printed,
                 samples,
+                aborted: self
+                    .aborted
+                    .take()
+                    .filter(|_| value as u32 == ABORTED)
+                    .map(|(code, at)| code.site(at)),
             }),
             Err(trap::Fault::Inner(trap)) => Err(*trap),
             Err(trap::Fault::Here(kind, problem)) => {
@@ -308,7 +343,7 @@ impl Machine {
     }
 
     fn in_device_map(&self) -> bool {
-        self.programs[self.running].in_device_map
+        self.programs[self.running].attach == Attach::DeviceMap
     }
 
     /// Lets a reader take the samples of each CPU.

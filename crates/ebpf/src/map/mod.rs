@@ -470,7 +470,10 @@ fn check(definition: &MapDefinition) -> Result<MapKind, ObjectError> {
     }
     let lacks = max_entries == 0 && kind != MapKind::PerfEvents;
     if lacks || (kind == MapKind::Ring && (!max_entries.is_power_of_two() || max_entries < 4096)) {
-        let advice = if lacks { "write at least 1" } else { "write a power of two, at least 4096" };
+        let advice = match lacks {
+            true => "its loader sets it; write {\"max_entries\": N, \"entries\": []} in a file for --map",
+            false => "write a power of two, at least 4096",
+        };
         return refuse(format!("max_entries of {max_entries}"), advice);
     }
     if kind == MapKind::Lpm && flags & Flags::NO_PREALLOC == 0 {

@@ -109,6 +109,19 @@ impl Ring {
         done.filter(|record| record.state == State::Submitted).map(|record| record.bytes).collect()
     }
 
+    /// Whether a record can be taken.
+    pub(crate) fn has_submitted(&self) -> bool {
+        let front = self.records.iter().take_while(|record| record.state != State::Reserved);
+        front.into_iter().any(|record| record.state == State::Submitted)
+    }
+
+    /// Discards the records of a program that trapped.
+    pub(crate) fn discard_reserved(&mut self) {
+        let reserved = self.records.iter_mut().filter(|record| record.state == State::Reserved);
+        reserved.for_each(|record| record.state = State::Discarded);
+        self.reserved = 0;
+    }
+
     /// Whether a record is reserved.
     pub(crate) fn has_reserved(&self) -> bool {
         self.reserved > 0

@@ -150,6 +150,11 @@ impl Map {
         self.queue().ok_or(Errno::ENOTSUPP)?.pop().map(|value| value.to_vec())
     }
 
+    /// Whether a ring buffer has a submitted record that a reader can take.
+    pub fn has_records(&mut self) -> bool {
+        self.ring().is_some_and(|ring| ring.has_submitted())
+    }
+
     /// Takes the records of a ring buffer.
     pub fn records(&mut self) -> Vec<Vec<u8>> {
         self.ring().map(|ring| ring.take()).unwrap_or_default()

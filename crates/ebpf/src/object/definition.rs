@@ -34,6 +34,13 @@ pub struct MapDefinition {
     pub types: (u32, u32),
 }
 
+impl MapDefinition {
+    /// The least number of entries that Linux takes.
+    pub(crate) fn least_entries(&self) -> u32 {
+        if self.kind == MapKind::Ring as u32 { 4096 } else { 1 }
+    }
+}
+
 /// An entry that the object names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Initial {
@@ -66,6 +73,12 @@ pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError>
         }
     }
     initial_entries(elf, &mut found)?;
+    for Placed { definition, .. } in &mut found {
+        // Loaders set the key of arrays of perf events.
+        if definition.kind == MapKind::PerfEvents as u32 && definition.key_size == 0 {
+            definition.key_size = 4;
+        }
+    }
     Ok(found)
 }
 

@@ -26,8 +26,8 @@ pub struct Linked {
     pub maps: Vec<usize>,
     /// Relocations of maps and data, of calls and callbacks, and of types.
     pub relocations: [usize; 3],
-    /// Whether it may read the interface that a packet leaves by.
-    pub in_device_map: bool,
+    /// The place where Linux attaches it. A program of a device map may read the interface that a packet leaves by.
+    pub attach: Attach,
 }
 
 impl Linked {
@@ -81,11 +81,7 @@ impl Object {
             object: self,
             order: Vec::new(),
             starts: BTreeMap::new(),
-            linked: Linked {
-                name: entry.name.clone(),
-                in_device_map: entry.attach == Attach::DeviceMap,
-                ..Linked::default()
-            },
+            linked: Linked { name: entry.name.clone(), attach: entry.attach, ..Linked::default() },
         };
         linker.collect(entry.function)?;
         linker.resolve()?;

@@ -50,9 +50,10 @@ pub struct Entry {
 }
 
 /// The place where Linux attaches a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attach {
     /// A device.
+    #[default]
     Device,
     /// An entry of a device map.
     DeviceMap,

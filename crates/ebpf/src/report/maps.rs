@@ -4,11 +4,12 @@ use super::value::{self, Shown, hex};
 use crate::machine::Machine;
 use crate::map::{Errno, Item, MapKind};
 use crate::object::btf::Btf;
+use crate::object::{Attach, Object};
 use serde::Serialize;
 use serde_json::Value;
 
 /// An entry.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dumped {
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Vec<String>>,
@@ -20,14 +21,14 @@ pub struct Dumped {
     formatted: Option<Formatted>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct OfCpu<T> {
     cpu: usize,
     value: T,
 }
 
 /// An entry by its types.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct Formatted {
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Shown>,
@@ -105,6 +106,50 @@ fn dumped(item: &Item, kind: MapKind, btf: &Btf, types: (u32, u32)) -> Dumped {
     Dumped { key, value: first.map(|bytes| hex(bytes)), values: None, formatted }
 }
 
+/// Entries of a map as JSON: a list, or an object with the list and the size of the map.
+fn parsed(text: &str) -> Result<(Option<u32>, Vec<Value>), String> {
+    let form = "write a list of entries, as bpftool map dump -j prints";
+    let parsed: Value = serde_json::from_str(text).map_err(|error| format!("no JSON ({error}); {form}"))?;
+    let mut members = match parsed {
+        Value::Array(entries) => return Ok((None, entries)),
+        Value::Object(members) => members,
+        _ => return Err(format!("no list; {form}")),
+    };
+    let size = members.remove("max_entries");
+    let entries = members.remove("entries").unwrap_or_else(|| Value::Array(Vec::new()));
+    let (Some(size), Value::Array(entries), true) = (size, entries, members.is_empty()) else {
+        return Err("write {\"max_entries\": N, \"entries\": [...]}, or a list of entries".to_owned());
+    };
+    let number = size.as_u64().and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
+    let wrong = || format!("max_entries of {size}; write a number from 1 to {}", u32::MAX);
+    Ok((Some(number.ok_or_else(wrong)?), entries))
+}
+
+/// Gives maps the sizes that come with their entries, as a loader does before it makes the maps. An
+/// unused map without a size gets the least one: programs of other kinds use it, such as those of trace points.
+///
+/// # Errors
+/// The name of a map, and the problem with its entries.
+pub fn set_sizes(object: &mut Object, given: &[(String, String)]) -> Result<(), (String, String)> {
+    for (name, text) in given {
+        let (size, _) = parsed(text).map_err(|problem| (name.clone(), problem))?;
+        let Some(size) = size else { continue };
+        let map = object.maps.iter_mut().find(|map| map.name == *name);
+        if let Some(map) = map.filter(|map| map.contents.is_none()) {
+            map.max_entries = size;
+        }
+    }
+    if object.maps.iter().any(|map| map.max_entries == 0) {
+        let linked = object.programs.iter().filter_map(|entry| object.link(entry).ok());
+        let used: Vec<usize> = linked.flat_map(|linked| linked.maps).collect();
+        let unused = object.maps.iter_mut().enumerate().filter(|(number, _)| !used.contains(number));
+        unused
+            .filter(|(_, map)| map.max_entries == 0)
+            .for_each(|(_, map)| map.max_entries = map.least_entries());
+    }
+    Ok(())
+}
+
 /// Puts entries into a map. Values of maps of maps and program arrays are names.
 ///
 /// # Errors
@@ -116,12 +161,7 @@ pub fn fill(
     text: &str,
     program: &mut dyn FnMut(&mut Machine, &str) -> Result<usize, String>,
 ) -> Result<(), String> {
-    let parsed: Value = serde_json::from_str(text).map_err(|error| {
-        format!("no JSON ({error}); write a list of entries, as bpftool map dump -j prints")
-    })?;
-    let Value::Array(entries) = parsed else {
-        return Err("no list; write a list of entries, as bpftool map dump -j prints".to_owned());
-    };
+    let (_, entries) = parsed(text)?;
     for (at, entry) in entries.iter().enumerate() {
         let put = put(machine, number, btf, entry, program);
         put.map_err(|problem| format!("entry {at}: {problem}"))?;
@@ -144,7 +184,7 @@ pub fn put(
         return Err("no object; write {\"key\": ..., \"value\": ...}".to_owned());
     };
     if let Some(other) =
-        given.keys().find(|name| !["key", "value", "values", "formatted"].contains(&name.as_str()))
+        given.keys().find(|name| !["key", "value", "values", "formatted", "program"].contains(&name.as_str()))
     {
         return Err(format!("unknown member {other}; write key, and value or values"));
     }
@@ -167,10 +207,61 @@ pub fn put(
         };
         return machine.maps[number].set_map(&key, value as u32).map_err(|error| refused(error, kind));
     }
-    let values = values(given, kind.is_per_cpu(), machine.cpus() as usize, |value| {
-        value::read(btf, types.1, sizes.1, value)
-    })?;
+    let redirects = matches!(kind, MapKind::Devices | MapKind::DeviceHash | MapKind::Cpus);
+    let second = match given.get("program") {
+        None => None,
+        Some(Value::String(name)) if redirects && sizes.1 == SECOND => {
+            Some(second_program(machine, kind, name, program)?)
+        }
+        Some(Value::String(_)) => {
+            return Err(format!(
+                "a program, and this is a {} with values of {} bytes; {ADVICE}",
+                kind.name(),
+                sizes.1
+            ));
+        }
+        Some(_) => return Err("a program that is no name; write \"program\": \"NAME\"".to_owned()),
+    };
+    let mut values =
+        values(given, kind.is_per_cpu(), machine.cpus() as usize, |value| match (redirects, value) {
+            // The interface or the size of the queue alone.
+            (true, Value::Number(first)) if sizes.1 == SECOND => {
+                let first = first.as_u64().and_then(|first| u32::try_from(first).ok());
+                let first = first.ok_or("a value that is no 32-bit number; write the first word alone")?;
+                Ok([first.to_ne_bytes(), [0; 4]].concat())
+            }
+            _ => value::read(btf, types.1, sizes.1, value),
+        })?;
+    if redirects && sizes.1 == SECOND {
+        let own = values[0].split_off(4);
+        if own != [0; 4] && own != [u8::MAX; 4] && second.is_none() {
+            return Err("the number of a program's file; write \"program\": \"NAME\"".to_owned());
+        }
+        values[0].extend(second.map_or(0, |number| number as u32 + 1).to_ne_bytes());
+    }
     machine.maps[number].set(&key, &values, 0).map_err(|error| refused(error, kind))
+}
+
+/// Bytes of a value with a program: a word of the map, and the program's.
+const SECOND: usize = 8;
+const ADVICE: &str = "programs are in devmap, devmap_hash and cpumap with values of 8 bytes";
+
+/// The number of a program that runs behind a redirect.
+fn second_program(
+    machine: &mut Machine,
+    kind: MapKind,
+    name: &str,
+    program: &mut dyn FnMut(&mut Machine, &str) -> Result<usize, String>,
+) -> Result<usize, String> {
+    let number = program(machine, name)?;
+    let (attach, section) = match kind {
+        MapKind::Cpus => (Attach::CpuMap, "xdp/cpumap"),
+        _ => (Attach::DeviceMap, "xdp/devmap"),
+    };
+    match machine.program_attach(number) == Some(attach) {
+        true => Ok(number),
+        false => Err(format!("program {name} is not for a {}; write SEC(\"{section}\")", kind.name())),
+    }
 }
 
 fn takes_names(kind: MapKind) -> bool {

@@ -2,6 +2,7 @@
 
 use super::maps::{self, Dumped};
 use super::value::hex;
+use crate::aborted::Aborted;
 use crate::error::ObjectError;
 use crate::machine::{LONGEST, Limits, Machine, Outcome, Packet, Redirect, SHORTEST, verdict};
 use crate::map::MapKind;
@@ -75,6 +76,8 @@ pub struct RunReport {
     pub packets: u64,
     /// Runs by verdict. A number that is no verdict is `invalid`.
     pub verdicts: BTreeMap<&'static str, u64>,
+    /// Runs with `XDP_ABORTED`, by program and line.
+    pub aborted_at: Vec<Aborted>,
     /// Runs that trapped.
     pub traps: u64,
     /// Texts of the first traps.
@@ -118,7 +121,8 @@ pub type Timed = (Vec<u8>, Option<u64>);
 /// # Errors
 /// The object, a map's entries or a packet is wrong.
 pub fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunReport, RunError> {
-    let object = Object::read(file)?;
+    let mut object = Object::read(file)?;
+    maps::set_sizes(&mut object, &request.maps).map_err(|(name, problem)| RunError::Map(name, problem))?;
     let entry = object.program(request.program.as_deref())?;
     let default = Limits::default();
     let limits = Limits {
@@ -186,6 +190,9 @@ fn one(machine: &mut Machine, program: usize, packet: &mut Packet, report: &mut 
         Ok(outcome) => {
             let name = verdict(outcome.value);
             *report.verdicts.entry(name.unwrap_or("invalid")).or_default() += 1;
+            if let Some(site) = &outcome.aborted {
+                Aborted::add(&mut report.aborted_at, site, 1);
+            }
             report.instructions += outcome.instructions;
             report.rows.extend(row.map(|row| PacketReport {
                 verdict: name.map_or_else(|| outcome.value.to_string(), str::to_owned),

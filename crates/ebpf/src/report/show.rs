@@ -3,7 +3,7 @@
 use crate::error::ObjectError;
 use crate::machine::Limits;
 use crate::map::{Map, MapKind};
-use crate::object::{Attach, Entry, Linked, Object};
+use crate::object::{Attach, Entry, Linked, MapDefinition, Object};
 use crate::op::Group;
 use serde::Serialize;
 
@@ -84,7 +84,9 @@ pub fn show(file: &[u8]) -> Result<ShowReport, ObjectError> {
             max_entries: map.max_entries,
             flags: map.flags,
             pinned: map.pinned,
-            refused: Map::new(map, 1, Limits::default().map_bytes).err().map(|error| error.to_string()),
+            refused: Map::new(&with_size(map), 1, Limits::default().map_bytes)
+                .err()
+                .map(|error| error.to_string()),
         }
     });
     Ok(ShowReport {
@@ -93,6 +95,12 @@ pub fn show(file: &[u8]) -> Result<ShowReport, ObjectError> {
         programs: object.programs.iter().map(|entry| program(&object, entry)).collect(),
         others: object.others.iter().map(|(section, name)| format!("{name} ({section})")).collect(),
     })
+}
+
+/// A map with a size, where its loader sets that.
+fn with_size(map: &MapDefinition) -> MapDefinition {
+    let max_entries = if map.max_entries == 0 { map.least_entries() } else { map.max_entries };
+    MapDefinition { max_entries, ..map.clone() }
 }
 
 fn program(object: &Object, entry: &Entry) -> ProgramReport {

@@ -10,14 +10,14 @@ use crate::helper::Helper;
 use crate::op::Condition;
 
 impl Coder<'_> {
-    pub(super) fn exit(&mut self, ins: &Ins) {
+    pub(super) fn result_into(&mut self, result: Value) -> &'static str {
         // The C caller of a program reads a0; functions have their result in r0.
         let (to, high) = if self.function.is_main && !self.program.tail {
             ("a0", None)
         } else {
             (if self.wide() { LOW64[0] } else { LOW32[0] }, Some(HIGH32[0]))
         };
-        match ins.a {
+        match result {
             // The ABI extends the sign of a 32-bit result.
             Value::Reg(register) if to == "a0" && self.wide() => {
                 line!(self, "sext.w a0, {}", self.low[register as usize]);
@@ -26,14 +26,13 @@ impl Coder<'_> {
             value => self.low_into(to, value),
         }
         if let Some(high) = high.filter(|_| !self.wide()) {
-            let max = match ins.a {
+            let max = match result {
                 Value::Const(number) => number as u64,
                 _ => u64::MAX,
             };
-            self.high_into(high, ins.a, max);
+            self.high_into(high, result, max);
         }
-        self.leave();
-        line!(self, "ret");
+        to
     }
 
     /// A call of a helper, or its instructions.
@@ -56,12 +55,16 @@ impl Coder<'_> {
                 line!(self, "sw {}, 4(sp)", self.high[5]);
             }
         }
+        let name = match Helper::of(number) {
+            Some(Helper::MapLookup) => names::lookup(self.maps, self.notes[at].arguments[0]),
+            _ => names::helper(number),
+        };
         if self.is_last(number, at) {
             self.leave();
-            line!(self, "tail {}", names::helper(number));
+            line!(self, "tail {name}");
             return;
         }
-        line!(self, "call {}", names::helper(number));
+        line!(self, "call {name}");
         // The result stays there until r1 needs the register.
         self.returned = result;
         if result != Part::None {
@@ -80,7 +83,7 @@ impl Coder<'_> {
         let short = !self.wide() || facts::returned(number).max <= WORD >> 1;
         let alone = !self.function.leads.get(at + 1).copied().unwrap_or(false);
         let main = self.function.is_main && !self.program.tail;
-        main && result && short && alone && self.frame.end == 0
+        main && result && short && alone && self.frame.end == 0 && self.is_uncounted(at)
     }
 
     /// The core's number, from 0 on.
@@ -138,7 +141,7 @@ impl Coder<'_> {
             line!(self, "li {high}, 0");
         }
         if let Some((Condition::Unequal, _)) = test {
-            let label = self.step_label(self.function.ins[at + 1].to as usize);
+            let label = self.jump_label(at + 1);
             line!(self, "j {label}");
         }
         if !matches!(test, Some((Condition::Equal, _))) {
@@ -152,8 +155,8 @@ impl Coder<'_> {
         let read = |step: usize| self.begin[step][0] != Part::None;
         match next.kind {
             Kind::Tested(Condition::Equal) => {
-                let target = next.to as usize;
-                (self.step_label(target), Some((Condition::Equal, read(target - self.function.first))))
+                let target = next.to as usize - self.function.first;
+                (self.jump_label(at + 1), Some((Condition::Equal, read(target))))
             }
             Kind::Tested(condition) => (self.label(), Some((condition, read(at + 2)))),
             _ => (self.label(), None),
@@ -256,12 +259,15 @@ impl Coder<'_> {
     /// The same behind the step.
     pub(super) fn behind_step(&mut self, at: usize) {
         let ins = &self.function.ins[at];
-        if matches!(ins.kind, Kind::Helper(_)) || self.returned == Part::None {
+        if self.returned == Part::None {
             return;
         }
         let later = self.behind[at][0];
         let enters = self.function.leads.get(at + 1).copied().unwrap_or(true);
         match ins.kind {
+            // Other ways to the next step have r0 in its own register.
+            Kind::Helper(_) if enters => self.settle(),
+            Kind::Helper(_) => {}
             _ if later == Part::None => self.forget_result(),
             Kind::Exit => self.forget_result(),
             Kind::Jump if self.ends(at) => self.forget_result(),

@@ -1,9 +1,11 @@
 //! The text of a function: labels, frames, calls, lines. The instructions of a width are in `rv64` and `rv32`.
 
+use super::debug::Refusal;
 use super::demand::{self, Demand, Part};
 use super::fact::{Note, Place, fits};
 use super::inline::is_inline;
 use super::ir::{Function, Ins, Kind, Value};
+use super::sites::Aborts;
 use super::{Options, Program, names};
 use crate::helper::Helper;
 use crate::object::MapDefinition;
@@ -67,6 +69,10 @@ pub(super) struct Coder<'p> {
     /// Whether a jump goes to each step.
     pub targets: Vec<bool>,
     labels: usize,
+    /// Counters of `XDP_ABORTED`.
+    pub aborts: Aborts,
+    /// Traps of an unverified program.
+    pub refusals: Vec<Refusal>,
 }
 
 pub(super) const LOW64: [&str; 10] = ["a5", "a0", "a1", "a2", "a3", "a4", "s1", "s2", "s3", "s4"];
@@ -82,6 +88,7 @@ impl<'p> Coder<'p> {
         program: &'p Program<'p>,
         function: &'p Function,
         passes: (&'p [Note], &'p [Demand], &'p [Demand], &'p [bool]),
+        aborts: Aborts,
     ) -> Coder<'p> {
         let (notes, begin, behind, reached) = passes;
         let wide = options.isa.wide;
@@ -101,6 +108,8 @@ impl<'p> Coder<'p> {
             returned: Part::None,
             targets: vec![false; function.ins.len()],
             labels: 0,
+            aborts,
+            refusals: Vec::new(),
         };
         for (at, ins) in function.ins.iter().enumerate() {
             if reached[at] && ins.jumps() {
@@ -232,6 +241,7 @@ impl<'p> Coder<'p> {
         for (register, place) in self.frame.saved.clone() {
             line!(self, "s{size} {register}, {place}(sp)");
         }
+        self.push_stack(self.depth());
         let mut shown = None;
         for at in 0..self.function.ins.len() {
             if !self.reached[at] {
@@ -249,9 +259,12 @@ impl<'p> Coder<'p> {
                 shown = place;
             }
             self.before(at);
+            self.guard(at);
             self.step(at);
             self.behind_step(at);
         }
+        self.rare_ends();
+        self.refused_ends();
         let end = super::debug::end_label(&name);
         let _ = writeln!(self.text.out, "{end}:\n\t.size {name}, .-{name}");
     }
@@ -265,7 +278,8 @@ impl<'p> Coder<'p> {
                 let target = ins.to as usize - self.function.first;
                 if self.ends(at) {
                     // One jump less.
-                    self.exit(&self.function.ins[target]);
+                    let result = self.result_at(at, self.function.ins[target].a);
+                    self.end(result, at);
                 } else if target != at + 1 {
                     let label = self.step_label(ins.to as usize);
                     line!(self, "j {label}");
@@ -275,8 +289,13 @@ impl<'p> Coder<'p> {
                 let before = at.checked_sub(1).map(|before| self.function.ins[before].kind);
                 match before {
                     // The helper has returned.
-                    Some(Kind::Helper(number)) if self.is_last(number, at - 1) => {}
-                    _ => self.exit(&ins),
+                    Some(Kind::Helper(number)) if self.is_last(number, at - 1) => {
+                        let site = self.site(at - 1);
+                        self.aborts.rest = Some(self.aborts.number(site));
+                    }
+                    // Other ways come by jumps.
+                    Some(Kind::Jump | Kind::Exit) | None => self.end(ins.a, at),
+                    Some(_) => self.end(ins.a, at - 1),
                 }
             }
             Kind::Call => {
@@ -291,6 +310,7 @@ impl<'p> Coder<'p> {
 
     /// Restores registers and frees the stack.
     pub fn leave(&mut self) {
+        self.pop_stack();
         let size = if self.wide() { "d" } else { "w" };
         for (register, place) in self.frame.saved.clone() {
             line!(self, "l{size} {register}, {place}(sp)");

@@ -115,6 +115,8 @@ pub(super) struct Note {
     pub number: Option<i64>,
     /// The known values of r1 and r2.
     pub arguments: [Known; 2],
+    /// The known number of r0 in front of the step.
+    pub result: Option<i64>,
 }
 
 pub(super) fn operand(facts: &Facts, value: Value) -> Fact {

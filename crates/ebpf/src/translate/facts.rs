@@ -290,6 +290,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], join
         place: Place::Unknown,
         number: None,
         arguments: [Known::Nothing; 2],
+        result: None,
     };
     let mut notes = vec![unknown; function.ins.len()];
     for ((first, last), facts) in function.blocks().into_iter().zip(at_blocks) {
@@ -308,6 +309,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], join
                 place: a.place,
                 number: operand(&now, ins.b).constant(),
                 arguments: [now[1].known, now[2].known],
+                result: now[0].constant(),
             };
             now = next;
         }

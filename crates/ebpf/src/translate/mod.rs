@@ -23,6 +23,7 @@
 //! Linux's verifier proves that a pointer stays inside its memory; here a pointer plus or minus a number never leaves 32 bits. In
 //! RV32 code, a 64-bit atomic operation takes one of the locks in [`LOCK_NAME`], and plain 64-bit accesses are two of 32 bits.
 
+mod aborts;
 mod bytes;
 mod calls;
 mod code;
@@ -31,14 +32,21 @@ mod demand;
 mod fact;
 mod facts;
 pub(crate) mod frames;
+mod guard;
 mod inline;
 mod ir;
 mod names;
+mod refused;
 mod rv32;
 mod rv32_jumps;
 mod rv32_memory;
 mod rv64;
+mod sites;
 
+pub use refused::check_verified;
+pub use sites::ABORTED_NAME;
+
+use crate::aborted::Site;
 use crate::error::ObjectError;
 use crate::helper::Helper;
 use crate::instruction::{CONSTANT_MAP, CONSTANT_VALUE};
@@ -48,6 +56,7 @@ use crate::op::Op;
 use code::Coder;
 use demand::Rules;
 use ir::{Function, Kind, Value};
+use sites::Aborts;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -106,6 +115,8 @@ pub struct Options {
     pub cpus: u32,
     /// Cores of a cluster where `mhartid` has the core in five bits and the cluster above them, as PsPIN has it.
     pub cluster: Option<u32>,
+    /// Whether the code checks each access and each argument of a helper. Linux's verifier would refuse such a program.
+    pub unverified: bool,
 }
 
 /// A translated program.
@@ -125,6 +136,10 @@ pub struct Translation {
     pub instructions: usize,
     /// Instructions and pseudo-instructions of the text.
     pub lines: usize,
+    /// Places where a program can end with `XDP_ABORTED`, in the order of their counters ([`ABORTED_NAME`]).
+    pub sites: Vec<Site>,
+    /// The place without a counter, if there is one: frames that no counter has are its.
+    pub rest: Option<usize>,
 }
 
 /// A program with its names.
@@ -148,13 +163,21 @@ impl Program<'_> {
 /// # Errors
 /// The program cannot be linked, or the card cannot run it.
 pub fn translate(object: &Object, program: &str, options: &Options) -> Result<Translation, ObjectError> {
+    programs(&object.maps, &linked(object, program)?, options)
+}
+
+/// A linked program of an object, and with tail calls all others that can be linked.
+///
+/// # Errors
+/// The program cannot be linked.
+pub fn linked(object: &Object, program: &str) -> Result<Vec<Linked>, ObjectError> {
     let main = object.link(object.program(Some(program))?)?;
     let mut all = vec![main];
     if all[0].helpers().contains(&Helper::TailCall) {
         let others = object.programs.iter().filter(|entry| entry.name != program);
         all.extend(others.filter_map(|entry| object.link(entry).ok()));
     }
-    programs(&object.maps, &all, options)
+    Ok(all)
 }
 
 /// Translates linked programs that share maps.
@@ -166,7 +189,8 @@ pub fn programs(
     all: &[Linked],
     options: &Options,
 ) -> Result<Translation, ObjectError> {
-    let tail = all.iter().any(|linked| linked.helpers().contains(&Helper::TailCall));
+    // Checked code begins in an entry of its own as well.
+    let tail = options.unverified || all.iter().any(|linked| linked.helpers().contains(&Helper::TailCall));
     let mut files = BTreeMap::new();
     for line in all.iter().flat_map(|linked| linked.lines.values()) {
         let next = files.len() + 1;
@@ -196,6 +220,12 @@ pub fn programs(
         let source = files.iter().find(|(_, number)| **number == 1).map_or("", |(name, _)| name);
         text.push_str(&debug::sections(&escaped(source), &functions, options.isa.wide));
     }
+    if !translation.sites.is_empty() {
+        let _ = writeln!(text, "\t.comm {ABORTED_NAME}, {}, 4", 4 * translation.sites.len());
+    }
+    if options.unverified {
+        let _ = writeln!(text, "\t.comm {}, {}, 8", guard::RUNS_NAME, guard::RUN * options.cpus);
+    }
     if text.contains(LOCK_NAME) {
         let _ = writeln!(text, "\t.comm {LOCK_NAME}, {}, 8", 8 * LOCKS);
     }
@@ -209,14 +239,14 @@ fn escaped(text: &str) -> String {
     plain.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// Writes a program, and returns the names of its functions with their labels.
+/// Writes a program, and returns its functions.
 fn one(
     maps: &[MapDefinition],
     program: &Program<'_>,
     options: &Options,
     body: &mut String,
     translation: &mut Translation,
-) -> Result<Vec<(String, String)>, ObjectError> {
+) -> Result<Vec<debug::Unit>, ObjectError> {
     let linked = program.linked;
     let mut written = Vec::new();
     check(linked, maps)?;
@@ -239,13 +269,23 @@ fn one(
         let notes = facts::rewrite(&mut function, &at_blocks, options.misaligned);
         inline::join_tests(&mut function);
         check_maps(linked, &function, &notes, &reached)?;
+        if options.unverified {
+            guard::check_callbacks(linked, &function, &notes, &reached)?;
+        }
         let (begin, behind) = demand::parts(&function, &notes, &reached, rules);
-        let mut coder = Coder::new(options, maps, program, &function, (&notes, &begin, &behind, &reached));
+        let aborts = Aborts::of(std::mem::take(&mut translation.sites), translation.rest);
+        let passes = (&notes[..], &begin[..], &behind[..], &reached[..]);
+        let mut coder = Coder::new(options, maps, program, &function, passes, aborts);
         coder.write();
+        (translation.sites, translation.rest) = (std::mem::take(&mut coder.aborts.sites), coder.aborts.rest);
         translation.lines += coder.text.count;
         body.push_str(&coder.text.out);
         let slot = linked.code.slots[function.first] as usize;
-        written.push((escaped(linked.function(slot)), names::function(program, function.first)));
+        written.push(debug::Unit {
+            name: escaped(linked.function(slot)),
+            label: names::function(program, function.first),
+            refusals: std::mem::take(&mut coder.refusals),
+        });
         entries(&function, program, options, body);
         for ins in &function.ins {
             let values = [ins.a, ins.b];
@@ -286,14 +326,22 @@ fn entries(function: &Function, program: &Program<'_>, options: &Options, body: 
     let mut entry = |name: &str, tail: bool| {
         let target = names::function(program, function.first);
         let (store, load, size) = if options.isa.wide { ("sd", "ld", 8) } else { ("sw", "lw", 4) };
+        let frame = if options.unverified { 32 } else { 16 };
         let _ = writeln!(
             body,
-            "\t.type {name}, @function\n{name}:\n\taddi sp, sp, -16\n\t{store} ra, {size}(sp)"
+            "\t.type {name}, @function\n{name}:\n\taddi sp, sp, -{frame}\n\t{store} ra, {size}(sp)"
         );
         if tail {
             let _ = writeln!(body, "\t{store} s11, 0(sp)\n\tli s11, {TAIL_CALLS}");
         }
+        if options.unverified {
+            let _ = writeln!(body, "\t{store} s10, {}(sp)", 2 * size);
+            guard::load_run(options, body);
+        }
         let _ = writeln!(body, "\tcall {target}\n\t{load} ra, {size}(sp)");
+        if options.unverified {
+            let _ = writeln!(body, "\t{load} s10, {}(sp)", 2 * size);
+        }
         if tail {
             let _ = writeln!(body, "\t{load} s11, 0(sp)");
         }
@@ -302,7 +350,7 @@ fn entries(function: &Function, program: &Program<'_>, options: &Options, body: 
             (true, false) => writeln!(body, "\tmv a0, a5"),
             (false, _) => writeln!(body, "\tmv a0, t3\n\tmv a1, t4"),
         };
-        let _ = writeln!(body, "\taddi sp, sp, 16\n\tret\n\t.size {name}, .-{name}");
+        let _ = writeln!(body, "\taddi sp, sp, {frame}\n\tret\n\t.size {name}, .-{name}");
     };
     if function.is_callback {
         entry(&names::callback(program, function.first), false);

@@ -1,8 +1,10 @@
 //! Names of the translation's symbols.
 
 use super::Program;
+use super::fact::Known;
 use super::ir::Value;
-use crate::helper;
+use crate::helper::{self, Helper};
+use crate::map::MapKind;
 use crate::object::MapDefinition;
 
 /// A name of letters, digits and underscores.
@@ -32,6 +34,21 @@ pub(super) fn memory(maps: &[MapDefinition], number: u32) -> String {
 pub(super) fn helper(number: u32) -> String {
     format!("nicety_bpf_{}", helper::name(number).unwrap_or("unknown"))
 }
+
+/// A lookup in a map that is known: of a hash with keys of a usual size, code for that size.
+pub(super) fn lookup(maps: &[MapDefinition], map: Known) -> String {
+    let plain = || helper(Helper::MapLookup as u32);
+    let Known::Is(Value::Map(number)) = map else { return plain() };
+    match maps.get(number as usize) {
+        Some(map) if map.kind == MapKind::Hash as u32 && LOOKUPS.contains(&map.key_size) => {
+            format!("nicety_bpf_map_lookup_hash{}", map.key_size)
+        }
+        _ => plain(),
+    }
+}
+
+/// The sizes of keys for which the runtime has a lookup of its own.
+pub(super) const LOOKUPS: [u32; 4] = [4, 8, 12, 16];
 
 /// The code of a function.
 pub(super) fn function(program: &Program<'_>, first: usize) -> String {

@@ -25,7 +25,10 @@ impl Coder<'_> {
             Kind::Store(width, release) => return self.store32(&ins, &note, width, release),
             Kind::Atomic(atomic, false) => return self.atomic32(&ins, atomic, at),
             Kind::Atomic(atomic, true) => return self.atomic_pair(&ins, &note, atomic, at),
-            Kind::Branch(condition, wide) => return self.branch32(&ins, &note, condition, wide),
+            Kind::Branch(condition, wide) => {
+                let target = self.jump_label(at);
+                return self.branch32(&ins, &note, (condition, wide), &target);
+            }
             _ if part == Part::None => return,
             Kind::Alu(alu, true) if self.calls_library(at) => return self.divide_pair(&ins, &note, alu, at),
             // The upper half is not read, or 0.

@@ -6,14 +6,19 @@ use super::ir::{Ins, Value};
 use crate::op::Condition;
 
 impl Coder<'_> {
-    pub(super) fn branch32(&mut self, ins: &Ins, note: &Note, condition: Condition, wide: bool) {
-        let target = self.step_label(ins.to as usize);
+    pub(super) fn branch32(
+        &mut self,
+        ins: &Ins,
+        note: &Note,
+        (condition, wide): (Condition, bool),
+        target: &str,
+    ) {
         if condition == Condition::Test {
-            return self.test32(ins, note, wide, &target);
+            return self.test32(ins, note, wide, target);
         }
         let (a, b) = (self.low_of(ins.a, "t0"), self.low_of(ins.b, "t1"));
         if !wide {
-            return self.compare(condition, a, b, &target);
+            return self.compare(condition, a, b, target);
         }
         let upper = self.high_of(ins.a, note.a, "t2");
         let other =
@@ -26,7 +31,7 @@ impl Coder<'_> {
             same => same,
         };
         if upper == "zero" && other == "zero" {
-            return self.compare(low, a, b, &target);
+            return self.compare(low, a, b, target);
         }
         let skip = self.label();
         match condition {
@@ -43,12 +48,12 @@ impl Coder<'_> {
                 let never = (strict == Condition::Above && upper == "zero")
                     || (strict == Condition::Below && other == "zero");
                 if !never {
-                    self.compare(strict, upper, other, &target);
+                    self.compare(strict, upper, other, target);
                 }
                 line!(self, "bne {upper}, {other}, {skip}");
             }
         }
-        self.compare(low, a, b, &target);
+        self.compare(low, a, b, target);
         self.mark(&skip);
     }
 

@@ -17,7 +17,10 @@ impl Coder<'_> {
             Kind::Load(width, signed, acquire) => self.load64(&ins, &note, width, (signed, acquire), part),
             Kind::Store(width, release) => self.store64(&ins, &note, width, release),
             Kind::Atomic(atomic, wide) => self.atomic64(&ins, atomic, wide, at),
-            Kind::Branch(condition, wide) => self.branch64(&ins, &note, condition, wide),
+            Kind::Branch(condition, wide) => {
+                let target = self.jump_label(at);
+                self.branch64(&ins, &note, (condition, wide), &target);
+            }
             _ if part == Part::None => {}
             Kind::Alu(Alu::Mov, true) => self.low_into(self.low[ins.dst as usize], ins.b),
             Kind::Alu(alu, true) => self.alu64(&ins, &note, alu),
@@ -434,10 +437,9 @@ impl Coder<'_> {
         }
     }
 
-    fn branch64(&mut self, ins: &Ins, note: &Note, condition: Condition, wide: bool) {
-        let target = self.step_label(ins.to as usize);
+    fn branch64(&mut self, ins: &Ins, note: &Note, (condition, wide): (Condition, bool), target: &str) {
         if condition == Condition::Test {
-            return self.test64(ins, wide, &target);
+            return self.test64(ins, wide, target);
         }
         let whole = wide || compares_whole(condition, ins, note);
         let side = |coder: &mut Self, value: Value, temporary: &'static str| match value {
@@ -449,7 +451,7 @@ impl Coder<'_> {
             _ => coder.low_of(value, temporary),
         };
         let (a, b) = (side(self, ins.a, "t0"), side(self, ins.b, "t1"));
-        self.compare(condition, a, b, &target);
+        self.compare(condition, a, b, target);
     }
 
     /// A jump that compares registers.

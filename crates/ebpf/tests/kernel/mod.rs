@@ -128,6 +128,8 @@ fn compare(seed: u64) -> Result<BTreeMap<String, u64>, String> {
     let kernel = pair.load(&program).map_err(|(error, log)| format!("errno {error}: {log}"))?;
     let linked = Linked::of_slots("random", program.slots.clone())
         .unwrap_or_else(|error| panic!("seed {seed}: the kernel loads it, and the machine says {error}"));
+    nicety_ebpf::translate::check_verified(&linked, &maps())
+        .unwrap_or_else(|error| panic!("seed {seed}: the kernel loads it, and {error}"));
     let number = pair.machine.add_program(linked);
     let programs = pair.number(MapKind::Programs);
     sys::set_program(&pair.kernel[programs], 1, &kernel).unwrap();
@@ -201,5 +203,26 @@ fn random_programs_run_as_in_the_kernel() {
     if count >= 20_000 {
         let rare: Vec<_> = counts.iter().filter(|(_, count)| **count < 200).collect();
         assert!(rare.is_empty(), "fewer than 200 programs with {rare:?}");
+    }
+}
+
+#[test]
+fn the_kernel_agrees_on_what_is_refused_for_certain() {
+    if !allowed() {
+        return;
+    }
+    let map = KernelMap::new(&crate::verified::hash(), sys::possible_cpus()).unwrap();
+    let load = |slots: &[Instruction]| {
+        let mut slots = slots.to_vec();
+        for slot in slots.iter_mut().filter(|slot| names_map(slot)) {
+            slot.imm = map.fd.as_raw_fd();
+        }
+        sys::load(&slots, &[0])
+    };
+    for (slots, reason) in crate::verified::refused() {
+        assert!(load(&slots).is_err(), "{reason}: {}", listing(&slots));
+    }
+    for slots in crate::verified::taken() {
+        load(&slots).unwrap_or_else(|(_, log)| panic!("{log}: {}", listing(&slots)));
     }
 }

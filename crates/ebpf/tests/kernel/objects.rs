@@ -4,6 +4,7 @@ use super::sys::{self, KernelMap, possible_cpus, stay_on_first_cpu};
 use super::{allowed, programs};
 use crate::generate::Random;
 use nicety_ebpf::instruction::{CONSTANT_MAP, CONSTANT_VALUE};
+use nicety_ebpf::translate::check_verified;
 use nicety_ebpf::{Entry, Helper, Initial, Limits, Linked, Machine, MapDefinition, MapKind, Object, Packet};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -73,8 +74,11 @@ impl Both {
         let mut machine = Machine::new(object, limits).map_err(|error| error.to_string())?;
         let linked = object.link(entry).map_err(|error| error.to_string())?;
         let maps = kernel_maps(object, cpus).map_err(|error| format!("the kernel's maps: errno {error}"))?;
-        let program =
-            load(&linked, &maps).map_err(|(error, log)| format!("the kernel: errno {error}: {log}"))?;
+        let program = load(&linked, &maps).map_err(|(error, log)| {
+            format!("the kernel: errno {error}: {log}; here: {:?}", check_verified(&linked, &object.maps))
+        })?;
+        check_verified(&linked, &object.maps)
+            .unwrap_or_else(|error| panic!("{}: the kernel loads it, and {error}", entry.name));
         for (number, map) in object.maps.iter().enumerate() {
             for (key, initial) in &map.initial {
                 if let Initial::Program(name) = initial {
@@ -181,10 +185,14 @@ fn frame(random: &mut Random) -> Vec<u8> {
 /// Runs all programs of an object; returns the names of those that ran, and the reasons of the others.
 fn compare(file: &[u8], random: &mut Random, frames: u64) -> (Vec<String>, Vec<String>) {
     let (mut ran, mut others) = (Vec::new(), Vec::new());
-    let object = match Object::read(file) {
+    let mut object = match Object::read(file) {
         Ok(object) => object,
         Err(error) => return (ran, vec![error.to_string()]),
     };
+    // Tools set the sizes that their objects leave out.
+    let loaders =
+        object.maps.iter_mut().filter(|map| map.max_entries == 0 && map.kind != MapKind::PerfEvents as u32);
+    loaders.for_each(|map| map.max_entries = 64);
     for entry in &object.programs {
         let mut both = match Both::new(&object, entry) {
             Ok(both) => both,

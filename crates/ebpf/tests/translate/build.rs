@@ -1,6 +1,6 @@
 //! Compiles translations with the stand-ins of `tests/data/card.c`, and runs them.
 
-use nicety_ebpf::translate::{Isa, Options, Translation};
+use nicety_ebpf::translate::{ABORTED_NAME, Isa, Options, Translation};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +35,7 @@ impl Drop for Folder {
 }
 
 pub(crate) fn options(isa: &str, misaligned: bool) -> Options {
-    Options { isa: Isa::read(isa).unwrap(), misaligned, cpus: 1, cluster: None }
+    Options { isa: Isa::read(isa).unwrap(), misaligned, cpus: 1, cluster: None, unverified: false }
 }
 
 /// Links translations with the stand-ins: their programs run on the packets of `runs`, each with the number of its program.
@@ -69,10 +69,18 @@ pub(crate) fn link(
     std::fs::write(folder.join("table.S"), table).unwrap();
     // One file is assembled faster than many.
     let texts: String = translations.iter().map(|translation| translation.assembly.as_str()).collect();
-    std::fs::write(folder.join("programs.S"), texts).unwrap();
+    std::fs::write(folder.join("programs.S"), with_one_counter(&texts, translations)).unwrap();
     let card = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/card.c");
     let files = [folder.join("table.S"), folder.join("programs.S"), card];
     compile(zig, folder, isa, &files, "_start")
+}
+
+/// Returns the texts with a single declaration of the counters of `XDP_ABORTED`, as large as the largest one.
+fn with_one_counter(texts: &str, translations: &[Translation]) -> String {
+    let declaration = format!("\t.comm {ABORTED_NAME},");
+    let most = translations.iter().map(|translation| translation.sites.len()).max().unwrap_or(0);
+    let others = texts.lines().filter(|line| !line.starts_with(&declaration)).map(|line| format!("{line}\n"));
+    others.chain([format!("{declaration} {}, 4\n", 4 * most.max(1))]).collect()
 }
 
 /// Links texts to a program that begins at `entry`.

@@ -54,6 +54,12 @@ fn surroundings(translation: &Translation, object: &Object, machine: &mut Machin
         let name = format!("nicety_{}", helper.name());
         let _ = write!(text, "\t.globl {name}\n{name}:\n\tli a7, {}\n\tecall\n\tret\n", *helper as u32);
     }
+    if translation.helpers.contains(&Helper::MapLookup) {
+        for size in [4, 8, 12, 16] {
+            let name = format!("nicety_bpf_map_lookup_hash{size}");
+            let _ = write!(text, "\t.globl {name}\n{name}:\n\tli a7, 1\n\tecall\n\tret\n");
+        }
+    }
     text.push_str("\t.data\n");
     for (number, map) in object.maps.iter().enumerate() {
         let name: String =

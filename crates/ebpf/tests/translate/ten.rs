@@ -10,8 +10,8 @@ type Entry = (&'static str, Vec<u8>, Vec<u8>);
 /// A program, the entries of its maps, and packets.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    entries: Vec<Entry>,
-    packets: Vec<Vec<u8>>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) packets: Vec<Vec<u8>>,
 }
 
 /// Instructions of a program on its packets.

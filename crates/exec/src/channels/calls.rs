@@ -8,6 +8,9 @@ use nicety::commands::{Call, ChannelCall, Outcome, Part, ProcessCall, ProcessSet
 use nicety::{CardMemory, Duration, Error, Host, MemoryKind};
 use std::rc::Rc;
 
+/// The card that goroutines reach: the first one of the host.
+const CARD: u32 = 0;
+
 /// Maximum bytes of process memory in a call. No memory of a card is larger.
 const MOST_BYTES: u64 = 1 << 30;
 /// Bytes of a page of a host.
@@ -40,14 +43,16 @@ impl Goroutines {
             op::FINISHED => {
                 let [process, ..] = *words;
                 words[0] = number(
-                    self.program.call(host, Call::Processes(ProcessCall::Finished { process })).await?,
+                    self.program
+                        .call(host, Call::Processes { card: CARD, call: ProcessCall::Finished { process } })
+                        .await?,
                 );
             }
             op::MEMORY => words[0] = self.set_up(ProcessSetup::CardMemory { part: card_memory(words)? })?,
             op::READ => {
                 let [_, _, _, _, into, ..] = *words;
                 let read = ProcessSetup::ReadCard { part: card_memory(words)? };
-                match self.program.set_up(Setup::Processes(read))? {
+                match self.program.set_up(Setup::Processes { card: CARD, setup: read })? {
                     Outcome::Bytes(bytes) => self.write(into, &bytes)?,
                     _ => unreachable!("the outcome of a read"),
                 }
@@ -56,7 +61,8 @@ impl Goroutines {
                 let [_, _, _, bytes, from, ..] = *words;
                 let part = card_memory(words)?;
                 let contents = self.read(from, bytes)?;
-                self.program.set_up(Setup::Processes(ProcessSetup::WriteCard { part, contents }))?;
+                let setup = ProcessSetup::WriteCard { part, contents };
+                self.program.set_up(Setup::Processes { card: CARD, setup })?;
             }
             op::GO => words[0] = self.start(),
             op::JOIN => {
@@ -186,11 +192,11 @@ impl Goroutines {
     }
 
     async fn call(&self, host: &Host, call: ChannelCall) -> Result<Outcome, Error> {
-        self.program.call(host, Call::Channels(call)).await
+        self.program.call(host, Call::Channels { card: CARD, call }).await
     }
 
     fn set_up(&self, setup: ProcessSetup) -> Result<u64, Error> {
-        self.program.set_up(Setup::Processes(setup)).map(number)
+        self.program.set_up(Setup::Processes { card: CARD, setup }).map(number)
     }
 
     fn process(&self) -> Result<u32, Error> {

@@ -40,7 +40,7 @@ pub(crate) struct Goroutines {
     turns: Rc<Turns>,
     rank: u32,
     program: Program,
-    /// Goroutines that no call has waited for.
+    /// Goroutines that no call has waited for yet.
     threads: RefCell<BTreeMap<u64, Thread<()>>>,
     started: Cell<u64>,
     /// Free host buffers for indirect messages. The key is the logarithm of the buffer's length in pages.

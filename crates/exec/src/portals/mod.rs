@@ -76,7 +76,7 @@ pub(crate) struct Interface {
     objects: RefCell<Objects>,
     notes: Notes,
     moved: Cell<Moved>,
-    /// Two buffers of the host, which stand for the process's memory in copies.
+    /// Two buffers of the host. In a simulated copy, they represent the process's memory.
     copied: RefCell<Option<(Buffer, Buffer)>>,
 }
 

@@ -107,10 +107,11 @@ struct Course {
     probing: Option<Probing>,
     /// Receives that the process posted before all processes had started.
     early: Vec<Receive>,
-    /// The process's own time since its last reply that has been added up, and the sum that its host must still compute.
+    /// The process's own time since its last reply, as far as it was added to `owed_ps`. `owed_ps` is the time that the host
+    /// must still compute.
     charged_ps: u64,
     owed_ps: u64,
-    /// The same for the looks that the process has counted by itself.
+    /// The same two numbers for the looks that the process has counted by itself.
     charged_looks: u32,
     owed_looks: u32,
     /// The quiet time and number of looks that the last reply gave the process.

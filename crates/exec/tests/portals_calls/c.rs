@@ -44,7 +44,7 @@ pub fn header() -> String {
     text + "\n#endif\n"
 }
 
-/// Returns a structure of words; `None` if it has no words.
+/// Returns a structure of words. Returns an empty text if the structure has no words.
 fn structure(name: &str, words: impl Iterator<Item = &'static str>) -> String {
     let words: String = words.map(|word| format!("    uint64_t {word};\n")).collect();
     if words.is_empty() { words } else { format!("\nstruct {name} {{\n{words}}};\n") }

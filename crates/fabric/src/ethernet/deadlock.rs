@@ -1,23 +1,23 @@
-//! Pause deadlocks: paused ports that wait for each other in a cycle. The node at the far end of each port's link has
-//! paused the port, and the port's packets wait there for the next port.
+//! Pause deadlocks: paused ports that wait for each other in a cycle. A port is paused by the node at the far end of
+//! its link. At this node, packets from the port wait for the next port of the cycle.
 
 use crate::faults::Place;
 use std::fmt;
 
-/// A paused port with packets to send, and the neighbours that sent these packets.
+/// A paused port with packets to send, and the neighbours from which these packets came.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     /// The node of the port.
     pub(crate) at: Place,
     pub(crate) port: u32,
-    /// The node at the far end, which paused the port.
+    /// The node at the far end of the link. It has paused the port.
     pub(crate) peer: Place,
     /// The neighbours from which the packets that wait for this port arrived.
     pub(crate) from: Vec<Place>,
 }
 
-/// Paused ports in a cycle: each waits for the node at the far end of its link, where its packets wait for the next
-/// port.
+/// Paused ports in a cycle: node, port number, and the node that paused the port. At that node, packets from the port
+/// wait for the next port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PausedRing(pub Vec<(Place, u32, Place)>);
 
@@ -32,7 +32,7 @@ impl fmt::Display for PausedRing {
 
 /// Returns a cycle among paused ports with packets to send, if any.
 pub(crate) fn ring(waits: &[Wait]) -> Option<PausedRing> {
-    // The ports at the far end with waiting packets from this port.
+    // The paused ports of the node at the far end at which packets from this port wait.
     let behind = |on: &Wait| {
         let (at, peer) = (on.at, on.peer);
         let waits = waits.iter().enumerate();
@@ -78,7 +78,7 @@ mod tests {
     fn a_circle_is_found_behind_ports_that_are_in_none() {
         assert_eq!(ring(&[]), None);
         assert_eq!(ring(&[wait(0, 1, &[]), wait(1, 2, &[0]), wait(2, 3, &[1])]), None);
-        // Paused by the next port, which has packets from elsewhere.
+        // The next port has paused this port, but its waiting packets came from another node.
         assert_eq!(ring(&[wait(0, 1, &[1]), wait(1, 0, &[7])]), None);
         let waits = [wait(9, 1, &[]), wait(1, 2, &[9, 3]), wait(2, 3, &[1]), wait(3, 1, &[2])];
         let found = ring(&waits).unwrap().to_string();

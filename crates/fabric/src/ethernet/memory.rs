@@ -1,11 +1,11 @@
-//! The memory of a switch without credits: admission of packets, and the decision to pause senders.
+//! The memory of a switch without credits. It admits packets, and decides when to pause senders.
 //!
-//! Without pauses a packet occupies the memory of its output. Each output has its own memory, or a share of a common
-//! memory. The share is limited to a multiple of the free memory. So a single busy output gets much of the common
-//! memory, and always leaves some for other outputs.
+//! Without pauses, a packet occupies the memory of its output. Each output has its own memory or a share of a common
+//! memory. The share is at most a multiple of the free memory. So a single busy output gets much of the common memory,
+//! and some memory always stays free for other outputs.
 //!
-//! With pauses a packet occupies the memory of its input, because a pause stops the sender to an input. Each input has
-//! its own memory, or a share of a common memory, and headroom for packets that arrive despite the pause.
+//! With pauses, a packet occupies the memory of its input, because a pause stops the sender of an input. Each input has
+//! its own memory or a share of a common memory. It also has headroom for packets that arrive after the pause was sent.
 
 use super::{Pausing, Per, Plan};
 
@@ -21,12 +21,12 @@ pub(super) enum Refusal {
 /// The memory of a switch.
 pub(super) struct Memory {
     plan: Plan,
-    /// Bytes that all ports share.
+    /// Size in bytes of the memory that all ports share.
     shared: u64,
     used: u64,
-    /// By output: bytes that wait for the output.
+    /// By output: occupancy by packets that wait for the output.
     outputs: Vec<Use>,
-    /// By input: bytes that arrived by the input.
+    /// By input: occupancy by packets that arrived at the input.
     inputs: Vec<Use>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Memory {
 struct Use {
     bytes: u64,
     peak: u64,
-    /// With shared memory: bytes in the headroom.
+    /// Number of these bytes that are in the headroom, with shared memory.
     beyond: u64,
 }
 
@@ -47,7 +47,7 @@ impl Use {
 }
 
 impl Memory {
-    /// The memory of a switch with this number of ports.
+    /// Returns the empty memory of a switch with this number of ports.
     pub(super) fn new(plan: Plan, ports: usize) -> Memory {
         let reserved = plan.pause.map_or(0, |pause| pause.headroom * ports as u64);
         let shared = match plan.per {
@@ -84,7 +84,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Removes a packet that has left. Its headroom is freed first.
+    /// Removes a packet that has left. The bytes in its input's headroom are freed first.
     pub(super) fn leave(&mut self, from: usize, to: usize, bytes: u64) {
         let beyond = self.inputs[from].beyond.min(bytes);
         self.inputs[from].beyond -= beyond;
@@ -95,7 +95,7 @@ impl Memory {
         self.outputs[to].bytes -= bytes;
     }
 
-    /// Whether the sender to this input must be paused.
+    /// Whether the sender of this input must be paused.
     pub(super) fn is_over(&self, input: usize) -> bool {
         let Some(Pausing { xoff, .. }) = self.plan.pause else { return false };
         let found = &self.inputs[input];
@@ -105,7 +105,7 @@ impl Memory {
         }
     }
 
-    /// Whether the sender to this input may resume.
+    /// Whether the sender of this input may resume.
     pub(super) fn is_under(&self, input: usize) -> bool {
         let Some(Pausing { xon, .. }) = self.plan.pause else { return true };
         let (found, free) = (&self.inputs[input], self.shared - self.used);
@@ -123,8 +123,8 @@ impl Memory {
         self.inputs.iter().all(|input| input.bytes == 0)
     }
 
-    /// The peak occupancy of a port in bytes. With pauses, it counts bytes that arrived by the port. Without pauses, it
-    /// counts bytes that wait for the port.
+    /// The peak occupancy of a port in bytes. With pauses, this counts the bytes that arrived at the port. Without
+    /// pauses, it counts the bytes that wait for the port.
     pub(super) fn peak(&self, port: usize) -> u64 {
         let of = if self.plan.pause.is_some() { &self.inputs } else { &self.outputs };
         of[port].peak
@@ -136,7 +136,8 @@ mod tests {
     use super::super::Alpha;
     use super::*;
 
-    /// Two ports have 100 bytes of headroom each, and share 800 further bytes. Each may have as much as is free.
+    /// Two ports have 100 bytes of headroom each, and share 800 more bytes. With alpha 1, a port may use as much as is
+    /// free.
     fn shared(largest: u64) -> Memory {
         let pause = Some(Pausing { xoff: 0, xon: 0, headroom: 100, needed: 0, quanta: 1 });
         let (per, alpha) = (Per::Shared, Alpha::default());
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn headroom_is_used_to_its_last_byte() {
         let mut memory = shared(100);
-        // After four packets, 400 bytes are free and the input has 400.
+        // After four packets, the input has 400 bytes and 400 bytes are free. The fifth packet goes into the headroom.
         assert!((0..5).all(|_| memory.admit(0, 1, 100).is_ok()));
         assert!(memory.is_over(0) && memory.inputs[0].beyond == 100);
         assert_eq!(memory.admit(0, 1, 1), Err(Refusal::NoHeadroom));
@@ -158,10 +159,10 @@ mod tests {
             let mut memory = shared(largest);
             (0..2).for_each(|_| memory.admit(1, 0, 100).unwrap());
             (0..4).for_each(|_| memory.admit(0, 1, 100).unwrap());
-            // There is room again, and a packet is in the headroom.
+            // Memory is free again, but a packet is still in the headroom.
             (0..2).for_each(|_| memory.leave(1, 0, 100));
             assert!(memory.is_over(0) && !memory.is_under(0) && memory.inputs[0].beyond == 100);
-            // 300 bytes, where 500 are free.
+            // The input has 300 bytes, and 500 bytes are free.
             memory.leave(0, 1, 100);
             assert_eq!((memory.is_over(0), memory.is_under(0)), (false, under), "{largest}");
         }

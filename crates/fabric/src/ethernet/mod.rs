@@ -1,13 +1,13 @@
-//! Networks without credits, such as Ethernet. A switch drops packets that find no room, or pauses their senders.
+//! Networks without credits, such as Ethernet. A switch drops a packet without room, or pauses the senders of packets.
 //!
 //! - This file: the choice of flow control, and the plan that all parts of such a network share.
 //! - `memory.rs`: a switch's memory: admission of packets and pauses.
-//! - `pause.rs`: both ends of a pause (IEEE 802.1Qbb, in one class).
+//! - `pause.rs`: the sender and the receiver of a pause (IEEE 802.1Qbb, in one class).
 //! - `switch.rs`: the switch, with a queue before each output.
 //! - `station.rs`: a card's end of its link.
 //! - `deadlock.rs`: ports that wait for each other in a cycle.
 //!
-//! Each packet counts as at least the shortest Ethernet frame: it takes 84 bytes or more of the wire and of buffers.
+//! Each packet counts as at least the shortest Ethernet frame: it takes 84 bytes or more on the wire and in buffers.
 
 mod deadlock;
 mod memory;
@@ -28,19 +28,19 @@ use crate::{LinkSpec, LostPacket, Packet, SwitchSpec, TopologyError};
 use nicety_types::{Duration, NodeId};
 use std::fmt;
 
-/// The minimum size of a packet on the wire, and the size of a pause frame, in bytes. It is the shortest frame of IEEE
-/// 802.3 (64), preamble and start delimiter (8) and the gap between packets (12).
+/// The minimum size of a packet on the wire, and the size of a pause frame, in bytes. It consists of the shortest frame
+/// of IEEE 802.3 (64), the preamble and start delimiter (8), and the gap between packets (12).
 pub const LEAST: u64 = 84;
 
-/// The means against buffer overflow.
+/// The method that handles full buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowControl {
     /// Credits: a packet is sent only with a credit for a slot in the buffer at the far end, so no packet is dropped.
     #[default]
     Credits,
-    /// None: a packet that finds no room is dropped.
+    /// None: a packet without room is dropped.
     None(Buffering),
-    /// Pauses: a buffer that fills pauses its sender (IEEE 802.1Qbb), in one class.
+    /// Pauses: before a buffer is full, its node pauses the sender (IEEE 802.1Qbb), in one class.
     Pfc(Buffering, PauseSpec),
 }
 
@@ -58,16 +58,16 @@ impl FlowControl {
 /// The memory of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buffering {
-    /// Bytes per port or for the whole switch. The default holds as many of the longest packets as the switch's
-    /// specification has slots.
+    /// Size in bytes, per port or for the whole switch. The default is enough for one packet of maximum size per slot
+    /// of the switch's specification.
     pub size: Option<u64>,
-    /// The owner of the memory.
+    /// Whether each port has its own memory, or all ports share one.
     pub per: Per,
-    /// The limit of a port in a shared memory.
+    /// The limit of a port's share in a shared memory.
     pub alpha: Alpha,
 }
 
-/// The owner of a switch's memory.
+/// The division of a switch's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Per {
     /// Each port has its own memory.
@@ -77,8 +77,8 @@ pub enum Per {
     Shared,
 }
 
-/// The limit of a port in a shared memory, as a multiple of the free memory. Source: Choudhury and Hahne, IEEE/ACM
-/// Transactions on Networking 6(2), 1998.
+/// The limit of a port's occupancy in a shared memory, as a multiple of the free memory. Source: Choudhury and Hahne,
+/// IEEE/ACM Transactions on Networking 6(2), 1998.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alpha {
     numerator: u64,
@@ -107,17 +107,19 @@ impl Alpha {
     }
 }
 
-/// The thresholds and the length of pauses.
+/// The thresholds and the duration of pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseSpec {
     /// Occupancy of an input in bytes at which its sender is paused. The default is the input's memory without the
     /// headroom. Only for memory per port.
     pub xoff: Option<u64>,
-    /// Occupancy in bytes at which the sender resumes; by default `xoff` minus two of the longest packets.
+    /// Occupancy in bytes at which the sender resumes. The default is `xoff` minus two packets of maximum size.
     pub xon: Option<u64>,
-    /// Memory for bytes that arrive after the pause was sent. The default is the most bytes that can arrive.
+    /// Memory in bytes for packets that arrive after the pause was sent. The default is the maximum number of such
+    /// bytes.
     pub headroom: Option<u64>,
-    /// The length of a pause in quanta of 512 bit times. The pause is repeated after half of its length until it ends.
+    /// The duration of a pause in quanta of 512 bit times. A pause that goes on is repeated after half of this
+    /// duration.
     pub quanta: u16,
 }
 
@@ -130,9 +132,9 @@ impl Default for PauseSpec {
 /// The plan that all parts of a network without credits share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// Number of hosts. Their nodes come first.
+    /// Number of hosts. Nodes with smaller numbers are hosts, and all other nodes are switches.
     pub(crate) hosts: u32,
-    /// Bytes of the longest packet on the wire.
+    /// Maximum size of a packet on the wire, in bytes.
     largest: u64,
     /// Memory per port or per switch, in bytes.
     size: u64,
@@ -144,11 +146,11 @@ pub(crate) struct Plan {
 /// The pauses of a network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pausing {
-    /// For memory per port.
+    /// The pause threshold in bytes, for memory per port.
     xoff: u64,
     xon: u64,
     headroom: u64,
-    /// The most bytes that can arrive at a port after its pause was sent.
+    /// Maximum number of bytes that can arrive at a port after it sent a pause.
     needed: u64,
     quanta: u16,
 }
@@ -202,9 +204,9 @@ impl FlowControl {
     }
 }
 
-/// Returns the most bytes that can arrive by a link after the head of the packet that triggers a pause. Before the pause
-/// frame crosses the link, it may wait for one packet in its own direction. The sender may have begun a packet just
-/// before the pause frame arrives.
+/// Returns the maximum number of bytes that can arrive over a link after the head of the packet that triggers a pause.
+/// The pause frame may wait for one packet in its own direction before it crosses the link. The sender may have begun a
+/// packet just before the pause frame arrives.
 fn after_pause(link: &LinkSpec, largest: u64, slowest: Duration) -> u64 {
     let time = link.latency * 2 + slowest + link.gap.cover(LEAST);
     link.gap.bytes_in(time).saturating_add(largest)
@@ -272,25 +274,27 @@ impl PauseSpec {
 /// The counters of a port of a network without credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStatistics {
-    /// The switch or host.
+    /// The switch or host with the port.
     pub at: Place,
-    /// The port's number at that node.
+    /// The port's number at this switch or host.
     pub port: u32,
-    /// The node at the far end of its link.
+    /// The node at the far end of the port's link.
     pub peer: Place,
     /// The reason for which this port drops packets.
     pub reason: Drops,
-    /// Dropped packets. For [`Drops::Queue`], they were to leave by this port; otherwise they arrived by this port.
+    /// Number of dropped packets. For [`Drops::Queue`], the packets were to leave by this port. Otherwise they arrived
+    /// at this port.
     pub dropped_packets: u64,
-    /// Their bytes on the wire.
+    /// Size of the dropped packets on the wire, in bytes.
     pub dropped_bytes: u64,
-    /// Peak occupancy in bytes of the queue before the port. With pauses, of the packets that arrived by the port.
+    /// Peak occupancy in bytes of the queue before the port. With pauses, the peak counts the packets that arrived at
+    /// the port.
     pub peak_bytes: u64,
-    /// Pause frames sent by this port, including those that end a pause.
+    /// Number of pause frames sent by this port, including frames that end a pause.
     pub pauses_sent: u64,
-    /// Pause frames received.
+    /// Number of pause frames received.
     pub pauses_received: u64,
-    /// Time for which the port was paused.
+    /// Total time for which the port was paused.
     pub paused: Duration,
 }
 
@@ -322,7 +326,7 @@ impl fmt::Display for Drops {
     }
 }
 
-/// Counts of a port.
+/// The drop counters of a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     dropped_packets: u64,
@@ -334,7 +338,7 @@ struct Counts {
 #[derive(Default)]
 pub(crate) struct Dropped {
     losses: Losses,
-    /// Taps of a capture. The first tap that matches a packet captures it.
+    /// Taps of a capture. The first tap that matches the packet by its node captures the packet.
     taps: Vec<DropTap>,
 }
 

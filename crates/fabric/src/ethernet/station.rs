@@ -1,9 +1,9 @@
 //! A card's end of a link without credits.
 //!
-//! An arriving packet takes a slot of the card's packet buffer. With pauses, a packet that finds no free slot waits in a
-//! queue. The sender is paused when the backlog reaches the size of the longest packet, until the queue is empty. A
-//! packet that finds the queue full is dropped, as is a packet that finds no free slot without pauses. Control packets
-//! need no slot and do not wait.
+//! An arriving packet takes a slot of the card's packet buffer. Without pauses, a packet that finds no free slot is
+//! dropped. With pauses, it waits in a queue. If the backlog reaches the size of the longest packet, the card pauses
+//! the sender until the queue is empty. A packet that finds the queue full is dropped. Control packets need no slot and
+//! never wait.
 
 use super::pause::{Paused, Pauser};
 use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
@@ -24,17 +24,17 @@ pub(crate) struct Station {
     plan: Plan,
     slots: u32,
     state: RefCell<State>,
-    /// Packets that wait for their turn to be sent.
+    /// Number of packets that wait for their turn to be sent.
     senders: Cell<u32>,
-    /// A packet has arrived for the card.
+    /// Notified when a packet has arrived for the card.
     came: Signal,
-    /// The link is paused or resumed.
+    /// Notified when the far end has paused or resumed this end.
     changed: Signal,
-    /// A pause of the far end has begun or ended.
+    /// Notified when this end has begun or ended a pause of the far end.
     pausing: Signal,
 }
 
-/// A guard that counts a packet waiting for its turn.
+/// A guard that counts a packet while it waits for its turn.
 struct Waiting<'c>(&'c Cell<u32>);
 
 impl<'c> Waiting<'c> {
@@ -51,9 +51,9 @@ impl Drop for Waiting<'_> {
 }
 
 struct State {
-    /// Packets with a slot, and control packets.
+    /// Packets that have a slot, and control packets.
     ready: VecDeque<PacketBox>,
-    /// Packets waiting for a slot, and their bytes on the wire.
+    /// Packets that wait for a slot, each with its size on the wire in bytes.
     waiting: VecDeque<(PacketBox, u64)>,
     waiting_bytes: u64,
     peak_bytes: u64,
@@ -65,7 +65,7 @@ struct State {
 }
 
 impl Station {
-    /// The receive side of a card's port with this number of slots.
+    /// Returns a card's end of a link, with this number of slots.
     pub(crate) fn new(sim: &Sim, transmit: Rc<Transmit>, plan: Plan, slots: u32) -> Rc<Station> {
         let quanta = plan.pause.map_or(1, |pause| pause.quanta);
         let state = RefCell::new(State {
@@ -116,7 +116,7 @@ impl Station {
         }
     }
 
-    /// Frees a slot.
+    /// Frees a slot of the card's packet buffer.
     pub(crate) fn free_slot(&self) {
         let (state, now) = (&mut *self.state.borrow_mut(), self.sim.now());
         state.slots_used -= 1;
@@ -141,14 +141,15 @@ impl Station {
             self.transmit.meter(bytes, state.slots_used);
             return self.came.notify_one();
         }
-        // No packet waits while a slot is free.
+        // If a slot is free, no packet waits.
         if state.slots_used < self.slots {
             state.take_slot(packet);
             self.transmit.meter(bytes, state.slots_used);
             return self.came.notify_one();
         }
         self.transmit.meter(bytes, state.slots_used);
-        // The packet that triggers the pause, the backlog just below the threshold, and the bytes that still arrive.
+        // The queue has room for the packet that triggers the pause, a backlog just below the threshold, and the bytes
+        // that still arrive.
         let room = self.plan.pause.map_or(0, |pause| 2 * self.plan.largest + pause.needed);
         if state.waiting_bytes + bytes > room {
             self.drop(state, &packet, bytes);
@@ -188,7 +189,7 @@ impl Station {
         self.pausing.notify_one();
     }
 
-    /// Repeats the pauses of the far end; never returns.
+    /// Repeats the pauses that this end requests; never returns.
     async fn repeat_pauses(self: Rc<Self>) {
         loop {
             let next = self.state.borrow().pauser.next();
@@ -224,7 +225,7 @@ impl Station {
         }
     }
 
-    /// Reads the log of dropped packets.
+    /// Passes the log of dropped packets to `read`.
     pub(crate) fn losses<T>(&self, read: impl FnOnce(&Losses) -> T) -> T {
         read(&self.state.borrow().dropped.losses)
     }
@@ -234,13 +235,13 @@ impl Station {
         self.state.borrow_mut().dropped.losses.set_data(is_data);
     }
 
-    /// Captures dropped packets.
+    /// Captures dropped packets from now on.
     pub(crate) fn tap(&self, taps: Vec<DropTap>) {
         self.state.borrow_mut().dropped.taps = taps;
     }
 
-    /// Returns the port if it is paused without a known end and has packets to send. If the card has paused the far end,
-    /// received packets wait for this port.
+    /// Returns the port if it has packets to send, and is paused until a frame resumes it. If the card has paused the
+    /// far end, received packets wait for this port.
     pub(crate) fn waits(&self) -> Option<Wait> {
         let state = self.state.borrow();
         let waits = state.stopped.until() == Time::MAX && self.senders.get() > 0;
@@ -266,7 +267,7 @@ impl Handler<Symbol> for Station {
                 state.stopped.hear(pause, self.sim.now(), self.transmit.gap());
                 self.changed.notify_all();
             }
-            // A lost packet holds no slot here.
+            // A lost packet takes no slot here.
             Symbol::Lost(_) => {}
             Symbol::Head { .. } => unreachable!("cards are given whole packets"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),

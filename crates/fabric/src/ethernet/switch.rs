@@ -1,8 +1,8 @@
 //! A switch without credits: a queue before each output, in memory that can fill.
 //!
 //! A packet's head is routed and forwarded as in a switch with credits, if its output is free and not paused. The
-//! packet occupies memory from the arrival of its head until its last byte has left. A packet that finds no room is
-//! dropped as a whole.
+//! packet occupies memory from the arrival of its head until its last byte has left. A packet without room is dropped
+//! as a whole.
 
 use super::memory::{Memory, Refusal};
 use super::pause::{Pause, Paused, Pauser};
@@ -21,36 +21,36 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-/// The state of a switch.
+/// The state of a switch without credits.
 pub(crate) struct Inside {
     sim: Sim,
     latency: Duration,
     routing: Box<dyn Routing>,
     plan: Plan,
     state: RefCell<State>,
-    /// By output: a packet has arrived for it, or it is paused or resumed.
+    /// By output: notified when a packet has arrived for the output, or the far end has paused or resumed it.
     ready: Vec<Signal>,
-    /// By input: a pause has begun or ended.
+    /// By input: notified when this switch has begun or ended a pause of the input's sender.
     paused: Vec<Signal>,
 }
 
 struct State {
     outputs: Vec<Output>,
-    /// By output.
+    /// By output: the packets that wait.
     queues: Vec<VecDeque<Waiting>>,
-    /// By output: the pause from its far end.
+    /// By output: the pauses that the far end has requested.
     stopped: Vec<Paused>,
-    /// By input.
+    /// By input: the pauses that this switch has requested.
     pausers: Vec<Pauser>,
     memory: Memory,
-    /// Departures of last bytes: time, output, input and bytes.
+    /// Departures of last bytes: time, output, input, and size in bytes.
     leaving: BinaryHeap<Reverse<(Time, u32, u32, u64)>>,
     inputs: Vec<Input>,
     counts: Vec<Counts>,
     dropped: Dropped,
 }
 
-/// Counts of received packets.
+/// The counters of received packets of an input.
 #[derive(Clone, Copy, Debug, Default)]
 struct Input {
     packets: u64,
@@ -87,7 +87,7 @@ impl Inside {
         });
         let inside = Rc::new(Inside { sim, latency, routing, plan, state, ready, paused });
         for (port, wire) in wires.into_iter().enumerate() {
-            // The wire keeps the handler. No credits arrive by it.
+            // The wire keeps the handler alive. No credits arrive on this wire.
             drop(wire.handle(inside.clone(), port as u32));
             inside.sim.spawn(inside.clone().send(port));
             if plan.pause.is_some() {
@@ -113,7 +113,7 @@ impl Inside {
                 let input = &mut state.inputs[from];
                 input.held += 1;
                 input.peak = input.peak.max(input.held);
-                // A stage with a latency and no gap: every byte leaves `latency` later.
+                // The switch is a stage with a latency and no gap: every byte leaves `latency` after its arrival.
                 let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
                 packet.trace.advance(Stage::SWITCH, span.head);
                 packet.mark = mark;
@@ -154,7 +154,7 @@ impl Inside {
         Place::of(node, self.plan.hosts)
     }
 
-    /// Frees the memory of packets that have left by now, and ends pauses where the occupancy permits.
+    /// Frees the memory of packets that have left by now. Ends a pause if the occupancy is low enough.
     fn free(&self, state: &mut State, now: Time) {
         while let Some(Reverse((left, to, from, bytes))) = state.leaving.peek().copied() {
             if left > now {
@@ -177,7 +177,7 @@ impl Inside {
         }
     }
 
-    /// Sends a pause frame behind the packet in transmission.
+    /// Sends a pause frame after the packet that is being sent.
     fn say(&self, state: &mut State, port: usize, said: Option<Pause>) {
         let Some(said) = said else { return };
         state.outputs[port].pause(said, self.sim.now());
@@ -185,7 +185,7 @@ impl Inside {
         self.paused[port].notify_one();
     }
 
-    /// Repeats the pauses of the sender to an input; never returns.
+    /// Repeats the pauses of an input's sender; never returns.
     async fn repeat_pauses(self: Rc<Self>, port: usize) {
         loop {
             let next = self.state.borrow().pausers[port].next();
@@ -248,7 +248,7 @@ impl Inside {
         left
     }
 
-    /// The counters of its ports.
+    /// Returns the counters of the switch's ports.
     pub(crate) fn queues(&self) -> Vec<QueueStatistics> {
         let state = self.state.borrow();
         let of = |(port, counts): (usize, &Counts)| QueueStatistics {
@@ -266,7 +266,7 @@ impl Inside {
         state.counts.iter().enumerate().map(of).collect()
     }
 
-    /// Reads the log of dropped packets.
+    /// Passes the log of dropped packets to `read`.
     pub(crate) fn losses<T>(&self, read: impl FnOnce(&Losses) -> T) -> T {
         read(&self.state.borrow().dropped.losses)
     }
@@ -276,12 +276,12 @@ impl Inside {
         self.state.borrow_mut().dropped.losses.set_data(is_data);
     }
 
-    /// Captures dropped packets.
+    /// Captures dropped packets from now on.
     pub(crate) fn tap(&self, taps: Vec<DropTap>) {
         self.state.borrow_mut().dropped.taps = taps;
     }
 
-    /// Its paused ports with packets to send.
+    /// Returns the paused ports with packets to send.
     pub(crate) fn waits(&self) -> Vec<Wait> {
         let state = self.state.borrow();
         let waiting = state.queues.iter().zip(&state.stopped).enumerate();
@@ -340,7 +340,7 @@ impl Handler<Symbol> for Inside {
                 state.stopped[port as usize].hear(pause, self.sim.now(), gap);
                 self.ready[port as usize].notify_one();
             }
-            // A lost packet holds no slot here.
+            // A lost packet takes no memory here.
             Symbol::Lost(_) => {}
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),

@@ -8,15 +8,15 @@ use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
-/// The verdict on a packet.
+/// The faults of one packet.
 pub(crate) struct Verdict {
-    /// The cause of its loss, if lost.
+    /// The cause of the packet's loss, if it is lost.
     pub(crate) lost: Option<Cause>,
     /// Whether bits are flipped.
     pub(crate) damaged: bool,
-    /// Its delay.
+    /// The packet's delay.
     pub(crate) delay: Duration,
-    /// Whether it is duplicated.
+    /// Whether the packet is duplicated.
     pub(crate) again: bool,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct Injector {
     to: Place,
     nodes: Vec<NodeFailure>,
     down: Vec<Outage>,
-    /// In ascending order.
+    /// Numbers of the packets to lose, in ascending order.
     drop: Vec<u64>,
-    /// Whether the injector exists only for the link's own bit errors.
+    /// Whether no faults are configured. The injector then exists only for the link's own bit errors.
     idle: bool,
     state: RefCell<State>,
 }
@@ -44,28 +44,30 @@ struct State {
     losses: Losses,
 }
 
-/// A fault of some packets: with a constant probability, or in bursts.
+/// A fault that hits packets with a constant probability, or in bursts.
 struct FaultProcess {
-    /// The probability of the fault in the good state, in units of 2^-53. Without bursts, it is the same in both states.
+    /// The probability that the fault begins, for a packet in the good state, in units of 2^-53. Without bursts, it is
+    /// the probability for every packet.
     begin: u64,
-    /// The probability that a burst continues.
+    /// The probability that a burst continues with the next packet, in units of 2^-53.
     go_on: u64,
     bad: bool,
 }
 
 impl FaultProcess {
-    /// A fault with this rate. `burst` is the mean length of a burst in packets; zero for independent faults.
+    /// Returns a fault with this rate. `burst` is the mean length of a burst in packets; zero for independent faults.
     fn new(rate: f64, burst: f64) -> FaultProcess {
         let chance = |probability: f64| (probability * (1u64 << 53) as f64) as u64;
         if burst == 0.0 || rate >= 1.0 {
             return FaultProcess { begin: chance(rate), go_on: chance(rate), bad: false };
         }
-        // On average `burst` packets in the bad state and (1 - rate) / rate times as many in the good one.
+        // On average, `burst` packets are in the bad state, and (1 - rate) / rate times as many packets in the good
+        // state.
         let begin = rate / (burst * (1.0 - rate));
         FaultProcess { begin: chance(begin.min(1.0)), go_on: chance(1.0 - 1.0 / burst), bad: false }
     }
 
-    /// Draws whether the next packet has the fault. A fault of probability zero draws nothing.
+    /// Draws whether the next packet has the fault. A fault of probability zero draws no random number.
     fn draw(&mut self, rng: &mut Rng) -> bool {
         if self.begin == 0 {
             return false;
@@ -117,7 +119,7 @@ impl Injector {
         Some(Rc::new(Injector { from, to, nodes, down, drop, idle, state: RefCell::new(state) }))
     }
 
-    /// Decides the faults of a packet that begins at `start`, and damages it if so decided.
+    /// Decides the faults of a packet that begins at `start`. Flips bits of the packet if it is to be damaged.
     pub(crate) fn judge(&self, packet: &mut Packet, start: Time) -> Verdict {
         let state = &mut *self.state.borrow_mut();
         let (mut verdict, damage) = self.draw(state, start);
@@ -153,7 +155,8 @@ impl Injector {
         verdict
     }
 
-    /// Records a damaged or lost transmission on a link that checks and resends, and whether the packet is sent again.
+    /// Records a damaged or lost transmission on a link that checks and resends. `again` says whether the packet is
+    /// sent again.
     pub(crate) fn failed_transmission(&self, cause: Cause, again: bool) {
         let statistics = &mut self.state.borrow_mut().statistics;
         match cause {
@@ -163,12 +166,12 @@ impl Injector {
         statistics.resent += u64::from(again);
     }
 
-    /// Records the loss of a packet after the last retry, which began at `start`.
+    /// Records the loss of a packet after its last transmission, which began at `start`.
     pub(crate) fn give_up(&self, packet: &Packet, start: Time, cause: Cause) {
         self.state.borrow_mut().losses.note(self.lost(packet, start, cause), packet);
     }
 
-    /// Draws a packet's faults, and the place of the damage, if any.
+    /// Draws a packet's faults, and the position and the mask of the damage, if any.
     fn draw(&self, state: &mut State, start: Time) -> (Verdict, Option<(u64, u8)>) {
         let State { rng, statistics, .. } = state;
         statistics.packets += 1;
@@ -178,7 +181,7 @@ impl Injector {
             true if !state.delay.is_zero() => Duration::from_ps(1 + rng.below(state.delay.ps())),
             _ => Duration::ZERO,
         };
-        // The damage's place depends on the packet's length, so it is drawn whether the packet arrives or not.
+        // The position of the damage depends on the packet's length. It is drawn even if the packet is lost.
         let damage = corrupted.then(|| (rng.next_u64(), 1 + rng.below(255) as u8));
         let lost = self.failed(start).or_else(|| {
             let named = self.drop.binary_search(&statistics.packets).is_ok();
@@ -192,7 +195,7 @@ impl Injector {
         self.idle && self.state.borrow().statistics.corrupted == 0
     }
 
-    /// Whether packets can be duplicated.
+    /// Whether the injector may duplicate packets.
     pub(crate) fn duplicates(&self) -> bool {
         self.state.borrow().duplication.begin > 0
     }

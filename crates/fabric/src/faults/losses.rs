@@ -1,4 +1,4 @@
-//! A log of lost packets: their number for each cause, and the first and the last lost packets.
+//! A log of lost packets: the number of packets for each cause, and the first and the last lost packets.
 
 use super::{Cause, LostPacket, Place};
 use crate::Packet;
@@ -6,13 +6,13 @@ use nicety_types::{NodeId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Maximum number of packets in each of a log's two lists. One list has packets lost by chance or for lack of room, the
-/// other has packets lost by a failure. Further packets are only counted.
+/// Maximum number of packets in each of a log's two lists of first losses. One list has packets lost by a failure, and
+/// the other list has all other lost packets. Further packets are only counted.
 const LOST_KEPT: usize = 100;
-/// The most recent lost or damaged packets in a log.
+/// Maximum number of packets in a log's list of recent losses and damages.
 const RECENT_KEPT: usize = 1000;
 
-/// Whether a packet carries data that is never sent again.
+/// A test for packets with data that is never sent again.
 pub(crate) type IsData = Rc<dyn Fn(&Packet) -> bool>;
 
 /// Lost or damaged packets with data that is never sent again, between two nodes and for one cause.
@@ -27,13 +27,14 @@ pub struct LostData {
 /// Packets lost at one place.
 #[derive(Default)]
 pub(crate) struct Losses {
-    /// The first packets lost by chance, by name or for lack of room, and the first lost by a failure.
+    /// The first lost packets. List 0 has packets lost by chance, by configuration or for lack of room. List 1 has
+    /// packets lost by a failure.
     lost: [Vec<LostPacket>; 2],
     recent: VecDeque<LostPacket>,
     causes: Vec<(Place, Place, Cause, u64)>,
-    /// Dropped packets by their source.
+    /// Number of dropped packets, by the node that sent them.
     dropped: BTreeMap<NodeId, u64>,
-    /// By cause.
+    /// Lost data, by place and cause.
     data: Vec<LostData>,
     /// The test for data that is never sent again. Without a test, any packet that takes buffer space counts.
     is_data: Option<IsData>,
@@ -75,22 +76,22 @@ impl Losses {
         self.recent.push_back(lost);
     }
 
-    /// Packets with data that is never sent again.
+    /// Returns the lost or damaged packets with data that is never sent again, by place and cause.
     pub(crate) fn data(&self) -> Vec<LostData> {
         self.data.clone()
     }
 
-    /// The first lost packets, without control packets.
+    /// Returns the first lost packets, without control packets.
     pub(crate) fn first(&self) -> Vec<LostPacket> {
         self.lost.concat()
     }
 
-    /// The last lost or damaged packets, including control packets.
+    /// Returns the last lost or damaged packets, including control packets.
     pub(crate) fn recent(&self) -> Vec<LostPacket> {
         self.recent.iter().copied().collect()
     }
 
-    /// Number of dropped packets from a node.
+    /// Number of packets from `source` that were dropped.
     pub(crate) fn dropped_from(&self, source: NodeId) -> u64 {
         self.dropped.get(&source).copied().unwrap_or_default()
     }
@@ -102,7 +103,7 @@ impl Losses {
 }
 
 impl LostPacket {
-    /// A packet lost at `time` between two nodes.
+    /// Returns the record of a packet lost at `time` between two nodes.
     pub(crate) fn new(packet: &Packet, time: Time, (from, to): (Place, Place), cause: Cause) -> LostPacket {
         LostPacket {
             time,

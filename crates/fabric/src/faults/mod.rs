@@ -1,14 +1,15 @@
 //! Faults on links, by chance or by script.
 //!
-//! [`Faults`] describes the faults. Each direction of a link with faults has an [`Injector`], which decides for each packet
-//! whether it is lost, damaged, duplicated or delayed. An injector draws from its own stream, seeded by
-//! [`Faults::seed`] and the direction. It draws equally often for every packet, so the faults of a link depend neither
-//! on other links nor on shards. A direction without faults has no injector.
+//! [`Faults`] describes the faults. Each direction of a link with faults has an [`Injector`], which decides for each
+//! packet whether it is lost, damaged, duplicated or delayed. An injector draws from its own random stream, seeded by
+//! [`Faults::seed`] and the direction. So the faults of a link do not depend on other links or on shards. A direction
+//! without faults has no injector.
 //!
-//! A link with its own [protocol](crate::LinkProtocol) recovers from faults: each transmission is judged.
+//! On a link with its own [protocol](crate::LinkProtocol), the injector decides the faults of each transmission, and
+//! the protocol recovers from them.
 //!
-//! **Credits do not leak.** The links keep them, and they are never lost. The far end learns of a lost packet, and
-//! frees its buffer slot at once.
+//! **Credits do not leak.** Faults never hit credits. The far end learns of a lost packet, and frees the packet's
+//! buffer slot at once.
 
 mod injector;
 mod losses;
@@ -30,7 +31,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place of a node in a network of `hosts` hosts. Hosts come first, then switches.
+    /// Returns the place of a node in a network of `hosts` hosts. Node numbers of hosts come first, then those of
+    /// switches.
     pub fn of(node: NodeId, hosts: u32) -> Place {
         match node.0.checked_sub(hosts) {
             None => Place::Host(node.0),
@@ -48,7 +50,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The probability of each fault of a packet, from 0 to 1.
+/// The probability of each fault for a packet, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// The packet is lost.
@@ -59,10 +61,10 @@ pub struct Rates {
     pub duplication: f64,
     /// The packet is delayed, and other packets may overtake it.
     pub reordering: f64,
-    /// The longest delay. The delays of packets are uniform from 1 ps to this value.
+    /// Maximum delay. The delays of delayed packets are uniform from 1 ps to this value.
     pub delay: Duration,
-    /// Mean length of bursts of lost or damaged packets (Gilbert's model: a link is good or bad, and changes by
-    /// chance). Zero for independent decisions.
+    /// Mean length, in packets, of bursts of lost or damaged packets. The model is Gilbert's: a link changes by chance
+    /// between a good and a bad state. Zero for independent decisions.
     pub burst: f64,
 }
 
@@ -73,7 +75,7 @@ impl Rates {
     }
 }
 
-/// A time during which a link is down: packets that begin in it are lost.
+/// A time during which a link is down. Packets that begin during this time are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The beginning.
@@ -100,15 +102,15 @@ impl fmt::Display for Outage {
 /// The faults of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkFaults {
-    /// The node at its start.
+    /// The node at the start of this direction.
     pub from: Place,
-    /// The node at its end. The entry applies to all links from the first node to the second.
+    /// The node at the end of this direction. The entry applies to all links from the first node to the second.
     pub to: Place,
-    /// Replaces [`Faults::rates`].
+    /// The rates of this direction, instead of [`Faults::rates`].
     pub rates: Rates,
     /// The times during which the direction is down.
     pub down: Vec<Outage>,
-    /// Packets to lose, counted from 1 in this direction alone.
+    /// Numbers of the packets to lose, counted from 1 in this direction alone.
     pub drop: Vec<u64>,
 }
 
@@ -127,9 +129,9 @@ pub struct Faults {
     /// The seed of all random numbers for faults. It is separate from the run's seed. So the faults can change while
     /// everything else stays the same.
     pub seed: u64,
-    /// The rates of every direction of a link without its own entry.
+    /// The rates of every direction without an entry in `links`.
     pub rates: Rates,
-    /// Directions of links with their own entry.
+    /// Directions of links with their own rates, outages or lost packets.
     pub links: Vec<LinkFaults>,
     /// Failing nodes.
     pub nodes: Vec<NodeFailure>,
@@ -210,19 +212,19 @@ impl Faults {
 /// The cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Chance.
+    /// Chance, by [`Rates::loss`].
     Chance,
-    /// [`LinkFaults::drop`] names this packet.
+    /// [`LinkFaults::drop`] has the number of this packet.
     Dropped,
     /// The link was down.
     LinkDown(Outage),
     /// A node at one of the link's ends had failed.
     NodeDown(NodeFailure),
-    /// The packet was not lost in flight but damaged, so its receiver may discard it.
+    /// The packet was damaged and not lost. Its receiver may discard it.
     Damaged,
     /// Every transmission of the packet was damaged.
     BitErrors,
-    /// The switch at [`LostPacket::from`] had no room before this port.
+    /// The switch at [`LostPacket::from`] had no room for a packet that was to leave by this port.
     QueueFull(u32),
     /// The switch at [`LostPacket::to`] had no headroom left at this input port.
     NoHeadroom(u32),
@@ -249,7 +251,7 @@ pub struct LostPacket {
     pub time: Time,
     /// The node at the start of the link's direction.
     pub from: Place,
-    /// The node at its end.
+    /// The node at the end of the link's direction.
     pub to: Place,
     /// The node that sent the packet.
     pub source: NodeId,
@@ -294,24 +296,24 @@ impl fmt::Display for LostPacket {
     }
 }
 
-/// The faults of one direction of a link.
+/// The fault counters of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultStatistics {
-    /// The node at its start.
+    /// The node at the start of this direction.
     pub from: Place,
-    /// The node at its end.
+    /// The node at the end of this direction.
     pub to: Place,
-    /// Packets sent on it.
+    /// Number of packets sent.
     pub packets: u64,
-    /// Lost packets.
+    /// Number of lost packets.
     pub lost: u64,
-    /// Packets with flipped bits.
+    /// Number of packets with flipped bits.
     pub corrupted: u64,
-    /// Duplicated packets. A copy needs a slot at the far end.
+    /// Number of duplicated packets. A packet is duplicated only if the far end has a slot for the copy.
     pub duplicated: u64,
-    /// Delayed packets.
+    /// Number of delayed packets.
     pub reordered: u64,
-    /// Resends after loss or damage, included in [`FaultStatistics::packets`].
+    /// Number of resends after loss or damage, included in [`FaultStatistics::packets`].
     pub resent: u64,
 }
 

@@ -1,24 +1,24 @@
 //! The check that packets on a torus cannot deadlock.
 //!
-//! A packet in the buffer of one virtual channel of a link waits for a slot of the next channel on its way. The second
-//! channel is a dependency of the first. Without a cycle of dependencies, some packet can always advance (Dally and
-//! Seitz, IEEE Transactions on Computers C-36(5), 1987). The dependencies come from the routing rule itself,
-//! [`TorusShape::step`], by which routers forward packets.
+//! A packet in the buffer of one virtual channel waits for a slot of the next channel on its way. The next channel is a
+//! dependency of the first channel. Without a cycle of dependencies, some packet can always advance (Dally and Seitz,
+//! IEEE Transactions on Computers C-36(5), 1987). The dependencies come from the routing rule itself,
+//! [`TorusShape::step`], which routers use to forward packets.
 
 use super::NAMES;
 use super::shape::{Coordinates, DIMENSIONS, TorusShape, Way};
 use std::fmt;
 
-/// A virtual channel of a link, named by the start of the link.
+/// A virtual channel of a link. The router at the start of the link identifies the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TorusChannel {
-    /// The rank of the host with the router that sends on it.
+    /// The rank of the host with the router that sends on the link.
     pub from: u32,
     /// 0, 1 or 2 for x, y or z.
     pub dimension: usize,
-    /// Whether the link is towards larger coordinates.
+    /// Whether the link leads towards larger coordinates.
     pub plus: bool,
-    /// The virtual channel.
+    /// The number of the virtual channel.
     pub channel: u8,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Cycle {
     }
 }
 
-/// Channels of all links that start at one router.
+/// Number of channels of all links that start at one router.
 const PER_ROUTER: usize = DIMENSIONS * 2 * 2;
 
 impl TorusChannel {
@@ -61,10 +61,11 @@ impl TorusChannel {
 }
 
 impl TorusShape {
-    /// Returns a cycle of dependencies between channels, if there is one. Packets can then wait for each other for
-    /// ever. Takes time proportional to the number of links.
+    /// Returns a cycle of dependencies between channels, if there is one. With such a cycle, packets can wait for each
+    /// other for ever. The search takes time proportional to the number of links.
     pub fn dependency_cycle(&self) -> Option<Cycle> {
-        // A depth-first search: the channels of the current path, each with its dependencies left to follow.
+        // A depth-first search. `way` has the channels of the current path, each with its dependencies that are not yet
+        // followed.
         let mut seen = vec![false; PER_ROUTER * self.hosts() as usize];
         let mut open = vec![false; seen.len()];
         let mut way: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -100,7 +101,7 @@ impl TorusShape {
         None
     }
 
-    /// Returns the channels for which packets on this channel may wait.
+    /// Returns the channels with slots for which packets on this channel may wait.
     fn dependencies(&self, on: TorusChannel) -> Vec<usize> {
         let TorusChannel { from, dimension, plus, channel } = on;
         let here = self.coordinates(from);
@@ -135,9 +136,9 @@ impl TorusShape {
         found
     }
 
-    /// Returns destinations reached from `here` in this direction alone, with their distances. Only destinations where the
-    /// routing rule changes are returned: the nearest two, both ends of the wrap-around link with their neighbours, and
-    /// the furthest.
+    /// Returns destinations that a packet reaches from `here` in this direction alone, each with its distance in links.
+    /// Returns only destinations where the routing rule changes: the nearest two, both ends of the wrap-around link
+    /// with their neighbours, and the furthest one.
     fn destinations(&self, here: Coordinates, dimension: usize, plus: bool) -> Vec<(Coordinates, u32)> {
         let (size, at) = (self.sizes()[dimension], here[dimension]);
         let behind_wrap = if plus { size - at } else { at + 1 };
@@ -165,7 +166,7 @@ mod tests {
         Torus::new(sizes).unwrap().shape(sizes.iter().product::<u32>() as usize).unwrap()
     }
 
-    /// All sizes up to 6 in three dimensions.
+    /// Returns all sizes up to 6 in three dimensions.
     fn shapes() -> impl Iterator<Item = [u32; 3]> {
         (1..=6).flat_map(|x| (1..=6).flat_map(move |y| (1..=6).map(move |z| [x, y, z])))
     }
@@ -191,7 +192,8 @@ mod tests {
                         shape.dependencies(TorusChannel::of(at)).into_iter().map(move |next| (at, next))
                     })
                     .collect();
-                // The check takes both of two equally long ways as possible, although the rule may never choose one of them.
+                // If two ways are equally long, the check allows both ways, although the routing rule may never choose
+                // one of them.
                 assert!(walked.is_subset(&asked), "{sizes:?}");
                 let ties = sizes.iter().any(|size| size.is_multiple_of(2));
                 assert!(ties || walked == asked, "{sizes:?}");
@@ -203,7 +205,7 @@ mod tests {
     fn a_torus_has_no_circle_of_dependencies_and_none_without_a_dateline_has_none() {
         for sizes in shapes().chain([[16, 16, 16], [64, 64, 1], [4096, 1, 1], [100_000, 1, 1]]) {
             assert_eq!(shape(&sizes).dependency_cycle(), None, "{sizes:?}");
-            // With up to three hosts no packet takes two links of a ring.
+            // With up to three hosts in a ring, no packet crosses two links of the ring.
             let cycle = TorusShape::new(sizes, false).dependency_cycle();
             assert_eq!(cycle.is_some(), sizes.iter().any(|&size| size > 3), "{sizes:?}");
         }

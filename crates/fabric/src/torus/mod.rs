@@ -1,11 +1,11 @@
-//! Tori: grids of one to three dimensions with rows closed to rings, and a router at every host.
+//! Tori: grids of one to three dimensions in which each row is closed to a ring, with a router at every host.
 //!
 //! - `shape.rs`: places of hosts, and the routing rule.
 //! - `dependencies.rs`: the check for deadlocks.
 //! - This file: the parser of a torus, and its construction.
 //!
-//! A router is a [`Switch`] on its host's own node. Its first port is a link inside the node, to the card. The others
-//! are links to the routers of the neighbours, with two virtual channels each.
+//! A router is a [`Switch`] on its host's own node. Its first port leads to the card over a link inside the node. The
+//! other ports lead to the routers of the neighbours, over links with two virtual channels each.
 
 mod dependencies;
 mod shape;
@@ -26,27 +26,28 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Virtual channels of a link between routers.
+/// Number of virtual channels of a link between routers.
 const CHANNELS: u8 = 2;
-/// The time of the link between card and router, the smallest possible: the router's latency includes it.
+/// The latency of the link between card and router. It is the smallest possible, because the router's latency includes
+/// it.
 const INNER_LATENCY: Duration = Duration::from_ps(1);
 /// The names of a router's ports after `local`: two for each dimension.
 const NAMES: [[&str; 2]; DIMENSIONS] = [["x+", "x-"], ["y+", "y-"], ["z+", "z-"]];
 
 impl NetworkSpec {
-    /// The router of every host on a torus.
+    /// The specification of every host's router on a torus.
     pub fn torus_router(&self) -> RouterSpec {
         self.router.unwrap_or(RouterSpec::like(&self.switch))
     }
 }
 
 impl RouterSpec {
-    /// The usual [`RouterSpec::entry`] for a buffer of this size: a quarter of it.
+    /// Returns the default of [`RouterSpec::entry`] for a buffer of this size: a quarter of the buffer.
     pub const fn usual_entry(buffer: u32) -> u32 {
         if buffer < 4 { 1 } else { buffer / 4 }
     }
 
-    /// A router with the parameters of this switch.
+    /// Returns a router with the parameters of this switch.
     pub const fn like(switch: &SwitchSpec) -> RouterSpec {
         let &SwitchSpec { latency, buffer, .. } = switch;
         RouterSpec {
@@ -58,8 +59,8 @@ impl RouterSpec {
         }
     }
 
-    /// The latency of a packet with `bytes` bytes of payload over `links` links of each axis and the routers at their
-    /// ends, without other traffic. All links have the rate of `link`.
+    /// The latency of a packet without other traffic. The packet has `bytes` bytes of payload, and crosses `links`
+    /// links of each axis and the routers at their ends. All links have the rate of `link`.
     pub fn alone(&self, link: &LinkSpec, links: [u32; DIMENSIONS], bytes: u64) -> Duration {
         let inside = self.latency + INNER_LATENCY + INNER_LATENCY;
         let axes = self.axes.iter().zip(links);
@@ -67,17 +68,17 @@ impl RouterSpec {
         passed.fold(link.serialisation(bytes) + inside, |sum, axis| sum + axis)
     }
 
-    /// Whether all axes have the rate of `link`.
+    /// Whether the links of all axes have the rate of `link`.
     pub fn has_one_rate(&self, link: &LinkSpec) -> bool {
         self.axes.iter().all(|axis| link.on(axis).gap == link.gap)
     }
 
-    /// Returns the throughput limits that the router's buffers set, for packets with `bytes` bytes of payload. The first
-    /// is the limit of a card that sends. The second is the limit of a link with all its virtual channels. Both are
+    /// Returns the throughput limits that the router's buffers set, for packets with `bytes` bytes of payload. The
+    /// first limit is for a sending card. The second limit is for a link with all its virtual channels. Both are
     /// fractions of the link's bandwidth, and may be above 1.
     ///
-    /// All links have the rate of `link`. A slot is taken from a packet's start until its credit is back. This time is the
-    /// latency of the link in both directions, the router's latency, and the packet's serialisation time.
+    /// All links have the rate of `link`. A slot is occupied from a packet's start until its credit is back. This time
+    /// is the sum of the link's latency in both directions, the router's latency, and the packet's serialisation time.
     pub fn passes(&self, link: &LinkSpec, bytes: u64) -> [f64; 2] {
         let bytes = link.serialisation(bytes);
         let share = |places: u32, latency: Duration| {
@@ -89,10 +90,10 @@ impl RouterSpec {
     }
 }
 
-/// A torus, without hosts yet. The default has three dimensions, as equal as the number of hosts allows.
+/// A torus, without hosts yet. By default, it has three dimensions with sizes as equal as the number of hosts allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Torus {
-    /// The sizes, and the number of sizes written; the others are 1.
+    /// The sizes, and the number of sizes that the user wrote. The other sizes are 1.
     sizes: Option<(Coordinates, u8)>,
     dateline: bool,
 }
@@ -104,8 +105,8 @@ impl Default for Torus {
 }
 
 impl Torus {
-    /// A torus with these sizes of one to three dimensions. A dimension of size 1 has no links. In a dimension of size 2,
-    /// each host has two links to the same neighbour.
+    /// Returns a torus with these sizes of one to three dimensions. A dimension of size 1 has no links. In a dimension
+    /// of size 2, each host has two links to the same neighbour.
     ///
     /// # Errors
     /// When there is no such torus.
@@ -127,18 +128,18 @@ impl Torus {
         Ok(Torus { sizes: Some((all, sizes.len() as u8)), ..Torus::default() })
     }
 
-    /// Number of hosts, or `None` if the torus was given no sizes.
+    /// Number of hosts, or `None` if the torus has no sizes.
     pub fn hosts(self) -> Option<u32> {
         self.sizes.map(|(sizes, _)| sizes.iter().product())
     }
 
-    /// The same torus with a single virtual channel in use. Packets in a ring can then wait for each other for ever,
-    /// which shows the need for the dateline.
+    /// Returns the same torus, in which packets use a single virtual channel. Packets in a ring can then wait for each
+    /// other for ever. This shows the need for the dateline.
     pub fn without_dateline(self) -> Torus {
         Torus { dateline: false, ..self }
     }
 
-    /// Parses the part after `torus`: `:SIZExSIZExSIZE` or nothing.
+    /// Parses the text after `torus`: `:SIZExSIZExSIZE` or nothing.
     pub(crate) fn parse(text: &str) -> Result<Torus, TopologyError> {
         let Some(sizes) = text.strip_prefix(':') else { return Ok(Torus::default()) };
         let size = |text: &str| match text.parse::<u32>() {
@@ -148,10 +149,10 @@ impl Torus {
         Torus::new(&sizes.split('x').take(DIMENSIONS + 1).map(size).collect::<Result<Vec<u32>, _>>()?)
     }
 
-    /// Returns the torus with this number of hosts.
+    /// Returns the shape of the torus with this number of hosts.
     ///
     /// # Errors
-    /// When its sizes are for another number of hosts.
+    /// When the torus has sizes for another number of hosts.
     pub fn shape(self, hosts: usize) -> Result<TorusShape, TopologyError> {
         let most_cubic = || {
             u32::try_from(hosts).ok().filter(|&hosts| hosts > 0).map(shape::most_cubic).ok_or_else(|| {
@@ -173,7 +174,7 @@ impl Torus {
         Ok(TorusShape::new(sizes, self.dateline))
     }
 
-    /// Joins the hosts.
+    /// Builds the routers and joins the hosts to them.
     pub(crate) fn build(
         self,
         world: &mut World<Symbol>,
@@ -191,7 +192,8 @@ impl Torus {
         let at = |node| Terminal { node, buffer: router.buffer, delivery: Delivery::Head };
         let entry = |node| Terminal { buffer: router.entry, ..at(node) };
         let mut ports = Vec::with_capacity(hosts.len());
-        // Of each router: the link to the card, then those of each dimension, to the next host and to the previous one.
+        // The link ends of each router: first the link to the card, then for each dimension the links to the next and
+        // the previous host.
         let mut ends: Vec<Vec<Option<LinkEnd>>> = Vec::with_capacity(hosts.len());
         for host in hosts {
             let gap = router.gap.unwrap_or(host.1.gap);
@@ -249,10 +251,10 @@ impl fmt::Display for Torus {
     }
 }
 
-/// The place of a node that is not a host.
+/// The coordinates of a node that is not a host.
 const NOWHERE: Coordinates = [u32::MAX; DIMENSIONS];
 
-/// The places of nodes, by node.
+/// Returns the coordinates of each node, by node.
 fn places(shape: TorusShape, hosts: &[(NodeId, LinkSpec)]) -> Rc<[Coordinates]> {
     let mut places = vec![NOWHERE; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
     for (rank, host) in (0..).zip(hosts) {
@@ -261,12 +263,13 @@ fn places(shape: TorusShape, hosts: &[(NodeId, LinkSpec)]) -> Rc<[Coordinates]> 
     places.into()
 }
 
-/// The routing of one router. A packet's mark has its direction round each ring, chosen by the router of its source.
+/// The routing of one router. A packet's mark has its direction round each ring. The router at the packet's source sets
+/// the mark.
 struct Router {
     places: Rc<[Coordinates]>,
     here: Coordinates,
     shape: TorusShape,
-    /// The first of the two ports of each dimension.
+    /// The number of the first of the two ports of each dimension.
     first: [u8; DIMENSIONS],
 }
 

@@ -1,51 +1,52 @@
-//! The places of hosts in a torus, and the routing rule.
+//! The coordinates of hosts in a torus, and the routing rule.
 //!
-//! Dimension order: a packet goes round the x ring to its destination's x, then along y, then along z. Round each ring
-//! it takes the shorter way. Both ways are equally long half round a ring of even size. The parity of a sum of
-//! coordinates then decides: the source's coordinate in this dimension, and the coordinates of both ends in the other
-//! dimensions. So half of the sources in a ring go each way. If half the ring is an odd number of links, this is not
-//! enough for equal loads, and the destinations' other coordinates balance the loads. The rule depends on source and
-//! destination alone, so packets of a pair take one way and stay in order.
+//! The rule is dimension-order routing: a packet goes round the x ring to its destination's x, then along y, then along
+//! z. In each ring it takes the shorter way. In a ring of even size, both ways to the opposite host are equally long.
+//! The parity of a sum of coordinates then decides. The sum has the source's coordinate in this dimension, and the
+//! coordinates of source and destination in the other dimensions. So half of the sources in a ring go each way. If half
+//! of the ring size is odd, this alone does not balance the loads of links, but the destinations' other coordinates do.
+//! The rule depends on source and destination alone, so all packets of a pair take the same way and stay in order.
 //!
-//! The dateline is the wrap-around link between the last host and the first. A packet is on virtual channel 0 before
-//! this link, and on channel 1 after it. A packet that never takes the link is on channel 1 from the start. Channel 0
-//! of the first link of a ring and channel 1 of the wrap-around link are thus never used. So neither channel forms a
-//! cycle round the ring.
+//! The dateline is the wrap-around link between the last host and the first host of a ring. A packet that will cross
+//! this link is on virtual channel 0 before the link, and on channel 1 after it. A packet that never crosses the link
+//! is on channel 1 from the start. So no packet uses channel 0 of the first link of a ring or channel 1 of the
+//! wrap-around link. Therefore neither channel forms a cycle round the ring.
 
 use std::fmt;
 
 /// The most dimensions of a torus.
 pub(super) const DIMENSIONS: usize = 3;
 
-/// A place: x, y and z.
+/// The coordinates of a host: x, y and z.
 pub(super) type Coordinates = [u32; DIMENSIONS];
 
-/// The way from a router to the next.
+/// The next link of a packet: from one router to a neighbouring router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) dimension: usize,
-    /// Whether it is towards larger coordinates.
+    /// Whether the link leads towards larger coordinates.
     pub(super) plus: bool,
-    /// The virtual channel.
+    /// The number of the virtual channel.
     pub(super) channel: u8,
 }
 
 /// A packet's hop from one router to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The rank of the host at the router that it leaves.
+    /// The rank of the host at the router that the packet leaves.
     pub from: u32,
-    /// The rank of the host at the router that it reaches.
+    /// The rank of the host at the router that the packet reaches.
     pub to: u32,
     /// 0, 1 or 2 for x, y or z.
     pub dimension: usize,
-    /// Whether it is towards larger coordinates; at the wrap-around link, from the last to the first.
+    /// Whether the hop is towards larger coordinates. At the wrap-around link, this means from the last host to the
+    /// first.
     pub plus: bool,
-    /// The virtual channel.
+    /// The number of the virtual channel.
     pub channel: u8,
 }
 
-/// A torus with its hosts: rank r has x = r mod X, y = r / X mod Y and z = r / (X Y).
+/// A torus with its hosts. Rank r has the coordinates x = r mod X, y = r / X mod Y and z = r / (X Y).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TorusShape {
     sizes: Coordinates,
@@ -57,7 +58,7 @@ impl TorusShape {
         TorusShape { sizes, dateline }
     }
 
-    /// Returns a shape for the places of hosts alone, without a network and its routes.
+    /// Returns a shape that is used only for the coordinates of hosts, not for routes.
     pub fn places(sizes: [u32; 3]) -> TorusShape {
         TorusShape::new(sizes, false)
     }
@@ -72,13 +73,13 @@ impl TorusShape {
         self.sizes.iter().product()
     }
 
-    /// The place of a rank.
+    /// The coordinates of a rank.
     pub fn coordinates(&self, rank: u32) -> [u32; 3] {
         let [x, y, _] = self.sizes;
         [rank % x, rank / x % y, rank / x / y]
     }
 
-    /// The rank at a place.
+    /// The rank at these coordinates.
     pub fn rank(&self, [x, y, z]: [u32; 3]) -> u32 {
         x + self.sizes[0] * (y + self.sizes[1] * z)
     }
@@ -88,7 +89,7 @@ impl TorusShape {
         self.rank(self.moved(self.coordinates(rank), dimension, plus))
     }
 
-    /// Returns the rank `steps` further in a dimension's ring, towards larger coordinates.
+    /// Returns the rank that is `steps` hosts further in a dimension's ring, towards larger coordinates.
     pub fn on(&self, rank: u32, dimension: usize, steps: u32) -> u32 {
         let mut place = self.coordinates(rank);
         place[dimension] = (place[dimension] + steps) % self.sizes[dimension];
@@ -105,7 +106,7 @@ impl TorusShape {
         place
     }
 
-    /// Returns the slab of a rank: its coordinate in the last dimension of size above 1.
+    /// Returns the slab of a rank: the rank's coordinate in the last dimension with a size above 1.
     pub(crate) fn slab(&self, rank: u32) -> u32 {
         let last = (0..DIMENSIONS).rfind(|&d| self.sizes[d] > 1).unwrap_or(0);
         self.coordinates(rank)[last]
@@ -129,7 +130,7 @@ impl TorusShape {
         })
     }
 
-    /// Returns the directions round the rings that a packet takes from its source: a bit for each dimension, set if
+    /// Returns the directions of a packet in all rings, as one bit per dimension. A bit is set if the packet goes
     /// towards larger coordinates.
     pub(super) fn directions(&self, from: Coordinates, to: Coordinates) -> u8 {
         let parity = from.iter().chain(&to).fold(0, |parity, at| parity ^ at & 1);
@@ -143,7 +144,7 @@ impl TorusShape {
         directions
     }
 
-    /// Returns the next hop of a packet with these directions, or `None` if the packet has arrived.
+    /// Returns the next link of a packet with these directions, or `None` if the packet has arrived.
     pub(super) fn step(&self, here: Coordinates, to: Coordinates, directions: u8) -> Option<Way> {
         let dimension = (0..DIMENSIONS).find(|&d| here[d] != to[d])?;
         let plus = directions >> dimension & 1 == 1;
@@ -159,7 +160,7 @@ impl fmt::Display for TorusShape {
     }
 }
 
-/// Returns the three sizes with the smallest sum for a torus of `hosts` hosts, the largest first.
+/// Returns the three sizes with the smallest sum for a torus of `hosts` hosts, in descending order.
 pub fn most_cubic(hosts: u32) -> [u32; 3] {
     let divisors = |of: u32| {
         (1..)

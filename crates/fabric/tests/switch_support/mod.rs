@@ -1,4 +1,4 @@
-//! Hosts around a switch. Their cards send given packets and log the received ones.
+//! Hosts around a switch. Their cards send given packets and log received packets.
 
 #![allow(dead_code, reason = "each of the two test programs uses some of it")]
 
@@ -20,13 +20,13 @@ pub const fn at(ps: u64) -> Time {
     Time::from_ps(ps)
 }
 
-/// `usual` random cases, scaled if PROPTEST_CASES asks for more or fewer than its default of 256.
+/// The configuration for `usual` random cases. PROPTEST_CASES scales this number, relative to its default of 256.
 pub fn cases(usual: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig { cases: (u64::from(usual) * u64::from(config.cases) / 256) as u32, ..config }
 }
 
-/// The link and the switch of the sPIN paper: 20 ps per byte, 33.4 ns, 50 ns.
+/// The link and the switch of the sPIN paper: 20 ps per byte, 33.4 ns of link latency, 50 ns of switch latency.
 pub const SPIN: NetworkSpec = NetworkSpec {
     link: LinkSpec {
         latency: ps(33_400),
@@ -40,7 +40,7 @@ pub const SPIN: NetworkSpec = NetworkSpec {
     router: None,
 };
 
-/// A packet to send. Its first and last byte are ready at `head` and `tail`.
+/// A packet to send. Its first byte is ready at `head`, and its last byte is ready at `tail`.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
     pub to: u32,
@@ -52,7 +52,7 @@ pub struct Send {
     pub tail: Time,
 }
 
-/// A packet that is a whole message, ready at `ps`.
+/// Returns a packet that is a whole message, ready at `ps`.
 pub fn send(to: u32, bytes: u64, ps: u64) -> Send {
     Send { to, bytes, message: ps + (u64::from(to) << 40), offset: 0, head: at(ps), tail: at(ps) }
 }
@@ -69,7 +69,7 @@ pub struct Received {
     pub path: Path,
 }
 
-/// The bytes of a packet, derived from its sender and its place.
+/// Returns the bytes of a packet, derived from its sender, message and offset.
 pub fn content(source: u32, message: u64, offset: u64, bytes: u64) -> Vec<u8> {
     let seed = (u64::from(source) ^ message ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..bytes).map(|i| (seed.rotate_left((i % 64) as u32).wrapping_add(i) >> 8) as u8).collect()
@@ -81,7 +81,7 @@ pub struct Net {
     pub network: Network,
     services: Vec<Duration>,
     sent: usize,
-    /// Whether hosts act in advance: launch packets behind each other, and free slots.
+    /// Whether hosts launch packets and free slots in advance.
     pub is_early: bool,
     log: Rc<RefCell<Vec<Received>>>,
 }
@@ -150,8 +150,9 @@ impl Net {
         });
     }
 
-    /// Makes the host check the bytes of arriving packets. It finishes each packet `service` after the previous packet or
-    /// after the packet's arrival, whichever is later. Other hosts finish packets at once.
+    /// Makes the host check the bytes of arriving packets. It finishes each packet `service` after the previous packet
+    /// is finished or after the packet's arrival, whichever is later. Without this call, a host finishes packets at
+    /// once.
     pub fn serves(&mut self, host: u32, service: Duration) {
         self.services[host as usize] = service;
     }
@@ -194,14 +195,14 @@ impl Net {
         });
     }
 
-    /// Runs it, and returns everything received, by receiver in the order of arrival.
+    /// Runs the network. Returns the received packets by receiver, in the order of arrival.
     pub fn run(&mut self) -> (Summary, Vec<Received>, NetworkStatistics) {
         let (outcome, log) = self.try_run();
         assert_eq!(log.len(), self.sent, "every packet has come, once");
         (outcome.unwrap(), log, self.network.statistics())
     }
 
-    /// Runs it, and returns the outcome and everything received.
+    /// Runs the network. Returns the outcome and the received packets.
     pub fn try_run(&mut self) -> (Result<Summary, RunError>, Vec<Received>) {
         (0..self.ports.len() as u32).for_each(|host| self.listen(host));
         let outcome = self.world.run();
@@ -211,7 +212,7 @@ impl Net {
     }
 }
 
-/// Runs these sends, by host, on a star. Receivers finish a packet at once.
+/// Runs a star in which each host sends the packets at its index in `sends`. Receivers finish a packet at once.
 pub fn run(spec: &NetworkSpec, sends: &[&[Send]]) -> (Vec<Received>, NetworkStatistics) {
     let mut net = Net::star(sends.len() as u32, 1, spec);
     for (host, sends) in (0..).zip(sends) {

@@ -266,7 +266,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let Agenda::Windows(_, width) = self.agenda else { return };
         let begin = window * width;
         if self.host(host).scheduled != begin {
-            return; // An earlier window has served it.
+            return; // The host was executed in an earlier window.
         }
         let end = begin.saturating_add(width);
         loop {
@@ -337,7 +337,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let Event { key, host, what, cpu, nic, .. } = event;
         let first = self.hosts[(host - self.first) as usize].first_waiting(&self.slab, what, cpu, nic);
         if first != Some(Key { time: 0, ..key }) {
-            return; // It has begun, or an earlier one has come.
+            return; // The event has begun, or an earlier event has come.
         }
         let free = self.host(host).free(what, cpu, nic);
         if free > key.time {

@@ -15,7 +15,7 @@ use nicety_kernel::{Parts, Threads};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Stands for a window. It means that no window follows, and that the run must stop.
+/// Numbers in place of a window. `NEVER` means that no window follows, and `STOP` that the run must stop.
 const NEVER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 

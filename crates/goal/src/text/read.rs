@@ -13,7 +13,7 @@ use std::io::{self, Read};
 /// The treatment of a label that two operations of a rank have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Labels {
-    /// It is an error.
+    /// A repeated label is an error.
     #[default]
     Unique,
     /// The label names the later operation, as in LogGOPSim.

@@ -1,7 +1,7 @@
-//! Background noise on a host's cores: daemons, interrupts, the operating system's own work.
+//! Background noise on a host's cores, from daemons, interrupts and the operating system's own work.
 //!
-//! Noise does not depend on programs, so it needs no task and no event. The intervals of a core are drawn when its work
-//! reaches them, and a run ends when its programs do.
+//! Noise does not depend on programs, so it needs no task and no event. The intervals of a core are drawn only up to
+//! the time that the core's work has reached. So noise does not prolong a run.
 
 mod trace;
 
@@ -12,40 +12,40 @@ use nicety_types::{Duration, Time};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// The spacing of the noise on a core.
+/// The times between noise intervals on a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regularity {
     /// The gap between two intervals is exponentially distributed.
     Exponential,
-    /// One interval per period, with a random phase.
+    /// Each period has one interval. The phase is random.
     Fixed,
 }
 
 /// Noise on every core of a host, at independent instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoiseSpec {
-    /// Mean time from the beginning of one interval to the beginning of the next.
+    /// Mean time from the start of one interval to the start of the next.
     pub period: Duration,
-    /// Duration of an interval on its core, shorter than the period.
+    /// Duration of an interval. It is shorter than the period.
     pub duration: Duration,
-    /// The spacing of the intervals.
+    /// The times between intervals.
     pub regularity: Regularity,
 }
 
-/// Intervals in which a core is occupied by noise.
+/// The source of the intervals in which noise occupies a core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intervals {
-    /// Drawn from a distribution.
+    /// Intervals drawn from a distribution.
     Drawn(NoiseSpec),
-    /// The intervals of a repeated trace. Each core starts at a random point.
+    /// The intervals of a trace, which repeats. Each core starts at a random point of the trace.
     Recorded(Arc<NoiseTrace>),
 }
 
 impl Intervals {
-    /// Returns the intervals of a core, from its own random stream.
+    /// Returns the intervals of a core. `rng` is the core's own random stream.
     ///
     /// # Panics
-    /// If drawn noise leaves no time for anything else.
+    /// If the duration of drawn noise is not shorter than its period.
     pub fn timeline(&self, mut rng: Rng) -> Timeline {
         match self {
             Intervals::Drawn(spec) => Timeline::new(rng, *spec),
@@ -57,7 +57,7 @@ impl Intervals {
     }
 }
 
-/// Maximum number of noise intervals processed at once, so that a run with much noise can be interrupted.
+/// Maximum number of noise intervals that are processed at once, so that an interrupt can end a run with much noise.
 const INTERVALS: u32 = 1 << 20;
 
 /// The noise of a host's cores.
@@ -69,7 +69,7 @@ struct Core {
     taken: bool,
 }
 
-/// A core on which a program runs. Dropping it frees the core.
+/// A core on which a program runs. A drop of this value frees the core.
 pub(crate) struct Pinned<'n> {
     noise: &'n Noise,
     core: usize,
@@ -77,7 +77,7 @@ pub(crate) struct Pinned<'n> {
 
 impl Noise {
     /// # Panics
-    /// If drawn noise leaves no time for anything else.
+    /// If the duration of drawn noise is not shorter than its period.
     pub(crate) fn new(sim: &Sim, cores: usize, intervals: &Intervals) -> Noise {
         let core = |i| {
             let rng = sim.rng(&format!("noise on core {i}"));
@@ -86,8 +86,8 @@ impl Noise {
         Noise(RefCell::new((0..cores).map(core).collect()))
     }
 
-    /// Pins work to the first free core. Noise does not make a program migrate, so its consecutive work is done on one
-    /// core. Every holder of a core of the pool finds a free core.
+    /// Pins work to the first free core. Noise does not move a program to another core, so all work between two waits
+    /// is on one core. The caller holds a core of the pool, so a core is free here.
     pub(crate) fn pin(&self) -> Pinned<'_> {
         let mut cores = self.0.borrow_mut();
         let core = cores.iter().position(|core| !core.taken).expect("as many cores as the pool has");
@@ -97,7 +97,7 @@ impl Noise {
 }
 
 impl Pinned<'_> {
-    /// Like [`Timeline::work`], up to a bounded number of noise intervals.
+    /// Like [`Timeline::work`], for at most [`INTERVALS`] noise intervals.
     pub(crate) fn work(&self, now: Time, left: &mut Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
         self.noise.0.borrow_mut()[self.core].timeline.work(now, left, &mut { INTERVALS }, piece)
     }
@@ -117,7 +117,7 @@ pub struct Timeline {
     end: Time,
 }
 
-/// The source of intervals.
+/// The source of a timeline's intervals.
 #[derive(Debug)]
 enum Source {
     Drawn(Rng, NoiseSpec),
@@ -126,7 +126,7 @@ enum Source {
 }
 
 impl Timeline {
-    /// Returns noise of a trace, from `offset_ps` after its beginning on. The offset is less than the trace's length.
+    /// Returns the noise of a trace from `offset_ps` after its start on. The offset is less than the trace's length.
     pub fn recorded(trace: Arc<NoiseTrace>, offset_ps: u64) -> Timeline {
         let next = trace.first_behind(offset_ps);
         let mut timeline =
@@ -135,13 +135,13 @@ impl Timeline {
         timeline
     }
 
-    /// Returns noise that began long before the run.
+    /// Returns drawn noise that began long before the run.
     ///
     /// # Panics
-    /// If it leaves no time for anything else.
+    /// If the duration of the noise is not shorter than its period.
     pub fn new(mut rng: Rng, spec: NoiseSpec) -> Timeline {
         assert!(spec.duration < spec.period, "noise of {} every {}", spec.duration, spec.period);
-        // The part of a period that is over at time zero. An interval is the first part of its period.
+        // `over` is the time since the start of the current period. The interval is at the start of its period.
         let (period, duration) = (spec.period.ps(), spec.duration.ps());
         let over = rng.below(period);
         let (mut begin, mut end) = (Time::ZERO, Time::ZERO);
@@ -150,7 +150,8 @@ impl Timeline {
         } else {
             let wait = match spec.regularity {
                 Regularity::Fixed => period - over,
-                // The exponential distribution has no memory: the rest of a gap is distributed like a whole gap.
+                // The exponential distribution has no memory: the rest of a gap has the same distribution as a whole
+                // gap.
                 Regularity::Exponential => rng.exponential(period - duration),
             };
             begin += Duration::from_ps(wait);
@@ -180,8 +181,8 @@ impl Timeline {
         };
     }
 
-    /// Advances towards the first interval that ends after `now`, by at most `intervals` intervals. Returns whether it
-    /// reached that interval.
+    /// Advances towards the first interval that ends after `now`, by at most `intervals` intervals. Returns whether
+    /// that interval was reached.
     fn skip_to(&mut self, now: Time, intervals: &mut u32) -> bool {
         while self.end <= now && self.end < Time::MAX {
             let Some(rest) = intervals.checked_sub(1) else { return false };
@@ -192,8 +193,9 @@ impl Timeline {
     }
 
     /// Does `left` of work from `now` on, over at most `intervals` intervals of noise. `now` is not before the end of
-    /// the last call's work. Returns the end time, and leaves the remaining work in `left` and the remaining intervals
-    /// in `intervals`. Reports each piece of work and each noise between: whether it is noise, its start and its end.
+    /// the work in the last call. Returns the end time. Updates `left` and `intervals` to the work and the intervals
+    /// that remain. Calls `piece` for each piece of work and each interval between: whether it is noise, its start and
+    /// its end.
     pub fn work(
         &mut self,
         mut now: Time,
@@ -246,7 +248,7 @@ mod tests {
                     taken[usize::from(noisy)] += to.since(from);
                 });
                 assert!(left.is_zero());
-                // The work gets nine tenths of the time.
+                // The work gets nine tenths of the time, and noise gets one tenth.
                 let expected = 1_000_000 * US;
                 let off = end.ps().abs_diff(expected);
                 assert!(off < expected / 100, "{regularity:?}, seed {seed}: {end}");
@@ -302,7 +304,7 @@ mod tests {
             pieces.retain(|(_, from, to)| from < to);
             (now, pieces, parts)
         };
-        // From the beginning, and after a long time without a read of the noise.
+        // The work starts at time zero, or a long time after the last look at the noise.
         for begin in [Time::ZERO, Time::from_ps(1_000_000)] {
             let (end, pieces, parts) = whole(begin, u32::MAX);
             assert_eq!(parts, 1);

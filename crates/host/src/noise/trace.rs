@@ -1,21 +1,21 @@
-//! Measured noise: a repeated trace of intervals.
+//! Measured noise: a trace of intervals, which repeats.
 
 use std::fmt;
 
-/// Intervals in which a CPU was occupied, in picoseconds from the beginning of the trace to the end of its last
-/// interval.
+/// Intervals in which noise occupied a CPU. Times are in picoseconds from the start of the trace. The trace ends with
+/// its last interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoiseTrace {
-    /// Beginning and end of each interval, in order, without overlap. There is at least one.
+    /// Start and end of each interval, in order and without overlap. The list is not empty.
     intervals: Vec<(u64, u64)>,
 }
 
-/// The error of a text that is no trace of noise: the line, counted from 1, and the problem.
+/// The error of a text that is not a noise trace: the line, counted from 1, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoTrace {
-    /// The line, or 0 for the trace as a whole.
+    /// The number of the line, or 0 if the problem is with the whole trace.
     pub line: usize,
-    /// The error.
+    /// The problem.
     pub text: String,
 }
 
@@ -29,11 +29,11 @@ impl fmt::Display for NoTrace {
 }
 
 impl NoiseTrace {
-    /// Reads a trace in the format of LogGOPSim. Each line has the beginning and the length of an interval in
-    /// nanoseconds. A comment follows `#`.
+    /// Reads a trace in the format of LogGOPSim. Each line has the start and the length of an interval in nanoseconds.
+    /// A comment follows `#`.
     ///
     /// # Errors
-    /// If a line is malformed, or there is no interval. Also if an interval begins before the end of the previous one,
+    /// If a line is malformed, or the trace has no interval. Also if an interval begins before the previous one ends,
     /// or if no time is left between intervals.
     pub fn parse(text: &str) -> Result<NoiseTrace, NoTrace> {
         let mut intervals: Vec<(u64, u64)> = Vec::new();
@@ -72,17 +72,18 @@ impl NoiseTrace {
         }
     }
 
-    /// Length of the trace, to the end of its last interval. There the trace begins anew.
+    /// Length of the trace in picoseconds. The trace ends with its last interval, and then repeats from its start.
     pub fn length_ps(&self) -> u64 {
         self.intervals[self.intervals.len() - 1].1
     }
 
-    /// Returns the first interval that ends after a point of the trace.
+    /// Returns the number of the first interval that ends after this point of the trace.
     pub(super) fn first_behind(&self, offset: u64) -> usize {
         self.intervals.partition_point(|(_, end)| *end <= offset)
     }
 
-    /// Returns an interval by its number, counted on through repetitions, or `None` past the end of time.
+    /// Returns the start and end of interval `number`, in picoseconds. Numbers continue through repetitions of the
+    /// trace. Returns `None` beyond the end of time.
     pub(super) fn get(&self, number: usize) -> Option<(u64, u64)> {
         let (round, within) = (number / self.intervals.len(), number % self.intervals.len());
         let before = self.length_ps().checked_mul(round as u64)?;
@@ -91,7 +92,7 @@ impl NoiseTrace {
     }
 }
 
-/// Parses nanoseconds with up to three decimals, and truncates further ones.
+/// Parses nanoseconds with up to three decimals. Further decimals are truncated.
 fn picoseconds(word: &str) -> Option<u64> {
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

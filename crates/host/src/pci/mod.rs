@@ -1,29 +1,29 @@
-//! A PCI bus between host and card, transaction by transaction.
+//! A PCI bus between host and card, modelled by transactions.
 //!
 //! # The model
-//! One set of wires serves both directions. The initiator of a transfer, the host or the card, is granted the bus for
-//! one transaction. A transaction consists of an address phase, the clocks until data arrive and between them, data
-//! phases of 4 or 8 bytes, and the turnaround. Concurrent initiators take turns: each requests its next transaction
-//! when it has finished a transaction, and requests are served in order. Arbitration overlaps with the previous
-//! transaction, and takes time only on an idle bus.
+//! One set of wires serves both directions. The initiator of a transfer is the host or the card. It is granted the bus
+//! for one transaction at a time. A transaction consists of an address phase, wait clocks, data phases of 4 or 8 bytes,
+//! and the turnaround. Wait clocks are the clocks without data before and between data phases. Concurrent initiators
+//! take turns: each requests its next transaction at the end of a transaction, and requests are served in order.
+//! Arbitration overlaps with the previous transaction, so it takes time only on an idle bus.
 //!
-//! - The **host** writes through write-combining buffers. Each full buffer is a burst; the rest of the last buffer takes
-//!   a transaction per data phase. So the rate of programmed I/O depends on the size of the writes.
-//! - The **card** reads and writes host memory in bursts that end at multiples of their maximum length. A read is
-//!   answered in its own transaction: nothing is split, and the bus waits.
+//! - The **host** writes through write-combining buffers. Each full buffer is one burst. Each data phase of the last,
+//!   partly filled buffer is one transaction. So the rate of programmed I/O depends on the size of the writes.
+//! - The **card** reads and writes host memory in bursts that end at multiples of the maximum burst length. A read is
+//!   answered within its own transaction. Transactions are not split, so the bus waits for the answer.
 //!
 //! # Bandwidth
-//! 64 bits at 15 ns, 12 wait clocks, buffers of 32 B, bursts of 128 B: 533 MB/s raw. A full buffer takes 1 + 12 + 4 + 1
-//! = 18 clocks, so programmed I/O reaches 32 B / 270 ns = 118.5 MB/s. A burst of the card takes 1 + 12 + 16 + 1 = 30
-//! clocks: 128 B / 450 ns = 284.4 MB/s.
+//! The bus has 64 bits at 15 ns, 12 wait clocks, buffers of 32 B and bursts of 128 B: 533 MB/s raw. A full buffer takes
+//! 1 + 12 + 4 + 1 = 18 clocks. So programmed I/O reaches 32 B / 270 ns = 118.5 MB/s. A burst of the card takes 1 + 12 +
+//! 16 + 1 = 30 clocks: 128 B / 450 ns = 284.4 MB/s.
 //!
 //! # Not modelled
-//! - Turns within a push or a write. The bytes that the host pushes for one message are laid out at once, and so are the
+//! - Turns within a push or a write. The bytes that the host pushes for one message get their times at once. So do the
 //!   bytes of one [`Bus::write`](crate::Bus::write). Other transfers wait for the end of these bytes.
 //!   [`Bus::store`](crate::Bus::store), [`Bus::deposit`](crate::Bus::deposit) and [`Bus::read`](crate::Bus::read) take
 //!   turns.
-//! - A byte that is read is available at the end of its burst. A packet is forwarded when its last burst has been
-//!   granted.
+//! - Bytes within a burst. A byte that is read is available at the end of its burst. A packet is forwarded when its
+//!   last burst has been granted.
 //! - Retries, latency timers, parity, dual address cycles, interrupts, and other devices on the bus.
 
 mod spec;
@@ -58,14 +58,14 @@ enum Way {
 struct Wires {
     /// End of the last granted transaction.
     free: Time,
-    /// Its message, and the path up to its end.
+    /// The message of this transaction, and the path up to the transaction's end.
     last: Option<(Option<MessageId>, Path)>,
     to_card: Duration,
     to_host: Duration,
     recorder: Option<Recorder>,
 }
 
-/// The stage of time on the bus, and the stage of the wait for it.
+/// The stage for time on the bus, and the stage for the wait for the bus.
 type Stages = (Stage, Stage);
 
 const BUS: Stages = (Stage::BUS, Stage::BUS_QUEUED);
@@ -73,7 +73,7 @@ const FETCH: Stages = (Stage::FETCH, Stage::FETCH_QUEUED);
 const DEPOSIT: Stages = (Stage::DEPOSIT, Stage::DEPOSIT_QUEUED);
 
 impl Shared {
-    /// An idle bus.
+    /// Returns an idle bus.
     ///
     /// # Panics
     /// If the spec has problems.
@@ -90,25 +90,25 @@ impl Shared {
         Shared { sim: sim.clone(), spec, wires: RefCell::new(wires) }
     }
 
-    /// Records every use, if the recorder keeps such rows.
+    /// Records every use of the bus, if the recorder keeps such rows.
     pub(crate) fn record(&self, recorder: &Recorder) {
         self.wires.borrow_mut().recorder = recorder.keeps(Level::Everything).then(|| recorder.clone());
     }
 
-    /// Returns the time for which the bus moved bytes to the card, and to the host.
+    /// Returns the time for which the bus moved bytes to the card, and the time for which it moved bytes to the host.
     pub(crate) fn busy(&self) -> (Duration, Duration) {
         let wires = self.wires.borrow();
         (wires.to_card, wires.to_host)
     }
 
-    /// Requests the bus for the first transaction of a transfer, and accounts for the arbitration.
+    /// Requests the bus for the first transaction of a transfer, and accounts for the arbitration in `path`.
     fn ask(&self, path: &mut Path, stages: Stages) {
         let granted = path.at() + self.spec.clock.cycles(self.spec.arbitration);
         path.advance(stages.0, granted);
     }
 
-    /// Occupies the bus for `clocks`, from the end of `path` on, or later when the bus is free. Advances the path to the
-    /// beginning and returns the end.
+    /// Occupies the bus for `clocks` clocks from the end of `path` on, or from the instant on at which the bus is free.
+    /// Advances the path to the start of this time, and returns its end.
     fn claim(
         &self,
         way: Way,
@@ -120,7 +120,7 @@ impl Shared {
         let mut wires = self.wires.borrow_mut();
         let start = path.at().max(wires.free);
         if start > path.at() {
-            // The critical path is another part of the same message.
+            // The bus was busy with another part of the same message, so that part's path is the critical path.
             if let Some((_, its)) =
                 wires.last.as_ref().filter(|(last, _)| message.is_some() && *last == message)
             {
@@ -145,7 +145,7 @@ impl Shared {
         end
     }
 
-    /// The host pushes a command and `bytes` of payload at once.
+    /// The host pushes a command and `bytes` bytes of payload. All transactions get their times at once.
     pub(crate) fn push(
         &self,
         message: MessageId,
@@ -170,7 +170,7 @@ impl Shared {
         }
     }
 
-    /// A CPU writes `bytes` to the card, one transaction at a time. Returns at the end of the last one.
+    /// A CPU writes `bytes` bytes to the card, one transaction at a time. Returns at the end of the last transaction.
     pub(crate) async fn store(&self, message: MessageId, bytes: u64, mut path: Path) -> Handover {
         let mut begin = 0;
         while begin < bytes {
@@ -187,8 +187,8 @@ impl Shared {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
-    /// A CPU reads `bytes` of the card: one transaction per data phase, which holds the bus until the card has
-    /// answered. Returns when the CPU has the last part.
+    /// A CPU reads `bytes` bytes from the card, with one transaction per data phase. A transaction holds the bus until
+    /// the card has answered. Returns when the CPU has the last bytes.
     pub(crate) async fn load(&self, message: MessageId, bytes: u64, mut path: Path) -> Path {
         let single = self.spec.transaction(0, self.spec.width);
         for part in 0..bytes.div_ceil(self.spec.width) {
@@ -204,7 +204,7 @@ impl Shared {
         path
     }
 
-    /// The card writes `bytes` to host memory, all of them at once.
+    /// The card writes `bytes` bytes to host memory. All transactions get their times at once.
     pub(crate) fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         self.write_as(Some(message), address, bytes, path)
     }
@@ -219,7 +219,7 @@ impl Shared {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
-    /// The card writes `bytes` to host memory, one burst at a time. Returns at the end of the last one.
+    /// The card writes `bytes` bytes to host memory, one burst at a time. Returns at the end of the last burst.
     pub(crate) async fn deposit(
         &self,
         message: MessageId,
@@ -250,8 +250,8 @@ impl Shared {
         path
     }
 
-    /// The card reads `bytes` of host memory, one burst at a time. Returns when the first burst begins; [`Arrivals`]
-    /// reports the bytes.
+    /// The card reads `bytes` bytes of host memory, one burst at a time. Returns when the first burst begins.
+    /// [`Arrivals`] has the arrival times of the bytes.
     pub(crate) async fn read(
         self: &Rc<Shared>,
         message: MessageId,

@@ -1,4 +1,4 @@
-//! Transactions, times, turns and bandwidth, against manual arithmetic.
+//! Transactions, times, turns and bandwidth, compared with results computed by hand.
 
 use super::*;
 use crate::{Bus, BusSpec};
@@ -7,7 +7,7 @@ use nicety_types::{Frequency, NodeId};
 use proptest::prelude::*;
 use std::cell::Cell;
 
-/// 64 bits, 15 ns a clock.
+/// A bus with 64 bits and a clock of 15 ns.
 const SPEC: PciSpec = PciSpec {
     clock: Frequency::from_hz(66_666_667),
     width: 8,
@@ -21,7 +21,7 @@ const SPEC: PciSpec = PciSpec {
     counter: 16,
 };
 
-/// A clock in picoseconds.
+/// The duration of a clock in picoseconds.
 const T: u64 = 15_000;
 
 fn on<F: Future<Output = ()> + 'static>(spec: PciSpec, program: impl FnOnce(Sim, Rc<Bus>) -> F) {
@@ -43,16 +43,16 @@ fn now(sim: &Sim) -> Path {
 
 #[test]
 fn transactions_take_their_phases() {
-    // Address, 12 waits, the data, turnaround.
+    // An address phase, 12 wait clocks, the data phases, and the turnaround.
     assert_eq!([8, 16, 32, 128].map(|bytes| SPEC.transaction(0, bytes)), [15, 16, 18, 30]);
-    // Bytes in two data phases take both.
+    // Bytes that lie in two data phases take both.
     assert_eq!(
         [(4, 8), (7, 1), (7, 2)].map(|(address, bytes)| SPEC.transaction(address, bytes)),
         [16, 15, 16]
     );
     let narrow = PciSpec { width: 4, ..SPEC };
     assert_eq!(narrow.transaction(0, 32), 22);
-    // Full buffers are bursts. Each data phase of the last buffer is a transaction.
+    // Each full buffer is a burst. Each data phase of the last buffer is a transaction.
     let programmed: Vec<_> = [0, 1, 8, 16, 31, 32, 33, 128].map(|bytes| SPEC.programmed(bytes)).into();
     assert_eq!(programmed, [0, 15, 15, 30, 60, 18, 33, 72]);
     // Without write-combining, each data phase is a transaction.
@@ -79,7 +79,7 @@ fn a_transfer_takes_arbitration_transactions_and_the_bridge() {
         let read = bus.read(message(2), 4096, 1000, 4096, now(&sim)).await;
         assert_eq!(sim.now().since(start).ps(), 2 * T);
         let flight = read.packet(0).await;
-        // Seven bursts of 128 B, one of 104 B: 13 data phases.
+        // The read takes seven bursts of 128 B and one burst of 104 B, which has 13 data phases.
         assert_eq!(flight.tail.since(start).ps(), (2 + 7 * 30 + 27) * T + 100_000);
         let path = flight.landed();
         assert_eq!(path.total(Stage::FETCH), path.at().since(path.origin()));
@@ -100,7 +100,8 @@ fn nothing_takes_no_transaction() {
 #[test]
 fn a_push_is_a_command_and_packets_behind_it() {
     on(SPEC, |sim, bus| async move {
-        // 64 B of command and 100 B of payload: five buffers, and a data phase for the remaining four bytes.
+        // The push has 64 B of command and 100 B of payload: five full buffers, and one data phase for the last four
+        // bytes.
         let push = bus.push(message(0), 100, 64, now(&sim));
         let first = push.packet(0).await;
         assert_eq!((first.head.ps(), first.tail.ps()), ((2 + 3 * 18) * T, (2 + 4 * 18) * T));
@@ -117,7 +118,8 @@ fn a_push_is_a_command_and_packets_behind_it() {
 #[test]
 fn both_directions_take_turns() {
     on(SPEC, |sim, bus| async move {
-        // Concurrent programmed I/O and deposit, four bursts each: 18 and 30 clocks by turns.
+        // Programmed I/O and a deposit are concurrent and have four bursts each. Their bursts of 18 and 30 clocks take
+        // turns.
         let stored = bus.store(message(0), 128, now(&sim));
         let written = bus.deposit(message(1), 0, 512, now(&sim));
         let (stored, written) = join(stored, written).await;
@@ -132,13 +134,14 @@ fn both_directions_take_turns() {
 #[test]
 fn arbitration_is_hidden_behind_another_transaction() {
     on(SPEC, |sim, bus| async move {
-        bus.write(message(0), 0, 8, now(&sim)); // until 17
+        bus.write(message(0), 0, 8, now(&sim)); // ends at clock 17
         let behind = bus.write(message(1), 0, 8, now(&sim));
         assert_eq!((behind.landed.ps(), behind.path.total(Stage::DEPOSIT_QUEUED).ps()), (32 * T, 15 * T));
     });
 }
 
-/// Returns bytes per microsecond of `users` users. Each moves `bytes` per transfer, one transfer after another.
+/// Returns the rate of `users` users together, in bytes per microsecond. Each user moves `bytes` bytes per transfer,
+/// one transfer after another.
 fn rate(users: usize, bytes: u64, program: bool) -> f64 {
     let done = Rc::new(Cell::new(0.0));
     let seen = done.clone();
@@ -165,14 +168,14 @@ fn rate(users: usize, bytes: u64, program: bool) -> f64 {
 
 #[test]
 fn rates_depend_on_the_burst_size() {
-    // Programmed I/O: one burst of 32 B takes 2 + 18 clocks. From 128 B on the rate is within 3 % of its limit.
+    // With programmed I/O, one burst of 32 B takes 2 + 18 clocks. From 128 B on, the rate is within 3 % of its limit.
     for (bytes, clocks) in [(8, 17), (16, 32), (32, 20), (64, 38), (128, 74), (1024, 578)] {
         let expected = bytes as f64 / (clocks as f64 * 0.015);
         assert!((rate(1, bytes, true) / expected - 1.0).abs() < 1e-6, "{bytes}");
     }
     let limit = 32.0 / 0.27;
     assert!(rate(1, 128, true) > 0.97 * limit && rate(1, 64, true) < 0.97 * limit);
-    // Two users of the bus hide arbitration: 128 B in 30 clocks.
+    // With two users, arbitration overlaps with transactions: 128 B take 30 clocks.
     assert!((rate(2, 4096, false) / (128.0 / 0.45) - 1.0).abs() < 1e-3);
 }
 
@@ -208,7 +211,8 @@ fn specs() -> impl Strategy<Value = PciSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64 * ProptestConfig::default().cases / 256))]
 
-    /// Every transfer ends, each path adds up, and the bus moves data for exactly the duration of its transactions.
+    /// Every transfer ends, the stages of each path add up, and the bus is busy exactly for the clocks of its
+    /// transactions.
     #[test]
     fn random_traffic_adds_up(spec in specs(), operations in operations()) {
         let clocks = Rc::new(Cell::new((0, 0)));
@@ -245,7 +249,7 @@ proptest! {
             ends.await;
             let (to_card, to_host) = bus.busy();
             let (card, host) = expected.get();
-            // The clocks of each transaction are rounded up to picoseconds separately.
+            // The duration of each transaction is rounded up to picoseconds separately.
             let near = |busy: Duration, clocks: u64| {
                 let least = spec.clock.cycles(clocks).ps();
                 assert!((least.saturating_sub(1)..least + 5000).contains(&busy.ps()), "{busy:?}, {clocks} clocks");

@@ -1,22 +1,22 @@
-//! A PCI Express link between host and card, TLP by TLP.
+//! A PCI Express link between host and card, modelled by TLPs.
 //!
 //! # The model
-//! Each TLP occupies its direction with header, payload in doublewords, framing, sequence number, LCRC and, if enabled,
-//! ECRC. Posted writes are cut at the MPS, read requests at the MRRS, both at 4 KiB; completions at the RCB and MPS. A
-//! read waits for a tag and a credit. TLPs wait for credits, which return when the far end's buffer has room and its
-//! UpdateFC has arrived. Acks and UpdateFCs occupy the other direction, ahead of its TLPs. SKP ordered sets go between
-//! the TLPs of a stream.
+//! Each TLP occupies its direction with its header, payload in doublewords, framing, sequence number, LCRC and, if
+//! enabled, ECRC. Posted writes are cut at the MPS, and read requests at the MRRS. Both are cut at 4 KiB. Completions
+//! are cut at the RCB and the MPS. A read waits for a tag and a credit. TLPs wait for credits. A credit returns when
+//! the receiver's buffer has room and the UpdateFC has arrived. Acks and UpdateFCs occupy the other direction, before
+//! its TLPs. SKP ordered sets go between the TLPs of a stream.
 //!
-//! A direction is first come, first served: TLPs and read requests behind a posted write arrive behind it. There is one
-//! exception: a TLP that waits for a tag or a credit is not in flight yet, and can be overtaken. The completions for
-//! one request arrive in order, and so do those of requests that reached the host one after another.
+//! A direction is first come, first served: TLPs and read requests that follow a posted write arrive after it. There is
+//! one exception: a TLP that waits for a tag or a credit is not in flight yet, and can be overtaken. The completions of
+//! one request arrive in order. So do the completions of requests that reached the host one after another.
 //!
-//! A byte can be read or forwarded once its whole TLP has arrived: the LCRC is at the end.
+//! A byte can be read or forwarded once its whole TLP has arrived, because the LCRC is at the end of the TLP.
 //!
 //! # Effective bandwidth
-//! Generation 3 x8, MPS 256 B, MRRS 512 B, RCB 64 B, 64-bit addresses, no ECRC: 63.015 Gb/s raw. Overhead per TLP: a
-//! write 8 + 16 bytes, a completion 8 + 12, a request 8 + 16 in the other direction. The table has Gb/s of payload for
-//! aligned, back-to-back transfers:
+//! Generation 3 x8, MPS 256 B, MRRS 512 B, RCB 64 B, 64-bit addresses, no ECRC: 63.015 Gb/s raw. The overhead of a
+//! write is 8 + 16 bytes, and of a completion 8 + 12 bytes. A read request takes 8 + 16 bytes in the other direction.
+//! The table has the payload rate in Gb/s of aligned, back-to-back transfers:
 //!
 //! | bytes | write: wire bytes | write | read: wire bytes | read |
 //! |---|---|---|---|---|
@@ -28,34 +28,38 @@
 //! | 2048 | 2240 | 57.614 | 2208 | 58.449 |
 //! | 4096 | 4480 | 57.614 | 4416 | 58.449 |
 //!
-//! Streams lose one block in 375 to ordered sets. Reads also lose the Acks and UpdateFCs for their requests: 16 bytes
-//! every 203 ns, 1 %. That leaves 57.46 Gb/s for writes and 57.74 for reads.
+//! Streams lose one block in 375 to ordered sets. Reads also lose bandwidth to the Acks and UpdateFCs for their
+//! requests: 16 bytes every 203 ns, or 1 %. This leaves 57.46 Gb/s for writes and 57.74 Gb/s for reads.
 //!
 //! # Not modelled
-//! - Errors, and so Naks and replays. The replay buffer is never the limit.
-//! - Low-power states; the idle symbols that fill the block before an ordered set, up to 0.27 % more; the UpdateFCs
-//!   repeated every 30 us, 0.01 %.
-//! - The exact place of a DLLP. DLLPs go between TLPs. A DLLP that becomes ready inside a laid-out burst goes behind the
-//!   burst. It takes the same bandwidth. Its credits arrive as if it had not waited for a TLP.
-//! - Interleaving in a burst. The bytes that the host pushes for one message are one burst, and so are the bytes that the
-//!   card writes at once. Other TLPs wait for the end of the burst. Reads interleave by request, and so do writes that
-//!   take turns.
-//! - Partial packets: a packet that is read is forwarded once the host has answered its last request
+//! - Errors, and so Naks and replays. The replay buffer never limits the rate.
+//! - Low-power states. The idle symbols that fill the block before an ordered set (up to 0.27 % more). The UpdateFCs
+//!   that are repeated every 30 us (0.01 %).
+//! - The exact position of a DLLP. DLLPs go between TLPs. A DLLP that becomes ready inside a burst with known times
+//!   goes after the burst. It takes the same bandwidth. Its credits arrive as if it had not waited for a TLP.
+//! - Interleaving in a burst. The bytes that the host pushes for one message are one burst. So are the bytes that the
+//!   card writes at once. Other TLPs wait for the end of the burst. Reads interleave by request. Writes that take turns
+//!   interleave by TLP.
+//! - Partial packets: a packet that is read is forwarded once the host has answered the packet's last request
 //!   (`Transfer::packet`).
 //! - Relaxed ordering, ID-based ordering, more than one virtual channel, locked and I/O requests.
-//! - Operands of 64-bit atomic operations: such an operation is timed as a read of 8 bytes, and its request does not
-//!   carry the operand.
+//! - Operands of 64-bit atomic operations: such an operation takes the time of a read of 8 bytes, and its request has
+//!   no operand.
 //! - Flit mode, see [`Generation`].
 //!
-//! The plain functions here follow the model of pcie-bench, which has the sizes but not the time. Source: Neugebauer et
-//! al., Understanding PCIe performance for end host networking, SIGCOMM 2018. That model leaves 57.88 Gb/s for TLPs,
-//! since it divides a DLLP's 8 bytes by symbol times as if a DLLP used one lane. Here a DLLP uses all lanes, as the Base
-//! Specification says.
+//! The functions here that only compute sizes follow the model of pcie-bench, which has sizes but not times. Source:
+//! Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018. That model leaves 57.88
+//! Gb/s for TLPs: it divides the 8 bytes of a DLLP by symbol times, as if a DLLP used one lane. Here a DLLP uses all
+//! lanes, as the Base Specification says.
 
+mod access;
+mod root;
 mod spec;
 mod split;
 mod wire;
 
+pub use access::{AccessSpec, EnginesSpec};
+pub use root::{RootCache, RootSpec};
 pub use spec::{Addressing, Credits, Cut, Generation, LANES, PcieSpec, Problem, UNSCALED};
 
 use crate::Notice;
@@ -75,9 +79,11 @@ pub(crate) struct Link {
     wires: RefCell<Wires>,
     tags: Pool,
     recorder: RefCell<Option<Recorder>>,
+    /// The last-level cache. `None` until its state is declared.
+    root: RefCell<Option<RootCache>>,
 }
 
-/// The bytes of a read of host memory.
+/// The bytes of host memory that a request reads.
 #[derive(Clone, Copy)]
 struct Request {
     address: u64,
@@ -85,7 +91,7 @@ struct Request {
 }
 
 impl Link {
-    /// An idle link.
+    /// Returns an idle link.
     ///
     /// # Panics
     /// If the spec has problems.
@@ -99,6 +105,21 @@ impl Link {
             spec,
             tags,
             recorder: RefCell::default(),
+            root: RefCell::default(),
+        }
+    }
+
+    /// Declares the state of the last-level cache. The first call finds it empty. Returns `None` if the spec has no
+    /// cache.
+    pub(crate) fn root_cache<R>(&self, declare: impl FnOnce(&mut RootCache) -> R) -> Option<R> {
+        let spec = self.spec.root?;
+        Some(declare(self.root.borrow_mut().get_or_insert_with(|| RootCache::new(spec))))
+    }
+
+    /// The bytes of a write arrive at the root complex.
+    fn written(&self, at: Time, address: u64, bytes: u64) {
+        if let Some(root) = &mut *self.root.borrow_mut() {
+            root.write_at(at, address..address + bytes);
         }
     }
 
@@ -107,7 +128,7 @@ impl Link {
         self.recorder.replace(recorder.keeps(Level::Everything).then(|| recorder.clone()));
     }
 
-    /// Returns the busy time of each direction, DLLPs included: to the card, to the host.
+    /// Returns the busy time of the direction to the card, and of the direction to the host. Both include DLLPs.
     pub(crate) fn busy(&self) -> (Duration, Duration) {
         let wires = self.wires.borrow();
         (wires.busy(Way::ToCard), wires.busy(Way::ToHost))
@@ -122,7 +143,7 @@ impl Link {
         self.wires.borrow_mut().send(way, self.sim.now(), from, Tlp { class, bytes, payload })
     }
 
-    /// Records a burst, or one TLP.
+    /// Records a burst or a single TLP.
     fn used(&self, way: Way, start: Time, end: Time, message: Option<MessageId>, stage: Stage) {
         if let Some(recorder) = &*self.recorder.borrow() {
             let resource = match way {
@@ -133,13 +154,13 @@ impl Link {
         }
     }
 
-    /// Accounts for the wait until the first of several TLPs left.
+    /// Accounts in `path` for the wait until the first of several TLPs left.
     fn waited(&self, way: Way, message: Option<MessageId>, sent: Sent, path: &mut Path, stages: Stages) {
         self.wires.borrow_mut().waited(way, message, sent, path, stages);
     }
 
-    /// The host pushes a command and `bytes` of payload in back-to-back posted writes. Its window on the card is
-    /// aligned, so the transfer is cut as if its first byte were at a multiple of 4 KiB.
+    /// The host pushes a command and `bytes` bytes of payload in back-to-back posted writes. The host's window on the
+    /// card is aligned. So the transfer is cut as if its first byte were at a multiple of 4 KiB.
     pub(crate) fn push(
         &self,
         message: MessageId,
@@ -169,7 +190,8 @@ impl Link {
         Rc::new(Arrivals::complete(&self.sim, BUS.0, path, packets))
     }
 
-    /// A CPU writes `bytes` to the card, like [`Link::push`] without a command. Returns when the last TLP has left.
+    /// A CPU writes `bytes` bytes to the card, like [`Link::push`] without a command. Returns when the last TLP has
+    /// left.
     pub(crate) async fn store(&self, message: MessageId, bytes: u64, mut path: Path) -> Handover {
         let from = path.at();
         let mut span = None;
@@ -189,7 +211,8 @@ impl Link {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency_to_card }
     }
 
-    /// A CPU reads `bytes` of the card: a request and its completion. Returns when the completion has reached the CPU.
+    /// A CPU reads `bytes` bytes from the card: a request and its completion. Returns when the completion has reached
+    /// the CPU.
     pub(crate) async fn load(&self, message: MessageId, bytes: u64, mut path: Path) -> Path {
         let legs = [
             (Way::ToCard, Class::NonPosted, 0, self.spec.latency_to_card),
@@ -205,13 +228,13 @@ impl Link {
         path
     }
 
-    /// The card writes `bytes` from a buffer of its own, where they are complete, to host memory.
+    /// The card writes `bytes` bytes to host memory. All bytes are already in a buffer of the card.
     pub(crate) fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         self.write_as(Some(message), address, bytes, path)
     }
 
-    /// Like [`Link::write`], TLP by TLP. TLPs of other writes, and requests, take turns with them. Returns when the
-    /// last TLP has left.
+    /// Like [`Link::write`], one TLP at a time. TLPs of other writes and requests take turns with these TLPs. Returns
+    /// when the last TLP has left.
     pub(crate) async fn deposit(
         &self,
         message: MessageId,
@@ -230,6 +253,7 @@ impl Link {
                 path.advance(DEPOSIT.1, sent.start);
             }
             self.used(Way::ToHost, sent.start, sent.end, Some(message), DEPOSIT.0);
+            self.written(sent.end + self.spec.latency_to_host, address + piece.offset, piece.len);
             path.advance(DEPOSIT.0, sent.end);
             self.sim.until(sent.end).await;
         }
@@ -256,6 +280,7 @@ impl Link {
             if span.is_none() {
                 self.waited(Way::ToHost, message, sent, &mut path, DEPOSIT);
             }
+            self.written(sent.end + self.spec.latency_to_host, address + piece.offset, piece.len);
             let (start, _) = span.unwrap_or((sent.start, sent.end));
             span = Some((start, sent.end));
         }
@@ -265,8 +290,8 @@ impl Link {
         Handover { path, landed: end + self.spec.latency_to_host }
     }
 
-    /// The card reads `bytes` of host memory. Returns once the first request has reached the host;
-    /// [`Arrivals`] reports the bytes.
+    /// The card reads `bytes` bytes of host memory. Returns once the first request has reached the host. [`Arrivals`]
+    /// has the arrival times of the bytes.
     pub(crate) async fn read(
         self: &Rc<Link>,
         message: MessageId,
@@ -307,7 +332,7 @@ impl Link {
         arrivals
     }
 
-    /// Sends a read request as soon as it has a credit. Posted writes do not wait for the request meanwhile.
+    /// Sends a read request as soon as it has a credit. Posted writes can go before the waiting request.
     async fn request(&self, message: MessageId, from: Time) -> Sent {
         loop {
             let now = self.sim.now();
@@ -321,8 +346,8 @@ impl Link {
         }
     }
 
-    /// The host answers a request, which arrives at the end of `path`. The tag is free when the last byte is at the
-    /// card.
+    /// The host answers a request, which arrives at the end of `path`. The tag is free when the last byte has reached
+    /// the card.
     async fn complete(
         self: Rc<Link>,
         message: MessageId,
@@ -331,10 +356,15 @@ impl Link {
         tag: Permit,
         arrivals: Rc<Arrivals>,
     ) {
-        path.advance(FETCH.0, path.at() + self.spec.read_latency);
+        let Request { address, piece } = request;
+        let mut begin = path.at();
+        if let Some(root) = &mut *self.root.borrow_mut() {
+            let first = address + piece.offset;
+            begin = root.read_at(begin, first..first + piece.len);
+        }
+        path.advance(FETCH.0, begin + self.spec.read_latency);
         self.sim.until(path.at()).await;
         let from = path.at();
-        let Request { address, piece } = request;
         let most = match self.spec.cut {
             Cut::Payload => self.spec.mps,
             Cut::Boundary => self.spec.rcb,
@@ -356,20 +386,27 @@ impl Link {
     }
 }
 
-/// Returns the time for which a CPU is busy when it writes `bytes` into the card over an idle link.
+/// Returns the time for which a CPU is busy when it writes `bytes` bytes into the card over an idle link.
 pub(crate) fn store_time(spec: &PcieSpec, bytes: u64) -> Duration {
     if bytes == 0 { Duration::ZERO } else { time_of_writes(spec, bytes, spec.push_payload) }
 }
 
-/// Returns the time for which the card occupies an idle link when it writes `bytes` to host memory.
+/// Returns the time for which the card occupies an idle link when it writes `bytes` bytes to host memory.
 pub(crate) fn write_time(spec: &PcieSpec, bytes: u64) -> Duration {
     time_of_writes(spec, bytes, spec.mps)
 }
 
-/// Returns the time of writes with at most `most` bytes each.
+/// Returns the time on the wire of writes with at most `most` bytes of payload each.
 fn time_of_writes(spec: &PcieSpec, bytes: u64, most: u64) -> Duration {
     let pieces = split::requests(0, bytes, most);
     pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()
+}
+
+impl PcieSpec {
+    /// Returns the offsets at which the posted writes of a card's transfer end.
+    pub fn writes(&self, address: u64, bytes: u64) -> impl Iterator<Item = u64> + use<> {
+        split::requests(address, bytes, self.mps).map(|piece| piece.offset + piece.len)
+    }
 }
 
 const BUS: Stages = (Stage::BUS, Stage::BUS_QUEUED);

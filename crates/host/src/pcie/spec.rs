@@ -1,34 +1,39 @@
 //! The specification of a PCI Express link, with the constants of the PCI Express Base Specification.
 
+use super::access::AccessSpec;
+use super::root::RootSpec;
 use nicety_types::{Duration, Gap};
 
-/// The lane counts of the Base Specification. No connector has x12 or x32, but root ports and on-board links may.
+/// The lane counts of the Base Specification. No connector has x12 or x32, but root ports and on-board links may have
+/// them.
 pub const LANES: [u32; 7] = [1, 2, 4, 8, 12, 16, 32];
 
-/// Bytes of one flow-control credit of data: four doublewords (Base Specification, Transaction Layer, Flow Control).
+/// Size in bytes of a flow-control credit for data: four doublewords (Base Specification, Transaction Layer, Flow
+/// Control).
 pub(super) const CREDIT_BYTES: u64 = 16;
 
 /// No memory request crosses a boundary of 4 KiB (Transaction Layer, TLPs with Data Payloads and Memory Requests).
 pub(super) const BOUNDARY: u64 = 4096;
 
-/// Bytes of a data link layer packet on the wire: type and content 4, CRC 2 and framing 2. The framing is SDP and END
-/// symbols with 8b/10b, the SDP token with 128b/130b.
+/// Size in bytes of a data link layer packet on the wire: type and content 4, CRC 2 and framing 2. The framing consists
+/// of the SDP and END symbols with 8b/10b, or of the SDP token with 128b/130b.
 pub(super) const DLLP: u64 = 8;
 
-/// Framing and data link layer bytes of a TLP. 8b/10b: STP 1, sequence number 2, LCRC 4, END 1 (Physical Layer,
-/// Framing; Data Link Layer, TLP format). 128b/130b: LCRC 4, and an STP token of 4, which holds the sequence number and
-/// has no END.
+/// Size in bytes of a TLP's framing and data link layer fields. With 8b/10b: STP 1, sequence number 2, LCRC 4, END 1
+/// (Physical Layer, Framing; Data Link Layer, TLP format). With 128b/130b: LCRC 4, and an STP token of 4. The token
+/// holds the sequence number, and there is no END.
 pub(super) const TLP_FRAMING: u64 = 8;
 
-/// Header of a completion: three doublewords, since it is routed by ID (Transaction Layer, Completion Rules).
+/// Size in bytes of a completion's header: three doublewords, since it is routed by ID (Transaction Layer, Completion
+/// Rules).
 pub(super) const COMPLETION_HEADER: u64 = 12;
 
-/// The TLP digest that carries the end-to-end CRC: one doubleword (Transaction Layer, TLP Digest Rules).
+/// Size in bytes of the TLP digest, which has the end-to-end CRC: one doubleword (Transaction Layer, TLP Digest Rules).
 pub(super) const DIGEST: u64 = 4;
 
-/// Maximum credits that an advertisement without scaling may leave outstanding (Transaction Layer, Flow Control Rules).
-/// They are half of the range of the 8-bit header counter and of the 12-bit data counter. With scaling, from 16 GT/s
-/// on, the maximum is 16 times as high.
+/// Maximum credits that a receiver may have advertised and outstanding without scaling (Transaction Layer, Flow Control
+/// Rules). They are half of the range of the 8-bit header counter and of the 12-bit data counter. With scaling, from 16
+/// GT/s on, the maximum is 16 times as high.
 pub const UNSCALED: Credits = Credits { headers: 127, data: 2047 };
 const SCALE: u64 = 16;
 
@@ -44,8 +49,8 @@ const SCALE: u64 = 16;
 ///
 /// The rates are raw, in Gb/s per direction: after the encoding, before packet overhead.
 ///
-/// Generation 6 sends flits of 256 bytes with headers of another format and shared credits. It needs another model, not
-/// only a higher rate, and is refused.
+/// Generation 6 sends flits of 256 bytes, with another header format and shared credits. It needs another model, not
+/// only a higher rate, so it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// 2.5 GT/s.
@@ -81,8 +86,8 @@ impl Generation {
         }
     }
 
-    /// Data bits and the wire bits that encode them (Physical Layer, Logical: 8b/10b below 8 GT/s, 128b/130b from there
-    /// on).
+    /// Number of data bits, and number of wire bits that encode them (Physical Layer, Logical). 8b/10b below 8 GT/s,
+    /// and 128b/130b from 8 GT/s on.
     pub const fn encoding(self) -> (u64, u64) {
         match self {
             Generation::Gen1 | Generation::Gen2 => (8, 10),
@@ -93,11 +98,11 @@ impl Generation {
     /// Time per byte on the wire with `lanes` lanes.
     pub const fn gap(self, lanes: u32) -> Gap {
         let (data, wire) = self.encoding();
-        // 8 bits per byte; 10^6 ps / (megatransfers) per bit.
+        // A byte has 8 bits. A bit takes 10^6 / megatransfers ps.
         Gap::new(8 * wire * 1_000_000, data * self.megatransfers() * lanes as u64)
     }
 
-    /// A symbol time: 10 bit times with 8b/10b, 8 from 8 GT/s on.
+    /// Symbol time in ps: 10 bit times with 8b/10b, and 8 bit times from 8 GT/s on.
     const fn symbol_ps(self) -> u64 {
         let bits = if self.encoding().0 == 8 { 10 } else { 8 };
         bits * 1_000_000 / self.megatransfers()
@@ -113,20 +118,20 @@ impl Generation {
         }
     }
 
-    /// The size of a SKP ordered set in symbols, and the maximum symbol times between two of them (Physical Layer,
-    /// Clock Tolerance Compensation). SKP ordered sets go on every lane between TLPs and compensate for differing
-    /// clocks. With 8b/10b: a COM and three SKP every 1180 to 1538 symbol times. With 128b/130b: a block of 16 symbols
-    /// every 370 to 375 blocks.
+    /// The size of a SKP ordered set in symbols, and the maximum number of symbol times between two sets (Physical
+    /// Layer, Clock Tolerance Compensation). SKP ordered sets go on every lane between TLPs and compensate for
+    /// different clocks. With 8b/10b: a COM and three SKP every 1180 to 1538 symbol times. With 128b/130b: a block of
+    /// 16 symbols every 370 to 375 blocks.
     const fn skip(self) -> (u64, u64) {
         if self.encoding().0 == 8 { (4, 1538) } else { (16, 375 * 16) }
     }
 
-    /// The time within which a receiver acknowledges or returns credits. The specification has (MPS + 28) x factor /
+    /// The time within which a receiver must send an Ack or return credits. The specification has (MPS + 28) x factor /
     /// lanes + InternalDelay, in symbol times rounded down as in its tables.
     ///
     /// The Ack limits (Data Link Layer) and the UpdateFC guidelines (Transaction Layer) have the same factors. Up to an
-    /// MPS of 256 B: 1.4 on one to four lanes, 2.5 on eight, 3 on more. From 512 B on: 1 on up to eight lanes, 2 on
-    /// more.
+    /// MPS of 256 B: 1.4 on one to four lanes, 2.5 on eight lanes, 3 on more lanes. From 512 B on: 1 on up to eight
+    /// lanes, 2 on more lanes.
     pub const fn latency_limit(self, lanes: u32, mps: u64) -> Duration {
         let tenths = match (mps <= 256, lanes) {
             (true, 0..=4) => 14,
@@ -140,18 +145,18 @@ impl Generation {
     }
 }
 
-/// Address bits of memory requests. Their header has three doublewords with 32 bits, four with 64 (Transaction Layer,
-/// Memory Request headers).
+/// The address size of memory requests. A request's header has three doublewords with 32-bit addresses, and four with
+/// 64-bit addresses (Transaction Layer, Memory Request headers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// Below 4 GiB: a header of 12 bytes.
+    /// Addresses below 4 GiB: a header of 12 bytes.
     Bits32,
-    /// Anywhere: a header of 16 bytes.
+    /// All addresses: a header of 16 bytes.
     Bits64,
 }
 
 impl Addressing {
-    /// Bytes of a memory request's header.
+    /// Size of a memory request's header in bytes.
     pub const fn header(self) -> u64 {
         match self {
             Addressing::Bits32 => 12,
@@ -160,10 +165,10 @@ impl Addressing {
     }
 }
 
-/// The way in which a root complex cuts the answer to a read.
+/// The rule by which a root complex cuts the answer to a read into completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Into completions as large as the MPS allows. Each but the last ends on a multiple of the RCB.
+    /// Into completions as large as the MPS allows. Each completion except the last ends at a multiple of the RCB.
     Payload,
     /// At every multiple of the RCB.
     Boundary,
@@ -172,9 +177,9 @@ pub enum Cut {
 /// Flow-control credits of one class that a receiver advertises. Zero means no limit, as in InitFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credits {
-    /// TLPs.
+    /// Maximum number of TLPs.
     pub headers: u64,
-    /// Units of 16 bytes of payload.
+    /// Maximum payload, in units of 16 bytes.
     pub data: u64,
 }
 
@@ -190,49 +195,53 @@ pub struct PcieSpec {
     pub generation: Generation,
     /// Number of lanes.
     pub lanes: u32,
-    /// Max_Payload_Size: maximum payload of a TLP, in bytes.
+    /// Max_Payload_Size: the maximum payload of a TLP, in bytes.
     pub mps: u64,
-    /// Max_Read_Request_Size: maximum bytes of a read request.
+    /// Max_Read_Request_Size: the maximum number of bytes of a read request.
     pub mrrs: u64,
     /// Read Completion Boundary, in bytes: 64 or 128.
     pub rcb: u64,
-    /// The root complex's cut of completions.
+    /// The rule by which the root complex cuts completions.
     pub cut: Cut,
-    /// Bits of an address.
+    /// The address size of requests.
     pub addressing: Addressing,
     /// Whether every TLP carries an end-to-end CRC.
     pub ecrc: bool,
-    /// Read requests that the card may have in flight.
+    /// Maximum number of read requests that the card may have in flight.
     pub tags: u64,
-    /// Latency of a crossing from host to card: from the departure of the last byte to its effect.
+    /// Latency from host to card: from the departure of a TLP's last byte until the TLP has its effect.
     pub latency_to_card: Duration,
-    /// Latency of a crossing from card to host.
+    /// Latency from card to host: from the departure of a TLP's last byte until the TLP has its effect.
     pub latency_to_host: Duration,
-    /// The part of a crossing, in either direction, after which a TLP is in the receiver's buffer.
+    /// The part of this latency, in either direction, after which a TLP is in the receiver's buffer.
     pub port_latency: Duration,
-    /// Time from a request at the host to its first completion, without the crossings.
+    /// Time from the arrival of a request at the host to the departure of its first completion.
     pub read_latency: Duration,
-    /// Time from a TLP in the receiver's buffer to its Ack. TLPs that arrive in between share the Ack.
+    /// Time from the arrival of a TLP in the receiver's buffer to its Ack. TLPs that arrive before the Ack share it.
     pub ack_delay: Duration,
-    /// Time from room in the receiver's buffer to the UpdateFC that returns the credits.
+    /// Time from free room in the receiver's buffer to the UpdateFC that returns the credits.
     pub update_delay: Duration,
-    /// Credits for posted writes, at either end.
+    /// Credits for posted writes, at either receiver.
     pub posted: Credits,
     /// Header credits for read requests, at the host. Zero means no limit.
     pub non_posted_headers: u64,
     /// Credits for completions, at the card.
     pub completion: Credits,
-    /// Bytes of a command that the host pushes in front of a payload.
+    /// Size in bytes of the command that the host pushes before a payload.
     pub command: u64,
     /// Maximum payload of a TLP that the host pushes, in bytes.
     pub push_payload: u64,
-    /// Bytes of an event that the card writes to the host.
+    /// Size in bytes of an event that the card writes to the host.
     pub event: u64,
-    /// Bytes of a counter that the card writes to the host.
+    /// Size in bytes of a counter that the card writes to the host.
     pub counter: u64,
+    /// The last-level cache behind the root complex, if its cost is known.
+    pub root: Option<RootSpec>,
+    /// The card's end of the link, if its cost is known.
+    pub access: Option<AccessSpec>,
 }
 
-/// An invalid key of a link.
+/// An invalid key of a link's specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key of `[bus.pcie]`.
@@ -244,11 +253,11 @@ pub struct Problem {
 }
 
 impl PcieSpec {
-    /// Returns a link with the specification's defaults and limits.
+    /// Returns a link with the PCI Express specification's defaults and limits.
     ///
-    /// MPS 256 B and MRRS 512 B, as on servers (Neugebauer et al., SIGCOMM 2018). RCB 64 B; 64-bit addresses, no ECRC,
-    /// 8-bit tags; the largest credits without scaling. Ack and UpdateFC are at the specification's limits. `latency`
-    /// is one crossing, in either direction.
+    /// MPS 256 B and MRRS 512 B, as on servers (Neugebauer et al., SIGCOMM 2018). RCB 64 B, 64-bit addresses, no ECRC,
+    /// 8-bit tags, and the maximum credits without scaling. Ack and UpdateFC delays are at the specification's limits.
+    /// `latency` is the latency of either direction.
     pub fn new(generation: Generation, lanes: u32, latency: Duration) -> PcieSpec {
         let mps = 256;
         let limit = generation.latency_limit(lanes, mps);
@@ -275,10 +284,12 @@ impl PcieSpec {
             push_payload: mps,
             event: 64,
             counter: 16,
+            root: None,
+            access: None,
         }
     }
 
-    /// Returns all violations of the PCI Express specification. A link requires a spec without problems.
+    /// Returns all violations of the PCI Express specification. A link needs a specification without problems.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |key, message: String, help: &str| {
@@ -296,7 +307,8 @@ impl PcieSpec {
         if ![64, 128].contains(&self.rcb) {
             refuse("rcb", format!("a read completion boundary is not {} B", self.rcb), "write 64 B or 128 B");
         }
-        // Rev. 4.0 introduced 10-bit tags. Tags with a zero in the upper two bits are not used, which leaves 768.
+        // Rev. 4.0 introduced 10-bit tags. Tags in which the upper two bits are zero are not used, so 768 tags are
+        // left.
         let tags = if self.generation >= Generation::Gen4 { 768 } else { 256 };
         if self.tags == 0 || self.tags > tags {
             let message = format!("generation {} has tags for 1 to {tags} requests", self.generation as u8);
@@ -313,7 +325,8 @@ impl PcieSpec {
         }
         let scale = if self.generation >= Generation::Gen4 { SCALE } else { 1 };
         let most = Credits { headers: UNSCALED.headers * scale, data: UNSCALED.data * scale };
-        // A receiver advertises at least one TLP of the maximum payload (Transaction Layer, Flow Control Rules).
+        // A receiver advertises credits for at least one TLP with the maximum payload (Transaction Layer, Flow Control
+        // Rules).
         let least = self.mps / CREDIT_BYTES;
         for (key, value, least, most) in [
             ("posted_headers", self.posted.headers, 1, most.headers),
@@ -337,7 +350,7 @@ impl PcieSpec {
         self.generation.gap(self.lanes)
     }
 
-    /// Returns the duration of a SKP ordered set, and the interval between two of them.
+    /// Returns the duration of a SKP ordered set, and the interval between two sets.
     pub fn skip(&self) -> (Duration, Duration) {
         let (symbols, interval) = self.generation.skip();
         let lanes = self.lanes as u64;
@@ -348,17 +361,17 @@ impl PcieSpec {
         if self.ecrc { DIGEST } else { 0 }
     }
 
-    /// Bytes on the wire of a memory write with `doublewords` bytes of payload, padded to doublewords.
+    /// Size on the wire, in bytes, of a memory write. `doublewords` is its payload in bytes, padded to doublewords.
     pub const fn write_bytes(&self, doublewords: u64) -> u64 {
         TLP_FRAMING + self.addressing.header() + doublewords + self.digest()
     }
 
-    /// Bytes on the wire of a memory read request.
+    /// Size on the wire, in bytes, of a memory read request.
     pub const fn request_bytes(&self) -> u64 {
         TLP_FRAMING + self.addressing.header() + self.digest()
     }
 
-    /// Bytes on the wire of a completion with `doublewords` bytes of payload, padded to doublewords.
+    /// Size on the wire, in bytes, of a completion. `doublewords` is its payload in bytes, padded to doublewords.
     pub const fn completion_bytes(&self, doublewords: u64) -> u64 {
         TLP_FRAMING + COMPLETION_HEADER + doublewords + self.digest()
     }

@@ -24,9 +24,9 @@ pub(super) enum Class {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tlp {
     pub(super) class: Class,
-    /// Bytes on the wire.
+    /// Size on the wire in bytes.
     pub(super) bytes: u64,
-    /// Bytes of payload, padded.
+    /// Size of the padded payload in bytes.
     pub(super) payload: u64,
 }
 
@@ -36,14 +36,14 @@ impl Tlp {
     }
 }
 
-/// Credits of one class at the receiver of a direction. The return time of credits is known as soon as a TLP is sent,
-/// so the future is a list of returns.
+/// Credits of one class at the receiver of a direction. When a TLP is sent, the return time of its credits is already
+/// known. So future returns are in a list.
 #[derive(Debug)]
 struct FlowControl {
     limit: spec::Credits,
     used: spec::Credits,
     returns: VecDeque<(Time, spec::Credits)>,
-    /// Departure of the next UpdateFC, in the past if none waits.
+    /// Departure time of the next UpdateFC. If it is in the past, no UpdateFC waits.
     update: Time,
 }
 
@@ -61,8 +61,8 @@ impl FlowControl {
             && (self.limit.data == 0 || used.data + data <= self.limit.data)
     }
 
-    /// Returns the first instant from `from` on at which a TLP with `data` data credits may leave. No other TLP leaves
-    /// before.
+    /// Returns the first instant from `from` on at which a TLP that needs `data` data credits may leave, if no other
+    /// TLP leaves before.
     fn earliest(&self, from: Time, data: u64) -> Time {
         let (mut used, mut at) = (self.used, from);
         for &(time, back) in &self.returns {
@@ -90,7 +90,7 @@ impl FlowControl {
         self.used.data += data;
     }
 
-    /// Schedules the return of a TLP's credits at `time`, which is not before any return already scheduled.
+    /// Schedules the return of a TLP's credits at `time`. `time` is not before any return that is already scheduled.
     fn give_back(&mut self, time: Time, data: u64) {
         match self.returns.back_mut() {
             Some((last, back)) if *last == time => {
@@ -102,21 +102,22 @@ impl FlowControl {
     }
 }
 
-/// One direction.
+/// One direction of a link.
 #[derive(Debug)]
 struct Direction {
     free: Time,
     busy: Duration,
-    /// Departure of the last TLP's last byte.
+    /// Departure time of the last TLP's last byte.
     sent: Time,
-    /// The message of that TLP, and its path until it left. They distinguish a wait for the same message from a wait
-    /// for others.
+    /// The message of the last TLP, and its path until the TLP left. With these, a wait for the same message is
+    /// distinguished from a wait for other messages.
     last: Option<(MessageId, Path)>,
-    /// Due time of the next SKP ordered set.
+    /// Time at which the next SKP ordered set is due.
     skip_due: Time,
-    /// Ready times of the DLLPs of this direction.
+    /// Times at which the waiting DLLPs of this direction are ready.
     dllps: BinaryHeap<Reverse<Time>>,
-    /// Departure, in the other direction, of the next Ack for this direction's TLPs. In the past if none waits.
+    /// Departure time of the next Ack for this direction's TLPs, in the other direction. If it is in the past, no Ack
+    /// waits.
     ack: Time,
     posted: FlowControl,
     non_posted: FlowControl,
@@ -147,8 +148,9 @@ impl Direction {
         }
     }
 
-    /// Sends the SKP ordered sets due by `until`, the start of a TLP. Their phase is unknown. A wire that was idle for the
-    /// duration of an ordered set counts as having sent the set then. So only streams pay for ordered sets.
+    /// Sends the SKP ordered sets that are due by `until`, the start of a TLP. The phase of ordered sets is unknown. If
+    /// the wire was idle for at least the duration of a set, the model assumes that a set was sent in that time. So
+    /// only streams pay for ordered sets.
     fn send_skips(&mut self, until: Time, (each, interval): (Duration, Duration)) {
         if until >= self.free + each {
             self.skip_due = until + interval;
@@ -160,7 +162,7 @@ impl Direction {
         }
     }
 
-    /// Sends the DLLPs that are ready by `until`, each as soon as the wire is free.
+    /// Sends the DLLPs that are ready by `until`. Each leaves as soon as the wire is free.
     fn send_dllps(&mut self, until: Time, each: Duration) {
         while let Some(&Reverse(ready)) = self.dllps.peek()
             && ready <= until
@@ -172,14 +174,14 @@ impl Direction {
     }
 }
 
-/// The departure of a TLP.
+/// The departure times of a TLP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// The time at which its first byte leaves.
     pub(super) start: Time,
     /// The time at which its last byte has left.
     pub(super) end: Time,
-    /// The time at which the last byte of the previous TLP has left.
+    /// The time at which the last byte of the previous TLP left.
     pub(super) before: Time,
 }
 
@@ -218,7 +220,7 @@ impl Wires {
         }
     }
 
-    /// Busy time of a direction, with DLLPs and ordered sets between TLPs.
+    /// Busy time of a direction, including DLLPs and ordered sets between TLPs.
     pub(super) fn busy(&self, way: Way) -> Duration {
         match way {
             Way::ToCard => self.to_card.busy,
@@ -226,15 +228,15 @@ impl Wires {
         }
     }
 
-    /// Returns the instant, from `from` on, at which a read request has a credit.
+    /// Returns the first instant from `from` on at which a read request has a credit.
     pub(super) fn request_credit(&self, from: Time) -> Time {
         self.to_host.non_posted.earliest(from, 0)
     }
 
-    /// Sends a TLP at `from` at the earliest, behind earlier TLPs. `now` is the simulation's clock.
+    /// Sends a TLP at `from` or later, after all earlier TLPs. `now` is the simulation's clock.
     ///
-    /// A ready DLLP goes first, and so does a due ordered set. The receiver's Acks and UpdateFCs will occupy the other
-    /// direction between its TLPs.
+    /// DLLPs that are ready and ordered sets that are due go first. The receiver's Acks and UpdateFCs for this TLP will
+    /// go between the TLPs of the other direction.
     pub(super) fn send(&mut self, way: Way, now: Time, from: Time, tlp: Tlp) -> Sent {
         let (occupied, each, skip) = (self.gap.cover(tlp.bytes), self.dllp, self.skip);
         let (port_latency, ack_delay, update_delay) = (self.port_latency, self.ack_delay, self.update_delay);
@@ -257,7 +259,7 @@ impl Wires {
         let before = std::mem::replace(&mut wire.sent, end);
         wire.credits(tlp.class).take(start, data);
 
-        // Past DLLPs of the other direction are dropped, so that an idle direction keeps no state.
+        // DLLPs of the other direction that are in the past are dropped, so that an idle direction keeps no state.
         back.send_dllps(now, each);
         let received = end + port_latency;
         if received >= wire.ack {
@@ -276,7 +278,7 @@ impl Wires {
         Sent { start, end, before }
     }
 
-    /// Accounts for the wait until a message's first TLP left.
+    /// Accounts in `path` for the wait until a message's first TLP left.
     pub(super) fn waited(
         &mut self,
         way: Way,
@@ -287,7 +289,7 @@ impl Wires {
     ) {
         let (wire, _) = self.ways(way);
         match &wire.last {
-            // This TLP waited for the previous TLP of the same message, which has the critical path.
+            // This TLP waited for the previous TLP of the same message, so that TLP's path is the critical path.
             Some((last, before))
                 if Some(*last) == message && sent.before > path.at() && before.leads(path) =>
             {
@@ -301,5 +303,5 @@ impl Wires {
     }
 }
 
-/// A stage, and the stage of the wait for it.
+/// The stage for time on the link, and the stage for the wait for the link.
 pub(super) type Stages = (Stage, Stage);

@@ -1,21 +1,21 @@
-//! CPU time, instructions and misses by function group, and counts of scheduler actions.
+//! CPU time, instructions and cache misses by function group, and counters of scheduler actions.
 
 use nicety_types::Duration;
 
-/// A purpose of CPU time.
+/// A purpose on which a CPU spends time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// The card's driver, with its interrupt handlers.
+    /// The card's driver, including its interrupt handlers.
     Driver,
     /// The protocols: Ethernet, IP, TCP, UDP.
     Stack,
-    /// Packet buffers: allocated, freed, chained.
+    /// Packet buffers: allocate, free and chain them.
     Buffers,
-    /// Sockets: queues to and from the application, and its calls.
+    /// Sockets: the queues to and from the application, and the application's socket calls.
     Socket,
     /// The rest of the kernel: scheduler, context switches, cross-calls, system calls.
     Kernel,
-    /// Bytes copied between kernel and user space.
+    /// Copies of bytes between kernel and user space.
     Copy,
     /// The application itself.
     Application,
@@ -50,29 +50,29 @@ impl Group {
 /// The cost of a function group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupAccount {
-    /// CPU time, including waits for memory and for the core's other hardware threads.
+    /// CPU time, including waits for memory and waits for the core's other hardware threads.
     pub busy: Duration,
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u64,
-    /// Loads that missed a core's first-level cache.
+    /// Number of loads that missed a core's first-level cache.
     pub l1_misses: u64,
-    /// First-level misses that also missed the second level.
+    /// Number of first-level misses that also missed the second level.
     pub shared_cache_misses: u64,
-    /// Misses of the TLB for data.
+    /// Number of misses of the TLB for data.
     pub tlb_misses: u64,
-    /// Misses of the TLB for code.
+    /// Number of misses of the TLB for code.
     pub code_tlb_misses: u64,
 }
 
-/// The cost of all threads since the start of the run.
+/// The cost of all threads since the start of the run, and the counters of scheduler actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     groups: [GroupAccount; Group::ALL.len()],
     /// Number of times that a CPU switched to another thread, or from idle to a thread.
     pub context_switches: u64,
-    /// Calls from one CPU to another.
+    /// Number of cross-calls (inter-processor interrupts) from one CPU to another.
     pub cross_calls: u64,
-    /// Interrupts taken.
+    /// Number of interrupts taken.
     pub interrupts: u64,
     /// Number of wake-ups of sleeping threads.
     pub wakes: u64,
@@ -95,7 +95,7 @@ impl Account {
         self.groups.iter().map(|group| group.busy).fold(Duration::ZERO, |sum, busy| sum + busy)
     }
 
-    /// Returns the cost since an earlier account.
+    /// Returns the cost since `earlier`.
     pub fn since(&self, earlier: &Account) -> Account {
         let group = |now: &GroupAccount, then: &GroupAccount| GroupAccount {
             busy: now.busy.saturating_sub(then.busy),

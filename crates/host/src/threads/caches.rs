@@ -1,9 +1,9 @@
-//! The share of data lines that are still in a cache at their next touch.
+//! The share of a thread's data lines that are still in a cache when the thread touches them again.
 //!
-//! A cache is a count of the lines that were filled into it. Fills of any thread evict lines. The fills since the last
-//! touch of a set of lines are a share of the capacity. The set has lost this share of its lines. So a thread that
-//! sleeps longer, or has busier neighbours, finds less of its data, and sharing needs no other rule. Fractions of lines
-//! are carried over from touch to touch, so that rounding loses none.
+//! A cache is modelled by the number of lines that were filled into it. Fills by any thread evict lines. The model
+//! takes the number of fills since the last touch of a set of lines, divided by the cache's capacity. This share of the
+//! set was evicted. So a thread that sleeps longer, or has busier neighbours, finds less of its data. Sharing needs no
+//! other rule. Fractions of lines are carried over to later touches, so that rounding loses none.
 
 use super::account::Group;
 use super::spec::CachesSpec;
@@ -16,7 +16,7 @@ pub struct Data {
     last: Cell<Option<Touch>>,
 }
 
-/// Place and fill counts of the last touch.
+/// The core of the last touch, and the fill counts of the caches at that time.
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     core: usize,
@@ -30,34 +30,34 @@ impl Data {
         Data { lines, last: Cell::new(None) }
     }
 
-    /// Records that a card has written the lines to memory: no cache holds them any more.
+    /// Records that a card has written the lines to memory. No cache holds them any more.
     pub fn forget(&self) {
         self.last.set(None);
     }
 }
 
-/// A page of memory. A piece of work within the page uses an entry of its core's TLB.
+/// A page of memory. Work on the page uses an entry of its core's TLB.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Fill count of each core's TLB after the last use there.
+    /// The fill count of each core's TLB after the last use of the page on that core. The index is the core.
     last: RefCell<Vec<Option<u64>>>,
 }
 
-/// Misses of cache lines.
+/// Number of cache lines that were missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
-    /// In the core's first level.
+    /// Misses of the core's first level.
     pub first: u64,
     /// First-level misses that also missed the second level.
     pub second: u64,
 }
 
-/// A cache, modelled by its fills.
+/// A cache, modelled by its number of fills.
 #[derive(Debug)]
 struct Level {
     capacity: u64,
     filled: u64,
-    /// Lines missed, in shares of the capacity, that do not make a whole line yet.
+    /// The remainder of missed lines that is not a whole line yet, in units of 1 / capacity.
     rest: u64,
 }
 
@@ -76,17 +76,18 @@ impl Level {
     }
 }
 
-/// A core's instruction cache, or its TLB for code, where a line is a page. The code of a function group is one set with as
-/// many lines as its instructions take. Kernels go through it once per packet, nearly without loops.
+/// A core's instruction cache. A TLB for code is modelled in the same way, with pages as lines. The code of a function
+/// group is one set of lines, as large as its instructions. Kernels run through this code once per packet, nearly
+/// without loops.
 #[derive(Debug)]
 struct Code {
     line: u64,
     level: Level,
-    /// Fill count after the last run of each group's code.
+    /// The fill count after the last run of each group's code. The index is the group.
     last: [Option<u64>; Group::ALL.len()],
 }
 
-/// Bytes of an instruction.
+/// Size of an instruction in bytes.
 const INSTRUCTION: u64 = 4;
 
 impl Code {
@@ -110,11 +111,11 @@ impl Code {
 pub(super) struct Caches {
     first: Vec<Level>,
     second: Level,
-    /// One per core; empty if instruction caches are not modelled.
+    /// The instruction cache of each core; empty if instruction caches are not modelled.
     code: Vec<Code>,
-    /// TLBs for data, one per core; empty if translations are not modelled.
+    /// The TLB for data of each core; empty if translations are not modelled.
     tlbs: Vec<Level>,
-    /// TLBs for code, one per core; empty if translations of code are not modelled.
+    /// The TLB for code of each core; empty if translations of code are not modelled.
     code_tlbs: Vec<Code>,
 }
 
@@ -132,18 +133,19 @@ impl Caches {
         }
     }
 
-    /// A thread on this core runs `instructions` instructions of a group's code. Returns the lines that come from the
-    /// second level.
+    /// A thread on this core runs `instructions` instructions of a group's code. Returns the number of lines that come
+    /// from the second level.
     pub(super) fn fetch(&mut self, core: usize, group: Group, instructions: u64) -> u64 {
         self.code.get_mut(core).map_or(0, |code| code.fetch(group, instructions))
     }
 
-    /// A thread on this core runs `instructions` instructions of a group's code. Returns the misses in its TLB for code.
+    /// A thread on this core runs `instructions` instructions of a group's code. Returns the number of misses in the
+    /// core's TLB for code.
     pub(super) fn translate_code(&mut self, core: usize, group: Group, instructions: u64) -> u64 {
         self.code_tlbs.get_mut(core).map_or(0, |tlb| tlb.fetch(group, instructions))
     }
 
-    /// A thread on this core uses a page. Returns the number of misses in its TLB, which holds the page afterwards.
+    /// A thread on this core uses a page. Returns the number of misses in the core's TLB, which then holds the page.
     pub(super) fn translate(&mut self, core: usize, page: &Page) -> u64 {
         let Some(tlb) = self.tlbs.get_mut(core) else { return 0 };
         let mut last = page.last.borrow_mut();
@@ -156,7 +158,7 @@ impl Caches {
         missed
     }
 
-    /// A thread on this core touches data, and the core's caches hold it afterwards.
+    /// A thread on this core touches data. The core's caches then hold the data.
     pub(super) fn touch(&mut self, core: usize, data: &Data) -> Misses {
         let (lines, last) = (data.lines, data.last.get());
         let near = last.filter(|touch| touch.core == core);
@@ -168,7 +170,7 @@ impl Caches {
         Misses { first, second }
     }
 
-    /// A thread on this core goes once through `lines` uncached lines, and does not return to them.
+    /// A thread on this core goes once through `lines` uncached lines, and does not touch them again.
     pub(super) fn stream(&mut self, core: usize, lines: u64) -> Misses {
         let misses = Misses { first: lines, second: lines };
         self.fill(core, misses);
@@ -188,7 +190,7 @@ mod tests {
     use nicety_types::Duration;
     use proptest::prelude::*;
 
-    /// 16 lines for each of two cores, 64 lines for both.
+    /// Each of two cores has a first level of 16 lines. The common second level has 64 lines.
     fn caches_spec() -> CachesSpec {
         CachesSpec {
             line: 64,
@@ -216,10 +218,11 @@ mod tests {
         let (mut caches, state) = (caches(), Data::new(8));
         assert_eq!(caches.touch(0, &state), misses(8, 8));
         assert_eq!(caches.touch(0, &state), misses(0, 0));
-        // Four of sixteen lines evict a quarter of the eight. In the second level 4 of 64 evict an eighth of one.
+        // Four fills of 16 lines evict a quarter of the 8 lines. In the second level, 4 fills of 64 lines evict 1/16 of
+        // the 2 missed lines: an eighth of a line.
         assert_eq!(caches.stream(0, 4), misses(4, 4));
         assert_eq!(caches.touch(0, &state), misses(2, 0));
-        // As many lines as the cache has evict all.
+        // As many fills as the cache has lines evict all lines.
         caches.stream(0, 16);
         assert_eq!(caches.touch(0, &state).first, 8);
     }
@@ -245,7 +248,7 @@ mod tests {
     fn fractions_of_lines_add_up() {
         let (mut caches, state) = (caches(), Data::new(1));
         caches.touch(0, &state);
-        // Each time one of sixteen lines is new. One touch in sixteen misses, and its own line is also new.
+        // Before each touch, one of 16 lines is filled. So one touch in 16 misses. The missed line is a fill, too.
         let missed: u64 = (0..160)
             .map(|_| {
                 caches.stream(0, 1);
@@ -264,18 +267,18 @@ mod tests {
 
     #[test]
     fn code_stays_until_other_code_comes() {
-        // 16 lines of 8 instructions for each core.
+        // Each core's instruction cache has 16 lines of 8 instructions.
         let mut caches = caches();
         assert_eq!(caches.fetch(0, Group::Stack, 64), 8);
         assert_eq!(caches.fetch(0, Group::Stack, 60), 0);
-        // Four of sixteen lines evict a quarter of the eight.
+        // Four fills of 16 lines evict a quarter of the 8 lines.
         assert_eq!(caches.fetch(0, Group::Driver, 32), 4);
         assert_eq!(caches.fetch(0, Group::Stack, 64), 2);
-        // Another core has its own cache, and data is elsewhere.
+        // Another core has its own cache. Data lines do not use the instruction cache.
         assert_eq!(caches.fetch(1, Group::Stack, 64), 8);
         caches.stream(0, 100);
         assert_eq!(caches.fetch(0, Group::Stack, 64), 0);
-        // More code than fits.
+        // The code has 20 lines, more than the cache.
         assert_eq!(caches.fetch(0, Group::Copy, 160), 20);
         assert_eq!(caches.fetch(0, Group::Stack, 64), 8);
     }
@@ -284,12 +287,12 @@ mod tests {
     fn pages_stay_in_a_tlb_until_others_come() {
         let (mut caches, pages) = (caches(), [(); 9].map(|()| Page::default()));
         assert_eq!([caches.translate(0, &pages[0]), caches.translate(0, &pages[0])], [1, 0]);
-        // Two of four entries are new: every second use of the page misses.
+        // Two fills of four entries evict half of the page's entry. So every second use of the page misses.
         assert_eq!([caches.translate(0, &pages[1]), caches.translate(0, &pages[2])], [1, 1]);
         assert_eq!(caches.translate(0, &pages[0]), 0);
         assert_eq!([caches.translate(0, &pages[3]), caches.translate(0, &pages[4])], [1, 1]);
         assert_eq!(caches.translate(0, &pages[0]), 1);
-        // Another core has its own, and four new entries replace all.
+        // Another core has its own TLB. Four fills evict all four entries.
         assert_eq!([caches.translate(1, &pages[0]), caches.translate(0, &pages[0])], [1, 0]);
         for page in &pages[5..] {
             caches.translate(0, page);
@@ -299,19 +302,19 @@ mod tests {
 
     #[test]
     fn pages_of_code_stay_in_a_tlb_until_others_come() {
-        // Four entries for each core. A page has 64 instructions.
+        // Each core's TLB has four entries. A page has 64 instructions.
         let mut caches = caches();
         assert_eq!([65, 64, 128].map(|n| caches.translate_code(0, Group::Stack, n)), [2, 0, 0]);
-        // Two of four entries are new, so one of the two pages is gone, and comes back.
+        // Two fills of four entries evict one of the group's two pages. The next run misses this page.
         assert_eq!([128, 1].map(|n| caches.translate_code(0, Group::Driver, n)), [2, 0]);
         assert_eq!(caches.translate_code(0, Group::Stack, 128), 1);
-        // Another core has its own, and data has other entries.
+        // Another core has its own TLB for code. Pages of data use other entries.
         assert_eq!(caches.translate_code(1, Group::Stack, 128), 2);
         for _ in 0..4 {
             caches.translate(0, &Page::default());
         }
         assert_eq!(caches.translate_code(0, Group::Stack, 128), 0);
-        // More pages than entries.
+        // The code has five pages, more than the TLB has entries.
         assert_eq!(caches.translate_code(0, Group::Copy, 5 * 64), 5);
         assert_eq!(caches.translate_code(0, Group::Stack, 128), 2);
     }

@@ -1,9 +1,10 @@
 //! Cores with hardware threads that take turns to issue instructions.
 //!
-//! A lone hardware thread issues an instruction per cycle unless it waits for memory. Each of several threads on a core
-//! demands the share of cycles in which it would issue alone. While the sum of the demands is at most the core's issue
-//! width, the threads hide each other's waits, and none slows down. Beyond that, their instructions slow down by the
-//! ratio of the sum to the width. The sum is taken at the start of a piece of work, and holds for the piece.
+//! A hardware thread that is alone on its core issues an instruction every `cycles_per_instruction` cycles, unless it
+//! waits for memory. The demand of a thread is the share of cycles in which it would issue alone. If the sum of a
+//! core's demands is at most the core's issue width, no thread slows down: the threads hide each other's waits. Beyond
+//! the width, instructions take longer by the ratio of the sum to the width. The sum is taken at the start of a piece
+//! of work, and holds for the whole piece.
 
 use std::cell::Cell;
 
@@ -17,7 +18,7 @@ pub(super) struct Core {
     demand: Cell<u64>,
 }
 
-/// A started piece of work on a core. Dropping it frees its share.
+/// A piece of work that runs on a core. A drop of this value removes its demand from the core.
 #[derive(Debug)]
 pub(super) struct Issuing<'c> {
     core: &'c Core,
@@ -29,8 +30,8 @@ impl Core {
         Core { issue, demand: Cell::new(0) }
     }
 
-    /// Starts a piece of work. On an otherwise idle core it would issue instructions for `issuing` picoseconds and wait for
-    /// memory for `waiting` picoseconds. Returns its duration beside the pieces that run on the core now.
+    /// Starts a piece of work. Alone on the core, it would issue instructions for `issuing` picoseconds and wait for
+    /// memory for `waiting` picoseconds. Returns its duration together with the pieces that now run on the core.
     pub(super) fn begin(&self, issuing: u64, waiting: u64) -> (Issuing<'_>, u64) {
         let alone = u128::from(issuing) + u128::from(waiting);
         let share = match alone {
@@ -61,7 +62,7 @@ mod tests {
         let core = Core::new(1);
         let (one, alone) = core.begin(1000, 0);
         assert_eq!(alone, 1000);
-        // Two that never wait take twice as long. Three take three times.
+        // Two threads that never wait take twice as long. Three threads take three times as long.
         let (two, second) = core.begin(1000, 0);
         assert_eq!(second, 2000);
         assert_eq!(core.begin(500, 0).1, 1500);
@@ -72,7 +73,8 @@ mod tests {
     #[test]
     fn waiting_for_memory_is_hidden() {
         let core = Core::new(1);
-        // Each issues in a quarter of its time. Four of them fill the core, and a fifth exceeds it by a quarter.
+        // Each piece issues in a quarter of its time. Four pieces fill the core, and a fifth piece exceeds it by a
+        // quarter.
         let running: Vec<_> = (0..4).map(|_| core.begin(250, 750)).collect();
         assert!(running.iter().all(|(_, time)| *time == 1000));
         assert_eq!(core.begin(400, 1200).1, 500 + 1200);

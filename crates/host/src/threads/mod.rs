@@ -1,9 +1,9 @@
 //! Kernel and user threads on many hardware threads: the time that messages spend in an operating system.
 //!
 //! A [`Thread`] works in pieces: a number of instructions, on data that may have left the caches. Between pieces it
-//! keeps its CPU, and gives it up when it [sleeps](Thread::sleep). A wake-up of another thread is work as well. To start
-//! a thread on another CPU takes a cross-call to that CPU, and a context switch there. The data that the thread left in
-//! its core's caches must be fetched again.
+//! keeps its CPU. It gives up the CPU when it [sleeps](Thread::sleep). A thread that wakes another thread spends time
+//! on the wake-up. To start the woken thread on another CPU takes a cross-call (an inter-processor interrupt) to that
+//! CPU, and a context switch there. Data that the thread left in the caches of its previous core must be fetched again.
 //!
 //! | file | contents |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | `account` | CPU time, instructions and misses, by function group |
 //! | `cores` | the shares of a core's instructions among its hardware threads |
 //! | `queues` | the assignment of threads to CPUs: run queues, idle CPUs, interrupts |
-//! | `thread` | a thread, in the view of the code on it |
+//! | `thread` | a thread, as the code on it sees it |
 //!
-//! These parts depend on no card and no protocol.
+//! These modules depend on no card and no protocol.
 
 mod account;
 mod caches;

@@ -1,9 +1,10 @@
 //! The assignment of threads to CPUs: a state machine without time.
 //!
-//! A ready thread continues on its last CPU if that is idle, else on an idle CPU of the core with the fewest threads.
-//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes a thread from another CPU's queue. A
-//! bound thread waits for its own CPU only, before all threads that are not bound. An interrupt belongs to a CPU: it
-//! starts at the end of the current thread's piece, and the thread continues afterwards.
+//! A ready thread continues on its last CPU if that CPU is idle. Otherwise it takes an idle CPU of the core with the
+//! fewest threads. Without an idle CPU, it waits in the queue of its last CPU. A CPU without a thread takes a thread
+//! from another CPU's queue. A bound thread waits only for its own CPU, and goes before all threads that are not bound.
+//! An interrupt belongs to a CPU. It starts at the end of the current thread's piece, and the thread continues after
+//! the interrupt.
 
 use super::spec::ThreadsSpec;
 use std::collections::VecDeque;
@@ -11,33 +12,34 @@ use std::collections::VecDeque;
 /// The CPUs on which a thread may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// On any CPU.
+    /// The thread may run on any CPU.
     Anywhere,
-    /// On this CPU, as a thread of the kernel, before threads that may run anywhere.
+    /// The thread runs on this CPU, as a thread of the kernel. It goes before threads that may run anywhere.
     Bound(usize),
-    /// On this CPU, as an interrupt handler, before all other threads.
+    /// The thread runs on this CPU, as an interrupt handler. It goes before all other threads.
     Interrupt(usize),
 }
 
-/// The way in which a thread starts to run.
+/// The event by which a thread starts to run on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// After an interrupt: nothing has changed.
+    /// The thread continues after an interrupt.
     Resumed,
-    /// As an interrupt.
+    /// The thread is an interrupt handler, and the interrupt has arrived.
     Interrupt,
-    /// By a context switch: whether with a cross-call, and whether the thread ran elsewhere before.
+    /// A context switch. `called` says whether it took a cross-call. `migrated` says whether the thread ran on another
+    /// CPU before.
     Switched { called: bool, migrated: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No code runs on the thread.
+    /// The thread has no code to run.
     Idle,
     Asleep,
-    /// In a queue.
+    /// The thread waits in a queue.
     Ready,
-    /// Interrupted.
+    /// An interrupt handler runs on the thread's CPU.
     Held,
     Running,
 }
@@ -46,42 +48,43 @@ enum Phase {
 struct State {
     placement: Placement,
     phase: Phase,
-    /// Woken while it was not asleep: its next sleep returns at once.
+    /// Whether the thread was woken while it was not asleep. Its next sleep then returns at once.
     token: bool,
-    /// Its current or last CPU.
+    /// The current or last CPU of the thread.
     cpu: Option<usize>,
-    /// The way in which it started to run, until the thread takes this value.
+    /// The event by which the thread started to run. The thread takes this value when it continues.
     start: Option<Start>,
-    /// Before it sleeps, it looks for a thread that can take over its CPU.
+    /// Whether the thread is about to sleep and looks for a waiting thread that can take over its CPU.
     leaving: bool,
 }
 
 #[derive(Debug, Default)]
 struct Cpu {
     running: Option<usize>,
-    /// The interrupted thread, which continues after the interrupts.
+    /// The interrupted thread. It continues after the interrupt handlers.
     held: Option<usize>,
     interrupts: VecDeque<usize>,
-    /// Bound threads come first.
+    /// The queue of ready threads. Bound threads come first.
     ready: VecDeque<usize>,
-    /// Called by another CPU to look at its queue. The call is taken at the end of a piece.
+    /// Whether another CPU has called this CPU to look at its queue. The call is taken at the end of a piece.
     poked: bool,
-    /// The CPU is halted: another CPU must call it to run a thread on it.
+    /// Whether the CPU is halted. Another CPU that puts a thread on it must then call it.
     halted: bool,
-    /// The number of times that it got a thread or was left idle.
+    /// The number of times that the CPU got a thread or became idle.
     era: u64,
 }
 
 /// The effect of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
-    /// It was not asleep: its next sleep returns at once.
+    /// The thread was not asleep. Its next sleep returns at once.
     Already,
-    /// It waits for a CPU.
+    /// The thread waits for a CPU.
     Waits,
-    /// It waits for its CPU, and the waking thread calls this CPU to look at its queue.
+    /// The thread waits for its CPU. The waking thread calls this CPU, so that it looks at its queue.
     Pokes,
-    /// It runs on an idle CPU. `called` says that this CPU was halted and is not the waking thread's, so it is called.
+    /// The thread runs on an idle CPU. `called` says that this CPU was halted, is not the waking thread's CPU, and so
+    /// is called.
     Runs { called: bool },
 }
 
@@ -93,18 +96,18 @@ pub(super) struct Queues {
     threads: Vec<State>,
     /// Bit mask of the idle CPUs of each core.
     idle: Vec<u64>,
-    /// Threads in the queues of all CPUs.
+    /// Number of threads in the queues of all CPUs.
     waiting: usize,
-    /// Whether a CPU that is left idle halts at once.
+    /// Whether a CPU that becomes idle halts at once.
     halts: bool,
-    /// The CPU that was left idle last, until it is taken.
+    /// The CPU that last became idle, until [`Queues::take_gone_idle`].
     gone_idle: Option<usize>,
 }
 
 const ALIVE: &str = "a thread has a CPU while it runs";
 
 impl Queues {
-    /// Returns idle CPUs. The operating system uses the first `enabled`.
+    /// Returns idle CPUs. The operating system uses the first `enabled` CPUs.
     pub(super) fn new(spec: &ThreadsSpec, enabled: usize) -> Queues {
         assert!(spec.strands <= 64, "{} hardware threads a core", spec.strands);
         assert!((1..=spec.cpus()).contains(&enabled), "{enabled} of {} CPUs", spec.cpus());
@@ -138,13 +141,14 @@ impl Queues {
         state.cpu.filter(|_| state.phase == Phase::Running)
     }
 
-    /// Whether it sleeps, or looks for a thread that can take over its CPU before it sleeps.
+    /// Whether the thread sleeps, or looks for a thread that can take over its CPU before it sleeps.
     pub(super) fn is_asleep(&self, thread: usize) -> bool {
         let state = &self.threads[thread];
         state.phase == Phase::Asleep || state.leaving && !state.token
     }
 
-    /// Whether a running thread that is no interrupt leaves its CPU idle if it sleeps now. If so, marks it as leaving.
+    /// Whether a running thread would leave its CPU idle if it slept now. If so, marks the thread as leaving. Returns
+    /// false for an interrupt handler.
     pub(super) fn leaves_idle(&mut self, thread: usize) -> bool {
         let Some(cpu) = self.cpu(thread) else { return false };
         let own = &self.cpus[cpu];
@@ -156,13 +160,13 @@ impl Queues {
         state.leaving
     }
 
-    /// Takes the CPU that was left idle and does not halt yet, with its era.
+    /// Takes the CPU that last became idle and has not halted yet, with its era.
     pub(super) fn take_gone_idle(&mut self) -> Option<(usize, u64)> {
         let cpu = self.gone_idle.take().filter(|&cpu| !self.halts && self.is_idle(cpu))?;
         Some((cpu, self.cpus[cpu].era))
     }
 
-    /// Halts a CPU that was left idle in this era, unless it runs a thread or did meanwhile.
+    /// Halts a CPU that became idle in this era, unless it has run a thread since then.
     pub(super) fn halt(&mut self, cpu: usize, era: u64) {
         let own = &mut self.cpus[cpu];
         own.halted |= own.era == era;
@@ -177,7 +181,7 @@ impl Queues {
         }
     }
 
-    /// Ends the code on a thread, or abandons it in any state. Returns the next thread of its CPU.
+    /// Ends the code on a thread, which may be in any state. Returns the next thread of its CPU.
     pub(super) fn end(&mut self, thread: usize) -> Option<usize> {
         let state = &mut self.threads[thread];
         let phase = std::mem::replace(&mut state.phase, Phase::Idle);
@@ -204,12 +208,12 @@ impl Queues {
         }
     }
 
-    /// Takes the way in which a running thread started. It is available once.
+    /// Takes the event by which a running thread started. The event is available once.
     pub(super) fn take_start(&mut self, thread: usize) -> Option<Start> {
         self.threads[thread].start.take()
     }
 
-    /// Wakes a thread. `from` is the CPU of the waking thread, or `None` if no thread wakes it.
+    /// Wakes a thread. `from` is the CPU of the waking thread, or `None` if no thread causes the wake-up.
     pub(super) fn wake(&mut self, thread: usize, from: Option<usize>) -> Woken {
         let state = &mut self.threads[thread];
         if state.phase != Phase::Asleep {
@@ -252,8 +256,8 @@ impl Queues {
         self.waiting += 1;
     }
 
-    /// Whether CPU `from` calls `cpu`: a bound thread waits for `cpu`, and the thread that runs there gives way to it. A
-    /// call that has not been noticed is not repeated.
+    /// Whether CPU `from` must call `cpu`. It must if a bound thread waits for `cpu` and the thread that runs there
+    /// gives way to it. A call that `cpu` has not taken yet is not repeated.
     fn pokes(&mut self, thread: usize, cpu: usize, from: Option<usize>) -> bool {
         let gives_up = |running: usize| {
             self.threads[running].placement == Placement::Anywhere && !self.threads[running].leaving
@@ -267,7 +271,7 @@ impl Queues {
         calls
     }
 
-    /// Whether the CPU of a running thread was called to look at its queue since the last look.
+    /// Whether the CPU of a running thread was called to look at its queue since the last call of this function.
     pub(super) fn take_poke(&mut self, thread: usize) -> bool {
         self.cpu(thread).is_some_and(|cpu| std::mem::take(&mut self.cpus[cpu].poked))
     }
@@ -286,8 +290,8 @@ impl Queues {
         Woken::Waits
     }
 
-    /// Puts the thread to sleep unless it was woken meanwhile. Returns whether it sleeps, and the next thread of its
-    /// CPU.
+    /// Puts the thread to sleep, unless it was woken since its last sleep. Returns whether it sleeps, and the next
+    /// thread of its CPU.
     pub(super) fn sleep(&mut self, thread: usize) -> (bool, Option<usize>) {
         let state = &mut self.threads[thread];
         state.leaving = false;
@@ -303,8 +307,8 @@ impl Queues {
         (true, self.next(cpu))
     }
 
-    /// At the end of a piece, gives the CPU to an interrupt or, if the thread had it for long enough, to a waiting
-    /// thread. Returns the next thread.
+    /// Called at the end of a piece. Gives the CPU to an interrupt handler. If the thread had the CPU for long enough,
+    /// gives it to a waiting thread. Returns the next thread.
     pub(super) fn preempt(&mut self, thread: usize, long_enough: bool) -> Option<usize> {
         let state = &self.threads[thread];
         if matches!(state.placement, Placement::Interrupt(_)) {
@@ -317,7 +321,7 @@ impl Queues {
             return self.next(cpu);
         }
         let &first = self.cpus[cpu].ready.front()?;
-        // A thread that is not bound waits until the bound ones sleep.
+        // A thread that is not bound waits until all bound threads of the CPU sleep.
         if !long_enough || self.is_bound(thread) && !self.is_bound(first) {
             return None;
         }
@@ -326,8 +330,8 @@ impl Queues {
         next
     }
 
-    /// When a thread leaves the kernel, gives its CPU to a bound thread that waits for this CPU. Returns the bound thread,
-    /// and whether the leaving thread continues on another CPU that must be called.
+    /// When a thread leaves the kernel, gives its CPU to a bound thread that waits for this CPU. Returns the bound
+    /// thread. Also returns whether the leaving thread continues on another CPU that must be called.
     pub(super) fn leave_kernel(&mut self, thread: usize) -> Option<(usize, bool)> {
         let cpu = self.cpu(thread)?;
         let &first = self.cpus[cpu].ready.front()?;
@@ -340,7 +344,7 @@ impl Queues {
         Some((next, called))
     }
 
-    /// Returns the next thread of a CPU that its thread has left.
+    /// Returns the next thread of a CPU, after its previous thread has left it.
     fn next(&mut self, cpu: usize) -> Option<usize> {
         self.cpus[cpu].running = None;
         self.set_idle(cpu, true);
@@ -364,7 +368,8 @@ impl Queues {
         Some(ready)
     }
 
-    /// Takes a thread that waits for another CPU and may run on this one, from the next CPU in cyclic order.
+    /// Takes a thread that waits for another CPU and may run on `cpu`. The search goes through the CPUs in cyclic
+    /// order.
     fn steal(&mut self, cpu: usize) -> Option<usize> {
         if self.waiting == 0 {
             return None;
@@ -392,7 +397,7 @@ impl Queues {
         self.set_idle(cpu, false);
     }
 
-    /// Returns the best idle CPU for a thread: its last CPU, or a CPU of the core with the most idle CPUs.
+    /// Returns the best idle CPU for a thread: its last CPU, or else a CPU of the core with the most idle CPUs.
     fn idle_cpu(&self, thread: usize) -> Option<usize> {
         let state = &self.threads[thread];
         if let Placement::Bound(cpu) = state.placement {
@@ -406,7 +411,7 @@ impl Queues {
         (*idle != 0).then(|| core * self.strands + idle.trailing_zeros() as usize)
     }
 
-    /// Returns the CPU with the queue for a thread without an idle CPU: its last CPU, or the CPU with the shortest queue.
+    /// Returns the CPU with the queue in which a thread waits: its last CPU, or the CPU with the shortest queue.
     fn queue_of(&self, thread: usize) -> usize {
         let state = &self.threads[thread];
         if let Placement::Bound(cpu) = state.placement {
@@ -434,7 +439,7 @@ mod tests {
     use proptest::prelude::*;
 
     impl Queues {
-        /// Checks the invariants between two calls.
+        /// Checks the invariants that hold between two calls.
         fn check(&self) {
             for (number, cpu) in self.cpus.iter().enumerate() {
                 assert_eq!(self.is_idle(number), cpu.running.is_none());

@@ -1,4 +1,4 @@
-//! Threads at work, in cases computed by hand and at random.
+//! Threads at work, in cases computed by hand and in random cases.
 
 use super::*;
 use nicety_kernel::{Config, Sim, World};
@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Two cores of two hardware threads at 1 GHz: an instruction takes 1000 ps; caches of 16 and 64 lines.
+/// Two cores with two hardware threads each, at 1 GHz: an instruction takes 1000 ps. The caches have 16 and 64 lines.
 pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
     cores: 2,
     strands: 2,
@@ -38,7 +38,7 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
     quantum: Duration::from_us(10),
 };
 
-/// Nanoseconds of a context switch to a thread if none of the thread's own lines are cached.
+/// Duration in ns of a context switch to a thread if none of the thread's own lines are cached.
 const COLD: u64 = 500 + 2 * 100;
 
 type Log = Rc<RefCell<Vec<(&'static str, u64)>>>;
@@ -50,7 +50,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Runs `body` on a thread, and logs its name and the end time in ns.
+    /// Runs `body` on a thread. Then logs the name and the time in ns.
     fn on<F: Future<Output = ()> + 'static>(
         &self,
         name: &'static str,
@@ -71,7 +71,7 @@ impl Rig {
     }
 }
 
-/// Runs threads on the first `cpus` CPUs. Returns the end time of each, and the account.
+/// Runs threads on the first `cpus` CPUs. Returns the log of names and end times in ns, and the account.
 fn run(cpus: usize, spec: ThreadsSpec, build: impl FnOnce(&Rig)) -> (Vec<(&'static str, u64)>, Account) {
     let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
     let node = world.add_node();
@@ -110,8 +110,8 @@ fn a_thread_pays_for_its_context_switch_and_its_work() {
 
 #[test]
 fn a_piece_waits_for_its_code() {
-    // 16 lines of 8 instructions. The application's 64 instructions are 8 lines, which are cached the second time. The
-    // copy is a loop.
+    // The cache has 16 lines of 8 instructions. The application's 64 instructions take 8 lines, which are cached the
+    // second time. The copy is a loop, so its code misses nothing.
     let code = Some(CodeSpec { first: 512, line: 32 });
     let spec = ThreadsSpec { switch: 0, own_lines: 0, caches: CachesSpec { code, ..SPEC.caches }, ..SPEC };
     let (ends, account) = run(4, spec, |rig| {
@@ -140,8 +140,8 @@ fn a_piece_waits_for_the_translation_of_its_pages() {
             }
         });
     });
-    // Two misses for the first piece. For the second, one of four entries is new since the first page's use: a quarter of
-    // a miss, which carries over.
+    // The first piece has two misses. Since the first page's use, one of four TLB entries was filled. So the second
+    // piece has a quarter of a miss, which is carried over.
     assert_eq!(ends, [("a", 100 + 2 * 40 + 100)]);
 }
 
@@ -155,11 +155,11 @@ fn a_piece_waits_for_the_translation_of_its_code() {
             for _ in 0..2 {
                 thread.run(piece(100), Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
             }
-            // A loop is in one page, which is there.
+            // A loop is within one page, which is in the TLB.
             thread.run(piece(100).streaming(1), Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
         });
     });
-    // 100 instructions are in two pages, and stay there. The loop loads a line.
+    // 100 instructions are in two pages, which stay in the TLB. The loop loads one line.
     assert_eq!(ends, [("a", 100 + 2 * 40 + 100 + 100 + 100)]);
     let group = account.group(Group::Application);
     assert_eq!((group.code_tlb_misses, group.tlb_misses), (2, 0));
@@ -167,7 +167,7 @@ fn a_piece_waits_for_the_translation_of_its_code() {
 
 #[test]
 fn instructions_of_several_cycles_leave_most_of_them_to_others() {
-    // Four cycles per instruction with one issue: two threads demand half of the core.
+    // An instruction takes four cycles, and the thread issues in one of them. Two threads demand half of the core.
     let spec = ThreadsSpec { switch: 0, own_lines: 0, cycles_per_instruction: 4, ..SPEC };
     let (ends, account) = run(2, spec, |rig| {
         for name in ["a", "b"] {
@@ -192,13 +192,14 @@ fn threads_spread_over_cores_before_they_share_one() {
 
 #[test]
 fn two_hardware_threads_of_a_core_take_turns() {
-    // Both run on the first core. A switch issues in 200 of 400 ns, so two of them fill the core.
+    // Both threads run on the first core. A context switch issues in 200 of 400 ns, so two switches fill the core.
     let (ends, _) = run(2, ThreadsSpec { switch: 200, ..SPEC }, |rig| {
         for name in ["a", "b"] {
             rig.on(name, &rig.thread(Placement::Anywhere), |thread| async move { work(&thread, 7000).await });
         }
     });
-    // a begins while b demands half of the core: 7000 * 1.5. b begins while a demands all of it: 7000 * 2.
+    // Thread a begins its work while b demands half of the core: 7000 * 1.5. Thread b begins while a demands the whole
+    // core: 7000 * 2.
     assert_eq!(ends, [("a", 400 + 10_500), ("b", 400 + 14_000)]);
 }
 
@@ -213,8 +214,8 @@ fn a_thread_waits_for_a_cpu_and_takes_it_at_the_end_of_a_quantum() {
             });
         }
     });
-    // a has the CPU for two pieces, which is longer than 10 us, and so has b. Then each has its last piece. a's own
-    // lines are still cached when it returns, since only two others were filled.
+    // Thread a has the CPU for two pieces, which take longer than the quantum of 10 us. So does b. Then each has its
+    // last piece. Thread a's own lines are still cached when it returns, since only two other lines were filled.
     let a = COLD + 12_000;
     let b = a + COLD + 12_000;
     let a_again = b + 500 + 6000;
@@ -233,7 +234,7 @@ fn to_wake_a_thread_on_another_cpu_takes_a_cross_call() {
         rig.on("waker", &rig.thread(Placement::Anywhere), |thread| async move {
             work(&thread, 1000).await;
             thread.wake(&sleeper, &mut Path::clock(Time::ZERO)).await;
-            // Not asleep any more: free of charge.
+            // The sleeper is already awake, so the second wake-up takes no time.
             thread.wake(&sleeper, &mut Path::clock(Time::ZERO)).await;
         });
     });
@@ -260,7 +261,7 @@ fn a_wake_up_before_the_sleep_is_not_lost() {
     assert_eq!((account.wakes, account.cross_calls, account.context_switches), (0, 0, 2));
 }
 
-/// Returns an interrupt handler on the first CPU, which logs the end of each of `pieces`.
+/// Returns an interrupt handler on the first CPU. It runs `pieces` pieces and logs the end of each.
 fn handler(rig: &Rig, pieces: usize) -> Thread {
     let handler = rig.thread(Placement::Interrupt(0));
     let (log, sim) = (rig.log.clone(), rig.sim.clone());
@@ -312,7 +313,7 @@ fn an_interrupt_takes_the_cpu_between_two_pieces() {
             work(&thread, 1000).await;
         });
     });
-    // At the end of the first piece. Then a continues, without a context switch.
+    // The interrupt is handled at the end of the first piece. Then a continues without a context switch.
     let handled = COLD + 1000 + 300 + 400;
     assert_eq!(ends, [("handled", handled), ("handler", handled), ("a", handled + 1000)]);
     assert_eq!((account.interrupts, account.context_switches, account.cross_calls), (1, 1, 0));
@@ -321,7 +322,8 @@ fn an_interrupt_takes_the_cpu_between_two_pieces() {
 #[test]
 fn an_interrupt_takes_an_idle_cpu_at_once_and_again_where_one_came_meanwhile() {
     let (ends, account) = run(1, SPEC, |rig| interrupt_at(rig, handler(rig, 2), &[1000, 1500]));
-    // The second interrupt arrives while the handler runs: the handler looks again before it leaves its CPU.
+    // The second interrupt arrives while the handler runs. The handler checks for interrupts again before it leaves its
+    // CPU.
     assert_eq!(ends, [("handled", 1700), ("handled", 2100), ("handler", 2100)]);
     assert_eq!((account.interrupts, account.context_switches), (1, 0));
 }
@@ -370,8 +372,8 @@ fn a_bound_thread_takes_its_cpu_when_the_thread_there_leaves_the_kernel() {
             work(&thread, 8000).await;
         });
     });
-    // The waker calls the ring's CPU, because a reader runs there. The reader takes the call at the end of its second
-    // piece, leaves the kernel, and waits for the ring's thread.
+    // The waker calls the CPU of the ring's thread, because a reader runs there. The reader takes the call at the end
+    // of its second piece, leaves the kernel, and waits until the ring's thread has run.
     let ring = COLD + 2000 + 70 + COLD + 100;
     let reader = ring + 500 + 2000;
     assert_eq!(ends, [("ring", ring), ("reader", reader), ("waker", COLD + 1500 + 50 + 30 + 8000)]);
@@ -407,22 +409,23 @@ fn a_cpu_that_is_left_idle_looks_at_all_others_before_it_halts() {
             });
         })
     };
-    // The sleeper looks at three other CPUs, and has two lines of each of four from memory. The idle CPU looks from
-    // here on, and halts 60 ns later.
+    // The sleeper looks at three other CPUs. It loads two lines for each of the four CPUs from memory. At `idle`, the
+    // idle CPU begins to look, and it halts 60 ns later.
     let idle = COLD + 1000 + 3 * 10 + 8 * 100;
-    // Woken while it looks: it keeps its CPU, and nobody calls.
+    // The sleeper is woken while it looks. It keeps its CPU, and no cross-call is needed.
     let (ends, account) = woken_after(1500);
     assert_eq!(ends, [("waker", COLD + 1550), ("sleeper", idle + 100)]);
     assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 0, 2));
-    // The CPU does not halt yet, and needs no call. Eight of sixteen lines have come since: one of the thread's two is in
-    // the second level.
+    // The CPU has not halted yet, so no cross-call is needed. Eight of 16 lines were filled since the thread's last
+    // run, so one of its two lines is only in the second level.
     let (ends, account) = woken_after(1800);
     assert_eq!(ends, [("waker", COLD + 1850), ("sleeper", COLD + 1850 + 520 + 100)]);
     assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 0, 3));
     let (ends, account) = woken_after(2000);
     assert_eq!(ends, [("waker", COLD + 2050 + 30), ("sleeper", COLD + 2050 + 200 + 70 + 520 + 100)]);
     assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 1, 3));
-    // Three looks of threads that leave: both at their ends only exit. The looks of idle CPUs are nobody's time.
+    // Three context switches take 500 instructions each. The sleeper's look takes 30, the wake-up 50, and the
+    // cross-call 30 + 70. The two threads that end do not look, and the looks of idle CPUs are accounted to no thread.
     assert_eq!(account.group(Group::Kernel).instructions, 3 * 500 + 30 + 50 + 30 + 70);
 }
 
@@ -456,7 +459,7 @@ fn a_thread_that_waits_for_a_register_keeps_its_cpu() {
             assert_eq!(answer.await, 7);
         });
     });
-    // The interrupt arrives while the CPU waits, and is handled after that.
+    // The interrupt arrives while the CPU waits for the register. It is handled after the wait.
     let handled = COLD + 2000 + 300 + 400;
     assert_eq!(ends, [("handled", handled), ("handler", handled), ("a", handled)]);
     assert_eq!(account.group(Group::Driver).busy, Duration::from_ns(2000));
@@ -472,13 +475,14 @@ fn data_that_other_threads_have_driven_out_comes_again() {
             thread.run(piece(100).touching(&[&state]), Stage::COMPUTE, path).await;
         });
     });
-    // Four lines come from memory. Eight more, and half of the four, of sixteen lines, come from the second level. At
-    // least 4 of 64 lines were filled there, and half a line of them is not missed yet.
+    // Four lines come from memory, and eight lines are streamed from memory. These eight fills evict half of the four
+    // lines from the first level, so two lines come from the second level. There, at least 4 of 64 lines were filled,
+    // which evicts less than one of the two lines.
     assert_eq!(ends, [("a", COLD + 100 + 400 + 800 + 100 + 2 * 20)]);
     assert_eq!(account.group(Group::Application).l1_misses, 4 + 8 + 2);
 }
 
-/// The parameters of a random run: CPUs, items, consumers and the duration of each.
+/// The parameters of a random run: the number of CPUs, items and consumers, and the duration of their pieces.
 #[derive(Clone, Debug)]
 struct Load {
     cpus: usize,
@@ -504,8 +508,8 @@ fn loads() -> impl Strategy<Value = Load> {
 }
 
 proptest! {
-    /// Interrupts hand items to producers, which hand them to consumers. No item is lost, no thread sleeps for ever,
-    /// and CPU time equals the threads' work.
+    /// Interrupts hand items to producers, and producers hand them to consumers. No item is lost, no thread sleeps for
+    /// ever, and the CPU time equals the work of the threads.
     #[test]
     fn every_item_is_consumed(load in loads()) {
         let consumed = Rc::new(Cell::new(0));

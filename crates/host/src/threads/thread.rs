@@ -1,4 +1,4 @@
-//! [`Thread`]: the thread on which code of the kernel or of a program runs.
+//! [`Thread`]: a thread on which code of the kernel or of a program runs.
 
 use super::account::{Account, Group};
 use super::caches::{Caches, Data, Misses, Page};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 pub use super::queues::Placement;
 
-/// The hardware threads of a host with an operating system. Clones are the same threads.
+/// The hardware threads of a host with an operating system. A clone is the same set of threads.
 #[derive(Clone)]
 pub struct Threads(Rc<Shared>);
 
@@ -22,18 +22,18 @@ struct Shared {
     spec: ThreadsSpec,
     cores: Vec<Core>,
     caches: RefCell<Caches>,
-    /// The lines of all CPUs' structures, in the caches of each core.
+    /// The cache lines of all CPUs' scheduler structures, for each core that looks at them.
     walked: Vec<Data>,
     queues: RefCell<Queues>,
     account: RefCell<Account>,
-    /// Notifies a thread that it runs.
+    /// The signal of each thread, which notifies the thread that it runs.
     signals: RefCell<Vec<Signal>>,
 }
 
-/// Cache lines of a CPU's structure that a look at its queue touches.
+/// Number of cache lines of a CPU's scheduler structure that a look at the CPU's queue touches.
 const WALKED_LINES: u64 = 2;
 
-/// Work of a thread that keeps its CPU.
+/// A piece of work of a thread. The thread keeps its CPU for the whole piece.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'d> {
     group: Group,
@@ -55,24 +55,25 @@ impl<'d> Piece<'d> {
         Piece { touched, ..self }
     }
 
-    /// Returns the piece with accesses to these pages of memory. Pages that are not named count as always in the TLB.
+    /// Returns the piece with accesses to these pages of memory. All other pages count as present in the TLB.
     pub const fn within(self, pages: &'d [&'d Page]) -> Piece<'d> {
         Piece { pages, ..self }
     }
 
-    /// Adds a pass through `lines` uncached lines.
+    /// Returns the piece with a pass through `lines` uncached lines.
     pub const fn streaming(self, lines: u64) -> Piece<'d> {
         Piece { streamed: lines, ..self }
     }
 
-    /// Adds a wait of the CPU for `stalled`, such as for a card's register. The core's other hardware threads continue.
+    /// Returns the piece with a wait of the CPU for `stalled`, such as for a card's register. The core's other hardware
+    /// threads continue during the wait.
     pub const fn stalled(self, stalled: Duration) -> Piece<'d> {
         Piece { stalled, ..self }
     }
 }
 
 impl Threads {
-    /// Returns idle CPUs. The operating system uses the first `cpus`.
+    /// Returns idle CPUs. The operating system uses the first `cpus` CPUs.
     ///
     /// # Panics
     /// If the processor has fewer CPUs, or more than 64 CPUs per core.
@@ -89,10 +90,10 @@ impl Threads {
         }))
     }
 
-    /// Returns a new thread, which runs with its first piece.
+    /// Returns a new thread. It gets a CPU when it runs its first piece.
     ///
     /// # Panics
-    /// If its CPU is not in use.
+    /// If `placement` names a CPU that is not in use.
     pub fn thread(&self, placement: Placement) -> Thread {
         let number = self.0.queues.borrow_mut().add(placement);
         let signal = Signal::new(&self.0.sim);
@@ -107,12 +108,12 @@ impl Threads {
         Thread { threads: self.clone(), own }
     }
 
-    /// The processor and the scheduler's costs.
+    /// The specification of the processor and of the scheduler's costs.
     pub fn spec(&self) -> &ThreadsSpec {
         &self.0.spec
     }
 
-    /// CPUs in use.
+    /// Number of CPUs in use.
     pub fn cpus(&self) -> usize {
         self.0.queues.borrow().cpus()
     }
@@ -126,7 +127,8 @@ impl Threads {
         self.0.signals.borrow()[thread].notify_one();
     }
 
-    /// Continues a CPU that its thread has left: with the next thread, or with a look at all other CPUs before it halts.
+    /// Continues a CPU that its thread has left. The next thread runs on it. If there is none, the CPU looks at all
+    /// other CPUs before it halts.
     fn pass_on(&self, next: Option<usize>) {
         if let Some(next) = next {
             return self.notify(next);
@@ -146,7 +148,7 @@ impl Threads {
         });
     }
 
-    /// Number of CPUs in use, apart from one.
+    /// Number of CPUs in use, minus one.
     fn others(&self) -> u64 {
         self.cpus() as u64 - 1
     }
@@ -162,15 +164,15 @@ struct Own {
     number: usize,
     /// Notified when the thread gets a CPU.
     signal: Signal,
-    /// The thread's own stack and structure.
+    /// The cache lines of the thread's own stack and structure.
     data: Data,
-    /// The instant at which it got its CPU.
+    /// The instant at which the thread got its CPU.
     since: Cell<Time>,
     busy: Cell<Duration>,
 }
 
-/// A thread. Clones are the same thread. The code on it is one task, and only that task calls [`run`](Thread::run) and
-/// [`sleep`](Thread::sleep).
+/// A thread. A clone is the same thread. The code on the thread is one task, and only this task calls
+/// [`run`](Thread::run) and [`sleep`](Thread::sleep).
 #[derive(Clone)]
 pub struct Thread {
     threads: Threads,
@@ -178,8 +180,8 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Does a piece of work when the thread has a CPU. Returns after the piece and after interrupts that arrived
-    /// meanwhile.
+    /// Does a piece of work as soon as the thread has a CPU. Returns after the piece, and after interrupts that arrived
+    /// during the piece.
     pub async fn run(&self, piece: Piece<'_>, stage: Stage, path: &mut Path) {
         self.enter().await;
         path.advance(Stage::CPU_QUEUED, self.sim().now());
@@ -188,7 +190,8 @@ impl Thread {
         self.yield_to_others().await;
     }
 
-    /// Between two pieces: takes a call of another CPU, lets interrupts run and, after a quantum, a waiting thread.
+    /// Runs between two pieces. Takes a call of another CPU, and lets interrupts run. After a quantum, also lets a
+    /// waiting thread run.
     async fn yield_to_others(&self) {
         let poked = self.threads.0.queues.borrow_mut().take_poke(self.own.number);
         if poked {
@@ -202,7 +205,7 @@ impl Thread {
         }
     }
 
-    /// Leaves the kernel after a system call: a bound thread that waits for the CPU takes it.
+    /// Leaves the kernel after a system call. If a bound thread waits for the CPU, it gets the CPU.
     pub async fn leave_kernel(&self) {
         let left = self.threads.0.queues.borrow_mut().leave_kernel(self.own.number);
         let Some((next, called)) = left else { return };
@@ -211,8 +214,9 @@ impl Thread {
         self.resume().await;
     }
 
-    /// Holds the CPU during a wait for an external event, such as a card's register. Nothing else runs on the CPU
-    /// meanwhile. The core's other hardware threads have all of the core. The time is accounted to a function group.
+    /// Holds the CPU during a wait for an external event, such as the answer of a card's register. No other thread runs
+    /// on the CPU during the wait. The core's other hardware threads share the whole core. The time is accounted to a
+    /// function group.
     pub async fn hold<T>(&self, group: Group, wait: impl Future<Output = T>) -> T {
         self.enter().await;
         let start = self.sim().now();
@@ -224,8 +228,8 @@ impl Thread {
         result
     }
 
-    /// Gives up the CPU until another thread or an interrupt wakes this thread. Returns at once if this thread was woken
-    /// since its last sleep, otherwise when it runs again. The caller must check its condition again.
+    /// Gives up the CPU until another thread or an interrupt wakes this thread. Returns when the thread runs again.
+    /// Returns at once if the thread was woken since its last sleep. The caller must check its condition again.
     pub async fn sleep(&self) {
         let shared = &self.threads.0;
         if shared.spec.walk > 0 && shared.queues.borrow_mut().leaves_idle(self.own.number) {
@@ -241,14 +245,14 @@ impl Thread {
         }
     }
 
-    /// Ends the code on this thread, which was completed or dropped. The thread gives up its CPU, and is not woken any
-    /// more. Other code may begin with a piece.
+    /// Ends the code on this thread, which has completed or was dropped. The thread gives up its CPU, and is not woken
+    /// any more. New code on the thread begins with a piece.
     pub fn exit(&self) {
         let next = self.threads.0.queues.borrow_mut().end(self.own.number);
         self.threads.pass_on(next);
     }
 
-    /// Wakes another thread. If that thread sleeps, this is work of the calling thread.
+    /// Wakes another thread. If that thread sleeps, the calling thread spends time on the wake-up.
     pub async fn wake(&self, other: &Thread, path: &mut Path) {
         let spec = &self.threads.0.spec;
         if self.threads.0.queues.borrow().is_asleep(other.own.number) {
@@ -269,7 +273,7 @@ impl Thread {
         }
     }
 
-    /// Wakes this thread from outside, as an interrupt or a timer does.
+    /// Wakes this thread without work of another thread, as an interrupt or a timer does.
     pub fn interrupt(&self) {
         let woken = self.threads.0.queues.borrow_mut().wake(self.own.number, None);
         if matches!(woken, Woken::Runs { .. }) {
@@ -277,12 +281,12 @@ impl Thread {
         }
     }
 
-    /// Whether it sleeps.
+    /// Whether the thread sleeps.
     pub fn is_asleep(&self) -> bool {
         self.threads.0.queues.borrow().is_asleep(self.own.number)
     }
 
-    /// The CPU on which it runs, if it runs.
+    /// The CPU on which the thread runs, if it runs.
     pub fn cpu(&self) -> Option<usize> {
         self.threads.0.queues.borrow().cpu(self.own.number)
     }
@@ -292,7 +296,7 @@ impl Thread {
         self.own.busy.get()
     }
 
-    /// The processor's threads.
+    /// The hardware threads to which this thread belongs.
     pub const fn threads(&self) -> &Threads {
         &self.threads
     }
@@ -305,13 +309,13 @@ impl Thread {
         change(&mut self.threads.0.account.borrow_mut());
     }
 
-    /// Gets a CPU and pays for it.
+    /// Begins code on the thread if it has none, and waits for a CPU.
     async fn enter(&self) {
         self.threads.0.queues.borrow_mut().begin(self.own.number);
         self.resume().await;
     }
 
-    /// Waits for a CPU, and does the work that precedes the thread's own.
+    /// Waits for a CPU, and does the scheduler's work before the thread's own work.
     async fn resume(&self) {
         if self.cpu().is_none() {
             self.own.signal.wait_until(|| self.cpu().is_some()).await;
@@ -361,22 +365,22 @@ impl Thread {
     }
 }
 
-/// Misses of a piece.
+/// The misses of a piece.
 #[derive(Default)]
 struct Missed {
-    /// Lines of data.
+    /// Missed lines of data.
     lines: Misses,
-    /// Lines of code, in the core's first level.
+    /// Number of missed lines of code, in the core's instruction cache.
     code: u64,
-    /// Pages of data, in the core's TLB.
+    /// Number of missed pages of data, in the core's TLB.
     pages: u64,
-    /// Pages of code, in its TLB for code.
+    /// Number of missed pages of code, in the core's TLB for code.
     code_pages: u64,
 }
 
 impl Shared {
-    /// Returns the time for which a piece issues and the time for which it waits, in picoseconds on an otherwise idle core,
-    /// and its misses. The core's caches hold its lines afterwards.
+    /// Returns the issue time and the wait time of a piece, in picoseconds on an otherwise idle core, and its misses.
+    /// The core's caches then hold the lines of the piece.
     fn times(&self, core: usize, piece: &Piece<'_>) -> (u64, u64, Missed) {
         let missed = self.misses(core, piece);
         let (caches, lines) = (&self.spec.caches, missed.lines);
@@ -393,7 +397,8 @@ impl Shared {
         (issuing, waiting, missed)
     }
 
-    /// Returns the piece's misses. The code of a piece that streams data is a loop of one or two lines, which are cached.
+    /// Returns the piece's misses. The code of a piece that streams data is a loop of one or two lines, which are in
+    /// the cache.
     fn misses(&self, core: usize, piece: &Piece<'_>) -> Missed {
         let mut caches = self.caches.borrow_mut();
         let mut lines = caches.stream(core, piece.streamed);

@@ -1,4 +1,4 @@
-//! Credits, tags, and the DLLPs that return credits: their costs and their limits.
+//! Credits, tags, and the DLLPs that return credits: the bandwidth that they take, and the limits that they set.
 
 use crate::support::{at, gen3x8, message, now, on, wire};
 use nicety_host::pcie::{Credits, Generation, PcieSpec};
@@ -8,12 +8,12 @@ use std::rc::Rc;
 
 const LATENCY: u64 = 250_000;
 const PORT: u64 = 50_000;
-/// The Ack and UpdateFC limit of generation 3 x8 at an MPS of 256 B.
+/// The limit of the Ack and UpdateFC delays of generation 3 x8 at an MPS of 256 B, in ps.
 const LIMIT: u64 = 203_000;
 const DLLP: u64 = 1_016;
-/// A write of 256 bytes: 280 on the wire.
+/// Time in ps of a write of 256 bytes: 280 bytes on the wire.
 const TLP: u64 = 35_547;
-/// From the departure of a TLP's last byte to the return of its credits.
+/// Time in ps from the departure of a TLP's last byte to the return of its credits.
 const LOOP: u64 = PORT + LIMIT + DLLP + PORT;
 
 #[test]
@@ -28,7 +28,7 @@ fn one_header_credit_allows_one_write_a_round_trip() {
 
 #[test]
 fn data_credits_are_16_bytes() {
-    // 16 credits: one write of 256 bytes, or two of 128, or 16 of up to 16.
+    // 16 credits allow one write of 256 bytes, or two of 128 bytes, or 16 of up to 16 bytes.
     let spec = PcieSpec { posted: Credits { headers: 0, data: 16 }, ..gen3x8() };
     on(spec, |_, bus| async move {
         let handover = bus.write(message(0), 0x1000, 512, at(0));
@@ -38,7 +38,7 @@ fn data_credits_are_16_bytes() {
         for _ in 0..2 {
             bus.write(message(0), 0x1000, 128, at(0));
         }
-        // The credits of both return with the UpdateFC that was due since the first one.
+        // The credits of both writes return with the UpdateFC that the first write made due.
         let third = bus.write(message(0), 0x1000, 128, at(0));
         assert_eq!(third.path.at(), Time::from_ps(wire(152) + LOOP + wire(152)));
     });
@@ -56,7 +56,7 @@ fn data_credits_are_16_bytes() {
 fn the_default_credits_do_not_limit() {
     on(gen3x8(), |_, bus| async move {
         let handover = bus.write(message(0), 0, 1 << 20, at(0));
-        // 145.6 us and 23 ordered sets, one every 6.09 us.
+        // The write takes 145.6 us, plus 23 ordered sets, one every 6.09 us.
         assert_eq!(handover.path.at(), Time::from_ps(4096 * TLP + 23 * SKIP));
     });
 }
@@ -78,7 +78,7 @@ fn one_tag_allows_one_read_a_round_trip() {
         let packet = bus.read(message(0), 0x1000, 2048, 2048, at(0)).await.packet(0).await;
         let trip = wire(24) + LATENCY + 2 * wire(276) + LATENCY;
         assert_eq!(packet.tail, Time::from_ps(4 * trip));
-        // The completion time of the packet is unknown until the host answers the last request.
+        // The packet's arrival time is unknown until the host answers its last request.
         assert_eq!(packet.head, Time::from_ps(3 * trip + wire(24) + LATENCY));
         assert_eq!(packet.path.at(), packet.head);
     });
@@ -88,7 +88,7 @@ fn one_tag_allows_one_read_a_round_trip() {
     });
 }
 
-/// Later than every event here, so that no DLLP interferes.
+/// This delay is longer than every test, so that no DLLP goes between TLPs.
 const LATE: Duration = Duration::from_us(100);
 
 #[test]
@@ -115,7 +115,8 @@ fn one_request_credit_allows_one_request_a_round_trip_of_the_port() {
     on(spec, |_, bus| async move {
         let packet = bus.read(message(0), 0x1000, 1024, 1024, at(0)).await.packet(0).await;
         let second = wire(24) + LOOP + wire(24);
-        // Its own Ack and UpdateFC, at 310.110 + 50 + 203 ns, go between its completions, which begin at 560.110.
+        // The second request's own Ack and UpdateFC leave at 310.110 + 50 + 203 ns. They go between its completions,
+        // which begin at 560.110 ns.
         assert_eq!(packet.tail, Time::from_ps(second + LATENCY + 2 * wire(276) + 2 * DLLP + LATENCY));
     });
 }
@@ -142,7 +143,7 @@ fn completion_credits_hold_completions() {
         let packet = bus.read(message(0), 0x1000, 512, 512, at(0)).await.packet(0).await;
         let first = wire(24) + LATENCY + wire(276);
         assert_eq!(packet.head, Time::from_ps(first + LATENCY));
-        // The UpdateFC for the request, due at 256.047 ns, is on the wire before.
+        // The UpdateFC for the request is due at 256.047 ns, and is already on the wire.
         assert_eq!(packet.tail, Time::from_ps(first + LOOP + wire(276) + LATENCY));
     });
 }
@@ -150,7 +151,7 @@ fn completion_credits_hold_completions() {
 #[test]
 fn acks_and_credits_occupy_the_other_direction() {
     on(gen3x8(), |sim, bus| async move {
-        // Received at 4.063 + 50 ns; Ack and UpdateFC go 203 ns later.
+        // The write is received at 4.063 + 50 ns. Its Ack and UpdateFC leave 203 ns later.
         bus.write(message(0), 0x1000, 8, at(0));
         let due = 4_063 + PORT + LIMIT;
         assert_eq!(bus.busy().0, Duration::ZERO);
@@ -165,8 +166,9 @@ fn acks_and_credits_occupy_the_other_direction() {
 fn tlps_within_the_limit_share_an_ack() {
     let spec = PcieSpec { posted: Credits::INFINITE, ..gen3x8() };
     on(spec, |sim, bus| async move {
-        // 100 writes of 256 bytes, received every 35.547 ns. The first one's Ack leaves 203 ns after it. It covers the
-        // five that arrive until then, the last of them after 177.735 ns. The next write starts a new one.
+        // 100 writes of 256 bytes are received, one every 35.547 ns. The Ack for the first write leaves 203 ns after
+        // the write. It also covers the five writes that arrive until then, the last of them after 177.735 ns. The next
+        // write starts a new Ack.
         bus.write(message(0), 0, 25_600, at(0));
         sim.delay(Duration::from_us(10)).await;
         bus.push(message(1), 8, 8, now(&sim));
@@ -197,7 +199,7 @@ fn an_unlimited_receiver_returns_no_credits() {
     });
 }
 
-/// An ordered set of 16 symbols per lane, and 375 blocks of 16.25 ns.
+/// Duration of an ordered set of 16 symbols per lane, and of 375 blocks of 16.25 ns, in ps.
 const SKIP: u64 = 16_250;
 const INTERVAL: u64 = 375 * SKIP;
 
@@ -206,8 +208,8 @@ fn a_stream_makes_room_for_ordered_sets() {
     on(gen3x8(), |_, bus| async move {
         for k in 0..400_u64 {
             let end = bus.write(message(0), 0, 256, at(0)).path.at();
-            // Due at 6093.75 ns: number 171 begins at 6078.537, number 172 behind the set. Due at 12 187.5 ns: number
-            // 342 begins at 12 173.324, number 343 behind the next set.
+            // One set is due at 6093.75 ns. Write 171 begins at 6078.537 ns, and write 172 begins after the set. The
+            // next set is due at 12 187.5 ns. Write 342 begins at 12 173.324 ns, and write 343 begins after this set.
             let sets = u64::from(k >= 172) + u64::from(k >= 343);
             assert_eq!(end, Time::from_ps((k + 1) * wire(280) + sets * SKIP), "number {k}");
         }
@@ -228,7 +230,7 @@ fn an_idle_wire_has_sent_its_ordered_set() {
         end.get()
     };
     assert_eq!(after(SKIP), 172 * wire(280) + SKIP, "no wait");
-    // Idle for a little less: the set begins when due, and the TLP waits for its end.
+    // If the idle time is shorter, the set begins when it is due, and the TLP waits for the end of the set.
     assert_eq!(after(SKIP - 1), INTERVAL + SKIP + wire(280));
 }
 
@@ -236,8 +238,8 @@ fn an_idle_wire_has_sent_its_ordered_set() {
 fn ordered_sets_wait_for_a_long_tlp_and_go_together() {
     let spec = PcieSpec { mps: 4096, ..PcieSpec::new(Generation::Gen1, 1, Duration::from_ns(250)) };
     on(spec, |_, bus| async move {
-        // 4120 bytes of 4 ns. A set of 16 ns is due every 1538 symbols, 6152 ns: two during the first TLP, three until
-        // the end of the second.
+        // A TLP has 4120 bytes of 4 ns each. A set of 16 ns is due every 1538 symbols, or 6152 ns. Two sets are due
+        // during the first TLP, and three until the end of the second TLP.
         let ends = [16_480, 32_992, 49_520];
         for expected in ends {
             let end = bus.write(message(0), 0, 4096, at(0)).path.at();

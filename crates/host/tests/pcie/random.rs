@@ -1,4 +1,4 @@
-//! Random links and random traffic: everything arrives, in order, and never faster than the wire.
+//! Random links and random traffic: all bytes arrive, in order, and never faster than the wire's rate.
 
 use crate::support::{at, message, now, on};
 use nicety_host::Notice;
@@ -12,7 +12,7 @@ fn power(range: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = u64> {
     range.prop_map(|exponent| 1 << exponent)
 }
 
-/// Returns no limit or a limit from the minimum upwards, most often a small limit.
+/// Generates credits: no limit, or a limit that is at least the minimum and usually small.
 fn credits(mps: u64) -> impl Strategy<Value = Credits> {
     let least = mps / 16;
     let headers = prop_oneof![Just(0), 1..4_u64, 1..=127_u64];
@@ -78,13 +78,14 @@ fn operations() -> impl Strategy<Value = Vec<(u64, Operation)>> {
     prop::collection::vec((delay, operation), 1..20)
 }
 
-/// Checks that every picosecond of a path belongs to a stage.
+/// Checks that every picosecond of a path is accounted to a stage.
 fn adds_up(path: &Path) {
     let sum: Duration = path.stages().map(|(_, duration)| duration).sum();
     assert_eq!(sum, path.at().since(path.origin()));
 }
 
-/// Follows a transfer's packets. Each arrives behind the previous one, and none before the wire could have carried it.
+/// Waits for all packets of a transfer. Checks that each arrives after the previous one, and not before the wire could
+/// carry it.
 async fn follow(
     transfer: nicety_host::Transfer,
     spec: PcieSpec,
@@ -115,7 +116,7 @@ proptest! {
         prop_assert!(spec.problems().is_empty(), "{:?}", spec.problems());
         let done = Rc::new(RefCell::new(0));
         let (seen, count) = (done.clone(), operations.len());
-        // A read that never ended would be a program that waits for ever, which the kernel reports.
+        // A read that never ends would leave a program that waits for ever. The kernel reports such a program.
         on(spec, move |sim, bus| async move {
             let (mut landed, mut pushed) = (Time::ZERO, Time::ZERO);
             for (k, (delay, operation)) in operations.into_iter().enumerate() {

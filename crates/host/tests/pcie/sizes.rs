@@ -6,7 +6,7 @@ use nicety_types::{Duration, Gap};
 
 #[test]
 fn raw_rates_are_those_of_the_standard() {
-    // Mb/s per lane: 2500 x 8/10, 5000 x 8/10, 8000 x 128/130 and twice and four times that.
+    // Rate per lane in Mb/s: 2500 x 8/10, 5000 x 8/10, 8000 x 128/130, then two and four times this rate.
     for (generation, mbit) in
         Generation::ALL.into_iter().zip([2000.0, 4000.0, 7876.923, 15_753.846, 31_507.692])
     {
@@ -25,7 +25,7 @@ fn raw_rates_are_those_of_the_standard() {
 #[test]
 fn a_tlp_has_header_framing_and_digest() {
     let spec = gen3x8();
-    // STP token 4, header 16, payload, LCRC 4.
+    // A write has an STP token of 4 bytes, a header of 16 bytes, the payload, and an LCRC of 4 bytes.
     assert_eq!([spec.write_bytes(256), spec.request_bytes(), spec.completion_bytes(256)], [280, 24, 276]);
     let short = PcieSpec { addressing: Addressing::Bits32, ..spec };
     assert_eq!([short.write_bytes(256), short.request_bytes(), short.completion_bytes(256)], [276, 20, 276]);
@@ -38,7 +38,7 @@ fn a_tlp_has_header_framing_and_digest() {
 
 #[test]
 fn acks_are_due_when_the_tables_of_the_specification_say() {
-    // Ack Latency Limits at 2.5 GT/s in symbol times of 4 ns, x1 to x32 (Data Link Layer).
+    // The Ack Latency Limits at 2.5 GT/s, in symbol times of 4 ns, for x1 to x32 (Data Link Layer).
     let table: [(u64, [u64; 7]); 6] = [
         (128, [237, 128, 73, 67, 58, 48, 33]),
         (256, [416, 217, 118, 107, 90, 72, 45]),
@@ -55,7 +55,7 @@ fn acks_are_due_when_the_tables_of_the_specification_say() {
     }
     assert_eq!(Generation::Gen2.latency_limit(1, 128), Duration::from_ns(2 * 288));
     assert_eq!(Generation::Gen3.latency_limit(8, 256), Duration::from_ns(203));
-    // The same table for higher rates, with symbols of half and a quarter of a nanosecond.
+    // The formula at higher rates, with symbol times of 0.5 ns and 0.25 ns.
     assert_eq!(Generation::Gen4.latency_limit(16, 256), Duration::from_ps(500 * 168));
     assert_eq!(Generation::Gen4.latency_limit(1, 4096), Duration::from_ps(500 * 4239));
     assert_eq!(Generation::Gen5.latency_limit(16, 128), Duration::from_ps(250 * 144));
@@ -81,7 +81,7 @@ fn a_link_is_refused_where_the_specification_has_none_such() {
     assert_eq!(refused(PcieSpec { port_latency: Duration::from_ns(251), ..good }), ["port_latency"]);
     assert_eq!(refused(PcieSpec { push_payload: 512, ..good }), ["push_payload"]);
     assert_eq!(refused(PcieSpec { push_payload: 96, ..good }), ["push_payload"]);
-    // One TLP of 256 bytes takes 16 credits. Without scaling, 127 and 2047 are the maximum.
+    // A TLP of 256 bytes takes 16 credits. Without scaling, the maximum is 127 header credits and 2047 data credits.
     let posted = |headers, data| PcieSpec { posted: Credits { headers, data }, ..good };
     assert_eq!(refused(posted(1, 15)), ["posted_data"]);
     assert!(refused(posted(1, 16)).is_empty());

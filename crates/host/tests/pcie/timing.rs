@@ -1,4 +1,4 @@
-//! Single transfers on an idle link, and their order of arrival.
+//! Single transfers on an idle link, and the order in which transfers arrive.
 
 use crate::support::{at, gen3x8, message, now, on, wire};
 use nicety_host::Notice;
@@ -6,19 +6,20 @@ use nicety_host::pcie::{Cut, PcieSpec};
 use nicety_types::{Duration, Level, Recorder, Resource, Stage, Time};
 
 const LATENCY: u64 = 250_000;
-/// An Ack or UpdateFC: 8 bytes.
+/// Time in ps of an Ack or an UpdateFC, which has 8 bytes.
 const DLLP: u64 = 1_016;
 
 #[test]
 fn the_wire_by_hand() {
-    // 8 x 126.953125 = 1015.625; 32 x = 4062.5; 88 x = 11171.875; 276 x = 35039.0625; 280 x = 35546.875.
+    // A byte takes 126.953125 ps. 8 bytes take 1015.625 ps, 32 take 4062.5, 88 take 11171.875, 276 take 35039.0625, and
+    // 280 take 35546.875.
     assert_eq!([8, 32, 88, 276, 280].map(wire), [DLLP, 4_063, 11_172, 35_040, 35_547]);
 }
 
 #[test]
 fn a_small_write_takes_its_tlp_and_a_crossing() {
     on(gen3x8(), |_, bus| async move {
-        // 8 + 16 + 8 bytes.
+        // The TLP has 8 + 16 bytes of overhead and 8 bytes of payload.
         let handover = bus.write(message(0), 0x1000, 8, at(0));
         assert_eq!(handover.path.at(), Time::from_ps(4_063));
         assert_eq!(handover.path.total(Stage::DEPOSIT), Duration::from_ps(4_063));
@@ -30,14 +31,14 @@ fn a_small_write_takes_its_tlp_and_a_crossing() {
 #[test]
 fn a_push_brings_its_command_before_its_payload() {
     on(gen3x8(), |sim, bus| async move {
-        // A command of 64 bytes and 8 of payload: 8 + 16 + 72 bytes, 12187.5 ps.
+        // The push has a command of 64 bytes and 8 bytes of payload: 8 + 16 + 72 bytes, which take 12187.5 ps.
         let packet = bus.push(message(0), 8, 4096, at(0)).packet(0).await;
         assert_eq!(packet.head, Time::from_ps(12_188 + LATENCY));
         assert_eq!(packet.tail, packet.head);
         assert_eq!(packet.path.at(), packet.head);
         assert_eq!(packet.path.total(Stage::BUS), Duration::from_ps(12_188 + LATENCY));
         sim.delay(Duration::from_us(1)).await;
-        // A bare command: 8 + 16 + 64.
+        // A push without payload has 8 + 16 bytes of overhead and 64 bytes of command.
         let start = sim.now();
         let packet = bus.push(message(1), 0, 1, now(&sim)).packet(0).await;
         assert_eq!(packet.tail, start + Duration::from_ps(11_172 + LATENCY));
@@ -47,7 +48,8 @@ fn a_push_brings_its_command_before_its_payload() {
 #[test]
 fn packets_of_a_push_arrive_tlp_by_tlp() {
     on(gen3x8(), |_, bus| async move {
-        // 64 + 8192 bytes: 32 TLPs of 280 bytes and one of 88. Packets begin 64 bytes into TLPs 0 and 16.
+        // The push has 64 + 8192 bytes: 32 TLPs of 280 bytes and one TLP of 88 bytes. The packets begin 64 bytes into
+        // TLPs 0 and 16.
         let transfer = bus.push(message(0), 8192, 4096, at(0));
         let tlp = wire(280);
         let first = transfer.packet(0).await;
@@ -72,12 +74,12 @@ fn write_combining_pushes_64_bytes_a_tlp() {
 #[test]
 fn a_cpu_that_reads_a_register_waits_for_two_crossings() {
     on(gen3x8(), |sim, bus| async move {
-        // Request 24 bytes, completion 8 + 12 + 8.
+        // The request has 24 bytes, and the completion has 8 + 12 + 8 bytes.
         let round_trip = 3_047 + LATENCY + 3_555 + LATENCY;
         let path = bus.load(message(0), 8, at(0)).await;
         assert_eq!((path.at(), sim.now()), (Time::from_ps(round_trip), path.at()));
         assert_eq!(path.total(Stage::BUS), Duration::from_ps(round_trip));
-        // The answer arrives behind the card's concurrent writes: 17 TLPs of 280 bytes.
+        // The answer arrives after the card's concurrent writes, which are 17 TLPs of 280 bytes.
         let start = sim.now();
         let (reader, other) = (now(&sim), bus.clone());
         let write = async {
@@ -94,7 +96,7 @@ fn a_cpu_that_reads_a_register_waits_for_two_crossings() {
 #[test]
 fn a_small_read_takes_two_tlps_and_two_crossings() {
     on(gen3x8(), |sim, bus| async move {
-        // Request 24 bytes, completion 8 + 12 + 8.
+        // The request has 24 bytes, and the completion has 8 + 12 + 8 bytes.
         let transfer = bus.read(message(0), 0x1000, 8, 8, at(0)).await;
         assert_eq!(sim.now(), Time::from_ps(3_047 + LATENCY), "the request has reached the host");
         let packet = transfer.packet(0).await;
@@ -120,8 +122,8 @@ fn host_memory_takes_its_time_where_the_spec_says_so() {
 #[test]
 fn a_read_of_a_packet_streams_behind_its_first_request() {
     on(gen3x8(), |_, bus| async move {
-        // Eight requests of 512 bytes, two completions of 256 each. The host's port acknowledges the requests and
-        // returns their credits 203 ns after the first arrived, at 256.047 ns: two DLLPs among the completions.
+        // The read takes eight requests of 512 bytes, with two completions of 256 bytes each. The first request arrives
+        // at 256.047 ns. 203 ns later, the host's port sends an Ack and an UpdateFC: two DLLPs between the completions.
         let packet = bus.read(message(0), 0x1000, 4096, 4096, at(0)).await.packet(0).await;
         let answered = 3_047 + LATENCY;
         assert_eq!(packet.head, Time::from_ps(answered + 35_040 + LATENCY));
@@ -139,10 +141,10 @@ fn completions_end_on_the_boundary_or_at_each() {
         });
         found.recv().unwrap()
     };
-    // Later than the completions, so that none of them waits for an Ack.
+    // The delays are longer than the test, so that no completion waits for a DLLP.
     let quiet = PcieSpec { ack_delay: Duration::from_us(9), update_delay: Duration::from_us(9), ..gen3x8() };
     assert_eq!(tail(quiet, 0x1000), 2 * wire(276));
-    // 4 bytes into a line: 252, 256 and 4.
+    // The read begins 4 bytes into a line, so the completions have 252, 256 and 4 bytes.
     assert_eq!(tail(quiet, 0x1004), wire(272) + wire(276) + wire(24));
     assert_eq!(tail(PcieSpec { cut: Cut::Boundary, ..quiet }, 0x1000), 8 * wire(84));
     assert_eq!(tail(PcieSpec { cut: Cut::Boundary, rcb: 128, ..quiet }, 0x1000), 4 * wire(148));
@@ -152,12 +154,12 @@ fn completions_end_on_the_boundary_or_at_each() {
 fn a_read_ends_at_4_kib_and_begins_again() {
     let spec = PcieSpec { mrrs: 4096, mps: 4096, push_payload: 4096, ..gen3x8() };
     on(spec, |_, bus| async move {
-        // 128 and 384 bytes: two requests.
+        // The read takes two requests, of 128 and 384 bytes.
         bus.read(message(0), 0x1f80, 512, 512, at(0)).await.packet(0).await;
         assert_eq!(bus.busy().1, Duration::from_ps(2 * wire(24)));
     });
     on(spec, |_, bus| async move {
-        // 64 and 192 bytes: two writes.
+        // The write takes two TLPs, of 64 and 192 bytes.
         let handover = bus.write(message(0), 0x2fc0, 256, at(0));
         assert_eq!(handover.path.at(), Time::from_ps(wire(88) + wire(216)));
     });
@@ -177,7 +179,7 @@ fn an_event_arrives_behind_the_deposit_before_it() {
     on(gen3x8(), |_, bus| async move {
         let deposit = bus.write(message(0), 0x1000, 4096, at(0));
         assert_eq!(deposit.landed, Time::from_ps(16 * 35_547 + LATENCY));
-        // 64 bytes for the event, 16 for the counter behind it.
+        // The event has 64 bytes, and the counter after it has 16 bytes.
         let event = bus.post(Notice::Event, deposit.path.clone());
         assert_eq!(event.at(), deposit.landed + Duration::from_ps(11_172));
         assert_eq!(event.total(Stage::DEPOSIT), event.at().since(Time::ZERO), "nothing was queued");
@@ -214,7 +216,7 @@ fn waiting_for_another_message_is_queueing_and_for_one_s_own_is_not() {
 fn a_dllp_in_the_way_is_no_reason_to_forget_what_the_message_did() {
     on(gen3x8(), |sim, bus| async move {
         bus.write(message(0), 0x1000, 8, at(0));
-        // Ack and UpdateFC for the push go to the host at 12.188 + 50 + 203 ns.
+        // The Ack and the UpdateFC for the push go to the host at 12.188 + 50 + 203 ns.
         bus.push(message(1), 8, 8, at(0));
         let due = Time::from_ps(12_188 + 50_000 + 203_000);
         sim.until(due).await;
@@ -232,7 +234,7 @@ fn later_requests_of_a_read_keep_its_path() {
     on(gen3x8(), |sim, bus| async move {
         let first = bus.read(message(0), 0x1000, 4096, 4096, at(0)).await;
         assert_eq!(first.packet(0).await.path.origin(), Time::ZERO);
-        // The last completions are on the wire: 253.047 ns and 16 of 35.040 ns.
+        // The last completions are on the wire: 16 completions of 35.040 ns each, from 253.047 ns on.
         sim.until(Time::from_ps(560_000)).await;
         let path = at(0);
         let second = bus.read(message(0), 0x1000, 8, 8, path).await.packet(0).await;
@@ -264,7 +266,7 @@ fn bursts_are_recorded() {
                 (Resource::BUS_TO_HOST, "deposit", 2 * 35_547, Some(message(1))),
                 (Resource::BUS_TO_HOST, "fetch", 3_047, Some(message(2))),
                 (Resource::BUS_TO_HOST, "fetch", 3_047, Some(message(2))),
-                // An UpdateFC for the requests is among the first completions, at 74.141 + 50 + 203 ns.
+                // An UpdateFC for the requests leaves at 74.141 + 50 + 203 ns. It goes between the first completions.
                 (Resource::BUS_TO_CARD, "fetch", 2 * 35_040 + DLLP, Some(message(2))),
                 (Resource::BUS_TO_CARD, "fetch", 2 * 35_040, Some(message(2))),
                 (Resource::BUS_TO_HOST, "deposit", 5_079, None),
@@ -282,7 +284,7 @@ fn bursts_are_recorded() {
 #[test]
 fn a_dllp_behind_one_s_own_bytes_is_queueing() {
     on(gen3x8(), |sim, bus| async move {
-        // Ack and UpdateFC go to the host while the first write's only TLP is on the wire.
+        // The Ack and the UpdateFC go to the host while the first write's only TLP is on the wire.
         bus.push(message(1), 8, 8, at(0));
         sim.until(Time::from_ps(12_188 + 50_000 + 203_000 - 10_000)).await;
         bus.write(message(0), 0x1000, 256, now(&sim));
@@ -313,7 +315,7 @@ fn packets_behind_a_later_request_keep_the_path() {
         sim.spawn(async move {
             reader.read(message(0), 0x1000, 1024, 1024, at(0)).await;
         });
-        // The second request waited for the first one's credit, and its completions go from 560.110 ns on.
+        // The second request waited for the credit of the first one. Its completions are sent from 560.110 ns on.
         sim.until(Time::from_ps(570_000)).await;
         let mut path = at(0);
         path.advance(Stage::COMPUTE, sim.now());

@@ -54,7 +54,7 @@ impl Heap {
 
     pub(super) fn remove(&mut self, index: u32) {
         self.events.retire(index, Place::Dead);
-        // Most entries are cancelled: sweep, so that cancelled timeouts do not accumulate.
+        // If most entries are cancelled, removes them, so that cancelled timeouts do not accumulate.
         if self.heap.len() > 64 && self.heap.len() > 2 * self.events.live {
             let events = &mut self.events;
             self.heap.retain(|&Reverse(Entry { index, .. })| {

@@ -11,9 +11,9 @@ use heap::Heap;
 use nicety_types::{LinkId, NodeId, Time};
 use wheel::Wheel;
 
-/// An index that stands for no event, such as the end of a list.
+/// An index that refers to no event, such as the end of a list.
 const NONE: u32 = u32::MAX;
-/// The `count` of a slot without a future event.
+/// The `count` of a slot that holds no future event.
 const GONE: u64 = u64::MAX;
 
 /// The place of an event in the order: time, node, class, source, count.
@@ -45,7 +45,7 @@ impl Key {
         NodeId((self.rank >> 32) as u32)
     }
 
-    /// Whether it is the key of this event.
+    /// Whether this is the key of `event`.
     pub(crate) fn is_of(&self, event: EventRef) -> bool {
         !self.is_arrival() && self.count == event.count
     }
@@ -55,7 +55,7 @@ impl Key {
     }
 }
 
-/// An event in the queue. If it has happened since, the queue detects that by the event's count.
+/// A reference to an event in the queue. The count shows whether the event has already happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventRef {
     index: u32,
@@ -69,11 +69,11 @@ enum Place {
     Near(u16),
     /// In a span list of the wheel.
     Far(u16),
-    /// In the heap of events after the wheel's range.
+    /// In the heap of events beyond the wheel's range.
     Beyond,
     /// In the bucket that is being emptied.
     Current,
-    /// Cancelled, but a heap still refers to it.
+    /// Cancelled, but one of the heaps still refers to it.
     Dead,
     Free,
 }
@@ -99,6 +99,7 @@ impl Events {
         Events { slots: Vec::new(), free: NONE, live: 0 }
     }
 
+    #[inline]
     fn insert(&mut self, key: Key, data: u64, place: Place) -> u32 {
         self.live += 1;
         let event = Event { key, data, next: NONE, prev: NONE, place };
@@ -114,7 +115,7 @@ impl Events {
         }
     }
 
-    /// Ends the life of an event. Its slot stays occupied.
+    /// Marks an event as past or cancelled. Its slot stays occupied.
     fn retire(&mut self, index: u32, place: Place) {
         self.live -= 1;
         let slot = &mut self.slots[index as usize];
@@ -122,7 +123,7 @@ impl Events {
         slot.place = place;
     }
 
-    /// Frees the slot.
+    /// Frees the slot of a retired event.
     fn release(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.place = Place::Free;
@@ -131,11 +132,14 @@ impl Events {
     }
 
     /// Removes an event and frees its slot.
+    #[inline]
     fn take(&mut self, index: u32) -> u64 {
-        self.retire(index, Place::Free);
-        let data = self.slots[index as usize].data;
-        self.release(index);
-        data
+        self.live -= 1;
+        let slot = &mut self.slots[index as usize];
+        slot.key.count = GONE;
+        slot.place = Place::Free;
+        slot.next = std::mem::replace(&mut self.free, index);
+        slot.data
     }
 
     fn is_dead(&self, index: u32) -> bool {
@@ -202,13 +206,14 @@ impl Queue {
         })
     }
 
-    /// Whether every event is after this key. May return false if it would have to advance to find out.
+    /// Whether every event is after this key. May return false without an exact answer, if the answer would need an
+    /// advance of the queue.
     #[inline]
     pub(crate) fn comes_after(&mut self, key: Key) -> bool {
         either!(self, queue => queue.comes_after(key))
     }
 
-    /// Whether the queue already knows an event that is `places` behind the next event.
+    /// Whether the queue has already sorted the event that is `places` after the next event.
     pub(crate) fn has_ahead(&self, places: usize) -> bool {
         match self {
             Queue::Wheel(queue) => queue.has_ahead(places),
@@ -216,8 +221,8 @@ impl Queue {
         }
     }
 
-    /// If the queue already knows the event that is `places` behind the next event, returns whether it is an arrival, and
-    /// its data. The order may still change, so this is only a hint.
+    /// If the queue has already sorted the event that is `places` after the next event, returns whether it is an
+    /// arrival, and its data. Later events may change the order, so this is only a hint.
     pub(crate) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         match self {
             Queue::Wheel(queue) => queue.ahead(places),
@@ -225,9 +230,9 @@ impl Queue {
         }
     }
 
-    /// Visits events of the next few buckets, each event once per step. Passes whether the event is an arrival, its data,
-    /// and the number of `steps` left before it happens. Returns whether these visits covered most of the next events.
-    /// They do not if too many events are due at once.
+    /// Visits events of the next few buckets. Passes whether the event is an arrival, its data, and the number of
+    /// steps, from 1 to `steps`, until it happens. Visits an event once per step. Returns false if the current bucket
+    /// has more events than such visits can cover.
     pub(crate) fn coming(&mut self, steps: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         match self {
             Queue::Wheel(queue) => queue.coming(steps + 1, visit),

@@ -22,7 +22,7 @@ enum Op {
     Ask { after: u64, node: u32 },
 }
 
-/// Returns durations of every scale of the wheel, with ties.
+/// Returns durations of every scale of the wheel. Some of them are equal.
 fn after() -> impl Strategy<Value = u64> {
     prop_oneof![
         3 => 0..4u64,
@@ -116,7 +116,7 @@ impl Pair {
                 let expected = self.reference.first_key_value().map(|(k, d)| (*k, *d));
                 let expected =
                     expected.filter(|(key, _)| key.time() == last.time() && key.node() == last.node());
-                // A shard's look at the clock: only directly after an event, and before anything later.
+                // The shard calls this only directly after an event, and before it takes any later event.
                 assert_eq!(self.queue.pop_at(last.time(), last.node()), expected);
                 expected.map(|(key, _)| self.reference.remove(&key));
             }
@@ -124,7 +124,7 @@ impl Pair {
                 let key = Key::own(Time::from_ps(self.now + after), NodeId(node), self.count);
                 let comes_after = self.reference.first_key_value().is_none_or(|(first, _)| *first > key);
                 let told = self.queue.comes_after(key);
-                // It need not know events far ahead.
+                // The queue may miss the answer if the key is far ahead.
                 assert!(told == comes_after || !told && after > 2_000_000);
             }
             Op::Cancel { .. } | Op::Retarget { .. } => (),
@@ -185,7 +185,7 @@ fn cancelled_timeouts_do_not_pile_up() {
     for kind in [QueueKind::Wheel, QueueKind::BinaryHeap] {
         for after in [1, 900, 100_000, 100_000_000, 1 << 50] {
             let mut pair = Pair::new(kind);
-            pair.apply(Op::Push { after: 0, node: 0 }); // before them all, so that a look at the head misses them
+            pair.apply(Op::Push { after: 0, node: 0 }); // first, so that `head` does not find the cancelled events
             for i in 1..10_000 {
                 pair.apply(Op::Push { after, node: 0 });
                 pair.apply(Op::Cancel { which: i });
@@ -213,7 +213,7 @@ fn events_of_the_next_buckets_are_seen_once_for_each_current_one() {
     let mut wheel = Wheel::new();
     push(&mut wheel, 5 << 10, 5);
     assert_eq!(seen(&mut wheel, 4), (true, vec![]), "nothing is noted before it is asked for");
-    // In buckets 1, 3 (three of them), 7 and 3000.
+    // Puts events into buckets 1, 3 (three events), 7 and 3000.
     for (ps, data) in
         [(1024, 1), (3 << 10, 31), (3 << 10, 32), ((3 << 10) + 5, 33), (7 << 10, 7), (3000 << 10, 3000)]
     {

@@ -15,12 +15,12 @@ use std::collections::BinaryHeap;
 
 /// log2 of the bucket size in picoseconds.
 const BUCKET_BITS: u32 = 10;
-/// log2 of the span size in buckets. A span is half of the near lists.
+/// log2 of the span size in buckets. Half of the near lists belong to one span.
 const SPAN_BITS: u32 = (SIZE / 2).ilog2();
 const MASK: u64 = SIZE as u64 - 1;
-/// Number of events of a near list that are noted beside it.
+/// Maximum number of noted events of a near list.
 const NOTED: usize = 32;
-/// Late events are inserted into the current bucket while it is shorter than this. Otherwise they go into a heap.
+/// Late events are inserted into the current bucket while it has fewer events than this. Later ones go into a heap.
 const SHORT: usize = 64;
 
 /// A ring of lists of events.
@@ -95,21 +95,22 @@ impl Lists {
 
 pub(crate) struct Wheel {
     pub(super) events: Events,
-    /// The number of the current bucket, counted from the start of time. Every event up to its end is in `current` or
-    /// `late`. The near lists hold the later buckets of this span and the next.
+    /// The number of the current bucket, counted from the start of time. All events before the end of this bucket are
+    /// in `current` or `late`. The near lists hold the later buckets of this span and of the next span.
     bucket: u64,
-    /// Sorted, with the next event last.
+    /// The events of the current bucket, sorted. The next event is last.
     current: Vec<Entry>,
-    /// True from the change to the current bucket until [`Wheel::coming`] runs.
+    /// True from the change to the current bucket until the next call of [`Wheel::coming`].
     turned: bool,
-    /// Whether the current bucket had more events than are noted.
+    /// Whether the current bucket had more events than its notes hold.
     crowded: bool,
     late: BinaryHeap<Reverse<Entry>>,
     near: Lists,
-    /// The first events put into each near list, so that they are found without following links. Empty until the first
-    /// request.
+    /// The first events of each near list. With these notes, a visit follows no links between events. Empty until the
+    /// first call of [`Wheel::coming`].
     notes: Vec<[u32; NOTED]>,
-    /// Number of notes per list. The numbers are apart from the notes, so that adding a note does not read the others.
+    /// Number of notes of each list. The numbers are in separate memory, so that adding a note does not read other
+    /// notes.
     noted: Vec<u8>,
     far: Lists,
     beyond: BinaryHeap<Reverse<Entry>>,
@@ -186,7 +187,17 @@ impl Wheel {
     }
 
     /// Returns the next event, if it is in the current bucket.
+    #[inline]
     pub(super) fn head(&mut self) -> Option<Key> {
+        match self.late.is_empty() {
+            true => self.current.last().map(|entry| entry.key),
+            false => self.head_with_late(),
+        }
+    }
+
+    /// [`Wheel::head`] with late events, which few buckets have.
+    #[inline(never)]
+    fn head_with_late(&mut self) -> Option<Key> {
         while let Some(&Reverse(Entry { index, .. })) = self.late.peek() {
             if !self.events.is_dead(index) {
                 break;
@@ -202,7 +213,7 @@ impl Wheel {
         }
     }
 
-    /// Whether every event is after `key`. May return false without a search if `key` is after the next span.
+    /// Whether every event is after `key`. May return false without a search if `key` is beyond the next span.
     pub(super) fn comes_after(&mut self, key: Key) -> bool {
         if let Some(head) = self.head() {
             return head > key;
@@ -217,32 +228,41 @@ impl Wheel {
     }
 
     /// Takes the event returned by the last [`Wheel::head`].
+    #[inline]
     pub(super) fn pop_head(&mut self) -> Option<(Key, u64)> {
+        let Entry { key, index } = match self.late.is_empty() {
+            true => self.current.pop(),
+            false => self.pop_with_late(),
+        }?;
+        Some((key, self.events.take(index)))
+    }
+
+    /// Takes the first of the current and the late events.
+    #[inline(never)]
+    fn pop_with_late(&mut self) -> Option<Entry> {
         let from_late = match (self.current.last(), self.late.peek()) {
             (Some(a), Some(Reverse(b))) => b < a,
             (None, Some(_)) => true,
             (_, None) => false,
         };
-        let Entry { key, index } =
-            if from_late { self.late.pop().map(|Reverse(e)| e) } else { self.current.pop() }?;
-        Some((key, self.events.take(index)))
+        if from_late { self.late.pop().map(|Reverse(entry)| entry) } else { self.current.pop() }
     }
 
-    /// Whether the current bucket has an event that is `places` behind the next event.
+    /// Whether the current bucket has an event that is `places` after the next event.
     pub(super) fn has_ahead(&self, places: usize) -> bool {
         self.current.len() > places
     }
 
-    /// Returns whether the event `places` behind the next event in the current bucket is an arrival, and its data.
+    /// Returns whether the event `places` after the next event in the current bucket is an arrival, and its data.
     pub(super) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         let at = self.current.len().checked_sub(places + 1)?;
         let Entry { key, index } = self.current[at];
         Some((key.is_arrival(), self.events.slots[index as usize].data))
     }
 
-    /// Visits the first events of the next nonempty buckets, once per current bucket. Passes whether an event is an
-    /// arrival, its data, and the distance of its bucket in nonempty buckets, from 1. Bucket number `buckets` is not
-    /// visited yet: its events are only prefetched. Returns whether all events of the current bucket had been visited.
+    /// Visits the noted events of the next nonempty buckets, once per current bucket. Passes whether an event is an
+    /// arrival, its data, and the number of its bucket among the nonempty buckets, from 1. Only prefetches the events
+    /// of bucket number `buckets`. Returns whether the notes covered all events of the current bucket.
     pub(super) fn coming(&mut self, buckets: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         if self.notes.is_empty() {
             self.notes.resize(SIZE, [0; NOTED]);
@@ -261,7 +281,7 @@ impl Wheel {
             let Some(list) = self.near.used.next_from((from & MASK) as usize) else { return };
             let next = (list as u64).wrapping_sub(self.bucket) & MASK;
             if next <= ahead {
-                return; // once round
+                return; // the search has gone once around the ring of lists
             }
             ahead = next;
             for index in &self.notes[list][..usize::from(self.noted[list])] {
@@ -307,7 +327,7 @@ impl Wheel {
         if !begins_before(next << SPAN_BITS) {
             return false;
         }
-        // To the end of the previous span, so that all of the next one is ahead.
+        // Goes to the end of the span before `next`, so that all buckets of `next` are ahead.
         self.bucket = (next << SPAN_BITS) - 1;
         self.load(next);
         true
@@ -332,7 +352,7 @@ impl Wheel {
         }
     }
 
-    /// Puts the events of the span after the current one into their buckets.
+    /// Puts the events of `span`, which follows the current span, into their buckets.
     fn load(&mut self, span: u64) {
         let mut index = self.far.take((span & MASK) as usize);
         while index != NONE {
@@ -368,7 +388,7 @@ impl Wheel {
         None
     }
 
-    /// Returns the list of the next span of the far wheel with events.
+    /// Returns the far list of the next span that has events.
     fn next_far(&self) -> Option<usize> {
         self.far.used.next_from((((self.bucket >> SPAN_BITS) + 1) & MASK) as usize)
     }
@@ -403,7 +423,7 @@ impl Wheel {
                 let entry = Entry { key, index };
                 match self.current.binary_search_by(|e| entry.cmp(e)) {
                     Ok(at) => drop(self.current.remove(at)),
-                    // In the heap of late events, which skips it later.
+                    // The entry stays in the heap of late events until `head` reaches it.
                     Err(_) => return self.events.retire(index, Place::Dead),
                 }
             }

@@ -172,6 +172,8 @@ pub struct Row {
     pub packet_dispositions: Dispositions,
     /// Packets that the card sent per packet received, over the whole run.
     pub sent_per_packet: f64,
+    /// CPU time of the host per packet; none on cards with a host that takes no packets.
+    pub host_cpu_ns: Option<f64>,
     /// Each handler that ran.
     pub handlers: Vec<HandlerRow>,
     /// Handler processor time per packet: its payload handler, and its share of header and completion handlers, including waits

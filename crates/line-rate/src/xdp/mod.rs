@@ -15,12 +15,14 @@ mod row;
 mod search;
 mod trial;
 
-pub use request::{Entries, Mode, Request};
+pub use crate::object::{Entries, Mode};
+pub use request::Request;
 pub use row::{Latency, PartLoad, Row};
 
 use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_bench::Points;
 use nicety_ebpf::Object;
+use nicety_ebpf::report::maps::set_sizes;
 use row::row;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,12 +40,29 @@ pub enum Benchmark {
 /// The results: one row for each card and number of CPUs.
 pub type Report = nicety_bench::Report<Row, Manifest, Benchmark>;
 
+/// Checks a program of an object, its maps and the traffic, without a run.
+///
+/// # Errors
+/// They are wrong for one of the cards.
+pub(crate) fn check(object: &[u8], request: &Request, environment: &Environment<'_>) -> Result<(), Error> {
+    let (object, cards) = (read(object, request)?, request.resolve()?);
+    cards.iter().try_for_each(|card| Place { request, environment, card, object: &object }.check())
+}
+
+fn read(object: &[u8], request: &Request) -> Result<Object, Error> {
+    let mut object = Object::read(object).map_err(|error| Error::Input(error.to_string()))?;
+    let given: Vec<_> = request.maps.iter().map(|map| (map.map.clone(), map.json.clone())).collect();
+    set_sizes(&mut object, &given)
+        .map_err(|(name, problem)| Error::Input(format!("map {name}: {problem}")))?;
+    Ok(object)
+}
+
 /// Runs a program of an object in the drivers of hosts.
 ///
 /// # Errors
 /// Invalid input before anything runs; the error of the first run if all failed, such as a trap.
 pub fn run(object: &[u8], request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    let object = Object::read(object).map_err(|error| Error::Input(error.to_string()))?;
+    let object = read(object, request)?;
     let cards = request.resolve()?;
     let places: Vec<Place<'_>> =
         cards.iter().map(|card| Place { request, environment, card, object: &object }).collect();

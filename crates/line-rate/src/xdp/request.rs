@@ -1,48 +1,17 @@
 //! The request: cards, a program, traffic, and numbers of CPUs.
 
+use crate::object::{Entries, Mode};
 use crate::request::traffic_of;
 use nicety::cards::{Card, load_distinct};
 use nicety::options::default_seed;
 use nicety::{Error, from_json};
-use nicety_nic_ethernet::{EthernetSpec, XdpError, XdpMode};
+use nicety_nic_ethernet::{EthernetSpec, XdpError};
 use nicety_traffic::Traffic;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The most CPUs of a point.
 const MOST_CPUS: u64 = 256;
-
-/// The place of a program in the driver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum Mode {
-    /// Before the kernel's packet buffer.
-    #[default]
-    Native,
-    /// Behind it.
-    Generic,
-}
-
-impl From<Mode> for XdpMode {
-    fn from(mode: Mode) -> XdpMode {
-        match mode {
-            Mode::Native => XdpMode::Native,
-            Mode::Generic => XdpMode::Generic,
-        }
-    }
-}
-
-/// Entries of a map.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "MapEntries")]
-pub struct Entries {
-    /// The map.
-    pub map: String,
-    /// Its entries as JSON, as bpftool prints them.
-    pub json: String,
-}
 
 fn usual_traffic() -> String {
     "udp size=64 src=10.0.0.0/8 flows=1Ki".to_owned()
@@ -82,6 +51,10 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub maps: Vec<Entries>,
+    /// Maps with their entries in the report, after the run at the traffic's rate.
+    #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
+    pub dumps: Vec<String>,
     /// Seed of every random stream: the same seed gives the same report to the last byte.
     #[serde(default = "default_seed")]
     pub seed: u64,

@@ -1,12 +1,14 @@
 //! From runs to a row.
 
-use super::request::Mode;
 use super::search::{keeps_up, search};
 use super::trial::{Place, Trial};
+use crate::object::Mode;
 use nicety::Error;
+use nicety_ebpf::report::maps::Dumped;
 use nicety_nic_ethernet::XdpReport;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Latency of frames. It is the time from a frame's last byte at the card until its verdict is carried out. Then it is dropped, on the
 /// wire, or with the protocols or a queue.
@@ -45,8 +47,12 @@ pub struct Row {
     pub cpus: u64,
     /// The place of the program.
     pub mode: Mode,
+    /// The traffic.
+    pub traffic: String,
     /// Frames of the traffic.
     pub offered: u64,
+    /// Their bytes, without check sequences.
+    pub offered_bytes: u64,
     /// Their rate, in frames per second.
     pub offered_pps: f64,
     /// Frames lost at that rate. They found no buffer in a receive ring, a full packet buffer, no descriptor to leave by, or a full
@@ -71,6 +77,28 @@ pub struct Row {
     pub bottleneck: PartLoad,
     /// Loads of all parts.
     pub parts: Vec<PartLoad>,
+    /// Entries of the maps that the request names. The caller writes them to files.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(skip)]
+    pub maps: BTreeMap<String, Vec<Dumped>>,
+}
+
+impl Row {
+    /// Frames by verdict at the traffic's rate.
+    pub(crate) fn by_verdict(&self) -> BTreeMap<String, u64> {
+        let XdpReport { passed, dropped, transmitted, redirected, aborted, invalid, .. } = self.verdicts;
+        let all = [
+            ("XDP_ABORTED", aborted - invalid),
+            ("XDP_DROP", dropped),
+            ("XDP_PASS", passed),
+            ("XDP_TX", transmitted),
+            ("XDP_REDIRECT", redirected),
+        ];
+        all.into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect()
+    }
 }
 
 /// Measures a row.
@@ -92,15 +120,18 @@ pub(super) fn row(place: &Place<'_>) -> Result<Row, Error> {
     let bottleneck = parts.iter().cloned().reduce(|a, b| if b.load > a.load { b } else { a });
     let frames = best.progress.through.max(1) as f64;
     Ok(Row {
+        maps: given.maps.clone(),
         nic: place.card.name.clone(),
         cpus: place.card.cpus,
         mode: place.request.mode,
+        traffic: place.request.traffic.clone(),
         offered: given.offered.packets,
+        offered_bytes: given.offered.bytes,
         offered_pps: given.offered_pps(),
         lost: given.lost(),
         lost_before: given.lost_before(),
         taken_pps: given.through_pps(),
-        verdicts: given.counts,
+        verdicts: given.counts.clone(),
         lossless_pps: lossless.map(Trial::offered_pps),
         cpu_ns_per_frame: best.cpu_time.ns() / frames,
         instructions_per_frame: best.counts.instructions as f64 / best.counts.frames.max(1) as f64,

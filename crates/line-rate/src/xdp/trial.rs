@@ -5,8 +5,11 @@ use crate::losses::dropped;
 use crate::request::refused;
 use crate::shares::due;
 use nicety::record::Level;
-use nicety::{Allowed, Cluster, ClusterConfig, Environment, Error, FlowControl, Interrupt, Topology, Xdp};
+use nicety::{
+    Allowed, Cluster, ClusterConfig, Environment, Error, FlowControl, Interrupt, LoadedXdp, Topology, Xdp,
+};
 use nicety_ebpf::Object;
+use nicety_ebpf::report::maps::Dumped;
 use nicety_fabric::Buffering;
 use nicety_nic_core::CardSpec;
 use nicety_nic_core::parts::{DueTime, Offered};
@@ -15,6 +18,7 @@ use nicety_nic_processors::Busy;
 use nicety_traffic::{DueTime as TrafficDue, Stream, TrafficError};
 use nicety_types::{Duration, Histogram, NodeId};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A card with a number of CPUs, and what runs there.
@@ -40,6 +44,8 @@ pub(super) struct Trial {
     pub(super) cpu_time: Duration,
     /// Fetches of transmit descriptors, one after another.
     pub(super) fetching: Duration,
+    /// Entries of the maps that the request names.
+    pub(super) maps: BTreeMap<String, Vec<Dumped>>,
 }
 
 #[derive(Default)]
@@ -98,7 +104,14 @@ impl Place<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.stream()?;
         let cluster = self.cluster()?;
-        self.install(&cluster.host(1).xdp()?)
+        let loaded = self.install(&cluster.host(1).xdp()?)?;
+        self.dumped(&loaded).map(drop)
+    }
+
+    /// The entries of the maps that the request names.
+    fn dumped(&self, loaded: &LoadedXdp) -> Result<BTreeMap<String, Vec<Dumped>>, Error> {
+        let names = self.request.dumps.iter();
+        names.map(|name| Ok((name.clone(), loaded.entries(name)?))).collect()
     }
 
     fn stream(&self) -> Result<Stream, Error> {
@@ -124,11 +137,12 @@ impl Place<'_> {
         })
     }
 
-    fn install(&self, xdp: &Xdp) -> Result<(), Error> {
+    fn install(&self, xdp: &Xdp) -> Result<LoadedXdp, Error> {
         let request = self.request;
         let entries: Vec<_> = request.maps.iter().map(|map| (map.map.clone(), map.json.clone())).collect();
         let loaded = xdp.load(self.object, request.program.as_deref(), &entries, request.mode.into())?;
-        xdp.install(&loaded)
+        xdp.install(&loaded)?;
+        Ok(loaded)
     }
 
     /// Sends the traffic at `times` its rate.
@@ -138,7 +152,7 @@ impl Place<'_> {
     pub(super) fn run(&self, times: f64) -> Result<Trial, Error> {
         let mut cluster = self.cluster()?;
         let xdp = cluster.host(1).xdp()?;
-        self.install(&xdp)?;
+        let loaded = self.install(&xdp)?;
         xdp.watch_generator(NodeId(0));
         let sender = self.send(&mut cluster, times)?;
         cluster.program(1, |host| async move {
@@ -166,6 +180,7 @@ impl Place<'_> {
             work: xdp.host_work(),
             cpu_time: xdp.cpu_time(),
             fetching: xdp.fetching(),
+            maps: self.dumped(&loaded)?,
         })
     }
 

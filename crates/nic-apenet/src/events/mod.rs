@@ -22,16 +22,17 @@ use nicety_types::{MessageId, Path};
 use queues::{Missing, QueuedEvent, Waiting};
 use std::rc::Rc;
 
-/// The path that continues when a thread notices an event.
+/// The path to continue when a thread notices an event.
 pub(crate) enum Follow<'p> {
-    /// The path of the thread. If the thread waited for the event, the event's path continues it.
+    /// The path of the thread. If the thread waited for the event, the event's path continues the thread's path.
     Thread(&'p mut Path),
     /// The path of the event.
     Event,
 }
 
 impl Card {
-    /// Writes an event of a process to host memory, after earlier writes.
+    /// Writes an event for a process to host memory, behind earlier writes. The event is lost if the card's queue is
+    /// full.
     pub(crate) fn complete(self: &Rc<Card>, process: u32, event: Event, message: MessageId, path: Path) {
         let events = &self.events;
         if !events.has_queue(process) {
@@ -46,7 +47,7 @@ impl Card {
     }
 
     /// Writes the completion of a packet that is not the last of its message. This completion takes no entry of the
-    /// queue, because the process gets no event for it.
+    /// queue, because the process gets no event for the packet.
     pub(crate) fn complete_packet(
         self: &Rc<Card>,
         process: u32,
@@ -112,7 +113,7 @@ impl Card {
         self.events.changed.notify_all();
     }
 
-    /// The driver's interrupt handler. It serves one interrupt at a time, and takes all written events.
+    /// Runs the driver's interrupt handler. The handler serves one interrupt at a time, and takes all written events.
     pub(crate) async fn serve_interrupts(self: Rc<Card>) {
         loop {
             let events = &self.events;
@@ -128,7 +129,7 @@ impl Card {
         }
     }
 
-    /// Whether a process need not wait for a wanted event: the event is in the queue, or will not come.
+    /// Whether a process need not wait for a wanted event: the event is in the process's queue, or will not come.
     fn has(&self, process: u32, wanted: Wanted) -> bool {
         self.events.find(process, wanted).is_some()
     }
@@ -195,7 +196,7 @@ impl Card {
         }
     }
 
-    /// Takes the event that a thread has found. `None` if another thread took it first.
+    /// Takes the event that a thread has found. Returns `None` if another thread has taken the event.
     async fn notice(
         &self,
         process: u32,
@@ -204,7 +205,7 @@ impl Card {
         copied: bool,
     ) -> Option<(Event, Path)> {
         if !copied {
-            // The thread reads the queue. If it polled the event itself, it has seen it.
+            // The thread reads its queue. A thread that has polled for the event itself has already seen it.
             self.kernel.cpus().notice(&mut Path::clock(self.sim.now()), None).await;
         }
         let QueuedEvent { event, path: mut its, message } = self.events.remove(process, wanted)?;
@@ -234,10 +235,10 @@ impl Card {
         }
     }
 
-    /// Looks once for an event that a process wants, and takes the event if there is one.
+    /// Looks once for an event that a process wants. Takes and returns the event if there is one.
     ///
     /// # Errors
-    /// As [`Card::take_event`].
+    /// Like [`Card::take_event`].
     pub(crate) async fn poll_event(
         self: &Rc<Card>,
         process: u32,

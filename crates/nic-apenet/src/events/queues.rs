@@ -24,7 +24,8 @@ pub(crate) struct QueuedEvent {
 pub(crate) struct Written {
     pub(crate) process: u32,
     pub(crate) noted: QueuedEvent,
-    /// Whether it is the completion of a packet that is not the last of its message. The process gets no event for it.
+    /// Whether this is the completion of a packet that is not the last of its message. The process gets no event for
+    /// it.
     pub(crate) part: bool,
 }
 
@@ -48,7 +49,7 @@ impl Wanted {
         }
     }
 
-    /// Describes the wait, as the object of 'waits for'.
+    /// Describes the wait, as the object of "waits for".
     pub(crate) fn text(self, process: u32) -> String {
         let what = match self {
             Wanted::Any if process == LIBRARY => return "messages".to_owned(),
@@ -63,7 +64,7 @@ impl Wanted {
 /// The reason why a process finds no event, now or later.
 #[derive(Clone, Copy)]
 pub(crate) enum Missing {
-    /// Events were lost: their number.
+    /// Number of lost events.
     Lost(u64),
     /// The process has no such operation, or its completion was reported.
     Ended(Operation),
@@ -73,16 +74,16 @@ pub(crate) enum Missing {
 #[derive(Default)]
 struct Queue {
     events: VecDeque<QueuedEvent>,
-    /// Operations with a completion that was not reported, and whether each operation is a get.
+    /// Maps each operation without a reported completion to whether the operation is a get.
     open: FxHashMap<Operation, bool>,
     lost: u64,
-    /// Threads of the process that wait for an event.
+    /// Number of threads of the process that wait for an event.
     waiting: u32,
 }
 
 impl Queue {
-    /// Records that an event was taken or lost, and that its operation has thus ended. A refused put ends only at its
-    /// later event, when the card has read its bytes.
+    /// Records that an event was taken or lost, and that the event's operation has thus ended. A put does not end with
+    /// its refusal. It ends with its later event, when the card has read its bytes.
     fn told(&mut self, event: &Event) {
         let Some(operation) = event.operation() else { return };
         if !matches!(event.kind, EventKind::Refused(..)) || self.open.get(&operation) == Some(&true) {
@@ -95,12 +96,12 @@ impl Queue {
 pub(crate) struct Events {
     /// Completions in the card's queue, in order.
     pub(crate) written: RefCell<VecDeque<Written>>,
-    /// Entries of the card's queue that are in use, or reserved for events on the bus.
+    /// Number of entries of the card's queue that are in use, or are reserved for events on the bus.
     pub(crate) taken: Cell<u64>,
-    /// The queues of processes, by process. A process without a queue gets no events.
+    /// Maps a process to its queue. A process without a queue gets no events.
     queues: RefCell<BTreeMap<u32, Queue>>,
     pub(crate) notify: Cell<Notify>,
-    /// Notified when an event has been written or copied, or the kind of notification changes.
+    /// Notified when an event has been written or copied, or the way of notification changes.
     pub(crate) changed: Signal,
     /// Held while an event is copied.
     pub(crate) copying: Server,
@@ -130,7 +131,7 @@ impl Events {
         self.queues.borrow().contains_key(&process)
     }
 
-    /// The kind of notification.
+    /// Returns the way in which the driver is notified of events.
     pub(crate) fn notify(&self) -> Notify {
         self.notify.get()
     }
@@ -140,7 +141,7 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Records a posted operation. An event will report its completion.
+    /// Records a posted operation. An event will report the operation's completion.
     pub(crate) fn posted(&self, process: u32, operation: Operation, get: bool) {
         if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
             queue.open.insert(operation, get);
@@ -172,13 +173,13 @@ impl Events {
         }
     }
 
-    /// The path of the event at index `at`.
+    /// Returns the path of the event at index `at` of a process's queue.
     pub(crate) fn path(&self, process: u32, at: usize) -> Path {
         self.queues.borrow()[&process].events[at].path.clone()
     }
 
-    /// Returns the index of the first event that a process wants, or the reason why no such event will come. `None` if
-    /// the event may still come.
+    /// Returns the index of the first event that a process wants, or the reason why no such event will come. Returns
+    /// `None` if the event may still come.
     pub(crate) fn find(&self, process: u32, wanted: Wanted) -> Option<Result<usize, Missing>> {
         let queues = self.queues.borrow();
         let queue = queues.get(&process)?;
@@ -189,15 +190,15 @@ impl Events {
             return Some(Ok(at));
         }
         let Wanted::End(operation) = wanted else { return None };
-        // The put's bytes have been read, and its refusal may have been written.
+        // A refused put may have ended while its refusal is still in the card's queue.
         let written =
             |entry: &Written| !entry.part && entry.process == process && wanted.takes(&entry.noted.event);
         let ended = !queue.open.contains_key(&operation) && !self.written.borrow().iter().any(written);
         ended.then_some(Err(Missing::Ended(operation)))
     }
 
-    /// Whether a thread of this process polls for the next event of the card's queue. This is a thread of the event's
-    /// own process. If no such thread waits, a thread of any process polls.
+    /// Whether a thread of this process polls for the next event of the card's queue. A thread of the event's own
+    /// process polls. If no thread of that process waits, a thread of any process polls.
     pub(crate) fn polls(&self, process: u32) -> bool {
         if self.notify.get() != Notify::Poll {
             return false;
@@ -207,8 +208,8 @@ impl Events {
         *owner == process || self.queues.borrow().get(owner).is_none_or(|queue| queue.waiting == 0)
     }
 
-    /// Refusals of this host's messages with an event that no program has taken: their number by reason and refusing
-    /// node. Also the number of lost events that were not reported, by process.
+    /// Returns two maps of events that no program has taken. The first maps a reason and a refusing node to the number
+    /// of refusals of this host's messages. The second maps a process to the number of its lost events.
     pub(crate) fn unnoticed(&self) -> (BTreeMap<(Refusal, NodeId), u64>, BTreeMap<u32, u64>) {
         let (written, queues) = (self.written.borrow(), self.queues.borrow());
         let waiting =
@@ -223,8 +224,8 @@ impl Events {
         (refused, lost.map(|(process, queue)| (*process, queue.lost)).collect())
     }
 
-    /// The queues of processes, for deadlock hints: the process, the number of its events by name, and whether a thread
-    /// of the process waits. Events that only free the process's own buffers are left out.
+    /// Returns the queues of processes for deadlock hints: the process, the number of its events by name, and whether a
+    /// thread of the process waits. Events that only free the process's own buffers are left out.
     pub(crate) fn queued(&self) -> Vec<(u32, BTreeMap<&'static str, u64>, bool)> {
         let of = |(&process, queue): (&u32, &Queue)| {
             let mut names: BTreeMap<&'static str, u64> = BTreeMap::new();
@@ -270,7 +271,7 @@ impl<'e> Waiting<'e> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.add(-1);
-        // Another thread may have to poll now.
+        // Another thread may have to poll from now on.
         self.events.changed.notify_all();
     }
 }

@@ -1,5 +1,5 @@
 //! The memory that `send` and `recv` register: whole allocations. An allocation stays registered for further messages
-//! until the card's table needs its room for another allocation.
+//! until the card's table needs the room for another allocation.
 
 use crate::error::ApenetError;
 use crate::library::Process;
@@ -13,9 +13,9 @@ use std::rc::Rc;
 /// A registered allocation.
 struct Leased {
     region: Region,
-    /// Messages in transfer from or to it.
+    /// Number of messages in transfer from or to the allocation.
     users: Cell<u64>,
-    /// The number of the last use, counted over the uses of all allocations.
+    /// Number of the allocation's last use. Uses of all allocations are counted together.
     used: Cell<u64>,
 }
 
@@ -32,9 +32,9 @@ impl Drop for Lease {
 pub(crate) struct Leases {
     sim: Sim,
     process: Process,
-    /// Lengths by first address.
+    /// Maps the first address of an allocation to its size in bytes.
     own: RefCell<BTreeMap<u64, u64>>,
-    /// Registered allocations by first address.
+    /// Maps the first address of an allocation to the registered allocation.
     leased: RefCell<BTreeMap<u64, Rc<Leased>>>,
     uses: Cell<u64>,
     /// Held during a registration.
@@ -61,7 +61,7 @@ impl Leases {
     /// Registers the allocation that contains these bytes, unless the allocation is registered already.
     ///
     /// # Errors
-    /// When no allocation contains the bytes, or the card has no room besides the allocations in use.
+    /// When no allocation contains the bytes, or the card has no room beside the allocations in use.
     pub(crate) async fn lease(
         &self,
         address: u64,

@@ -3,15 +3,16 @@
 //!
 //! A message of at most `messages.eager` bytes is copied to a registered buffer of the library and sent into a
 //! streaming buffer of the receiver. The receiver's library copies the message to the buffer of its receive. For a
-//! longer message, the sender's library sends an RTS. When the receive is posted, the receiver's library registers the
-//! receive's buffer and replies with a CTS that names this buffer. The sender's library then puts the bytes into this
-//! buffer. RTS, CTS and credits are empty puts: their address and data are information for the other library.
+//! longer message, the sender's library sends a request to send (RTS). When the receive is posted, the receiver's
+//! library registers the receive's buffer and replies with a clear to send (CTS). The CTS names this buffer. The
+//! sender's library then puts the bytes into the buffer. RTS, CTS and credits are empty puts: their address and data
+//! are information for the remote library.
 //!
 //! # Bounds
-//! A host has at most `messages.window` messages to each other host that no receive has taken. If several processes
-//! share the library, the limit holds for each pair of processes. The limit is lower if the windows of all hosts would
-//! be more than [`HELD`] messages. At the limit `send` waits, so neither streaming buffers nor entries for events run
-//! out.
+//! For each destination host, a host has at most `messages.window` messages that no receive has taken. If several
+//! processes share the library, the limit holds for each pair of processes. The limit is lower if the windows of all
+//! hosts would be more than [`HELD`] messages. At the limit `send` waits, so neither streaming buffers nor entries for
+//! events run out.
 //!
 //! | file | contents |
 //! |---|---|
@@ -47,15 +48,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The most messages from all hosts that no receive of a host has taken, unless there are more pairs of processes. A
-/// message has at most four events: of itself or its RTS, of its CTS, its bytes and its credit.
+/// Maximum number of messages to a host that no receive of the host has taken. With more pairs of processes, each pair
+/// has one message. A message has at most four events: of the message or its RTS, of its CTS, its bytes and its credit.
 const HELD: u64 = 2048;
 /// Number of buffers for the library's copies of eager messages.
 const COPIES: u64 = 64;
-/// Number of streaming buffers that are allocated together, at the first use of one of them.
+/// Number of streaming buffers that are allocated together, at the first use of any of them.
 const CHUNK: u64 = 16;
 
-/// The bit that marks an eager message. The kinds of other messages are in the bits below.
+/// The bit that marks an eager message. Other messages have their kind in the bits below.
 const EAGER: u64 = 1 << 63;
 const _: () = assert!(LARGEST_TAG & EAGER == 0, "the tag is beside it");
 const RTS: u64 = 2;
@@ -70,12 +71,12 @@ const fn data(kind: u64, id: u32, low: u32) -> u64 {
 type Receiving = library::Receiving<Messenger>;
 type ArrivedMessage = library::ArrivedMessage<MessagePlace>;
 
-/// The place of an arrived message.
+/// The location of an arrived message.
 #[derive(Clone, Copy)]
 pub(crate) enum MessagePlace {
-    /// In a streaming buffer.
+    /// In the streaming buffer at this address.
     Eager(u64),
-    /// At its sender, where it has this number.
+    /// At the sender, where the message has this number.
     Long(u32),
 }
 
@@ -83,7 +84,7 @@ pub(crate) enum MessagePlace {
 struct LongTransfer {
     receiving: Rc<Receiving>,
     arrival: Arrival,
-    /// Number of bytes that its sender will put.
+    /// Number of bytes that the sender will put.
     length: u64,
     _lease: Option<Lease>,
 }
@@ -103,12 +104,12 @@ pub(crate) struct Messenger {
     pub(crate) leases: Leases,
     pub(crate) library: Library<Messenger>,
     pub(crate) windows: Windows,
-    /// Free buffers for copies. `None` before the first use.
+    /// Addresses of free buffers for copies. `None` before the first use.
     copies: RefCell<Option<Vec<u64>>>,
     free_copies: Credits,
-    /// Long messages to be sent. The CTS of each has the address for its bytes, and their number.
+    /// Announced long messages. The CTS for a message has the address for the message's bytes, and the number of bytes.
     announced: Announcements<(u64, u32)>,
-    /// Long messages with bytes that the card has read: the path up to that time, by number.
+    /// Maps the number of a long message to the path until the card had read the message's bytes.
     sent: RefCell<BTreeMap<u32, Path>>,
     coming: RefCell<BTreeMap<(u32, u32), LongTransfer>>,
     /// Number of long messages so far.
@@ -116,7 +117,7 @@ pub(crate) struct Messenger {
 }
 
 impl Messenger {
-    /// Makes the library of a card's host, and starts its thread.
+    /// Returns the library of a card's host, and starts the library's thread.
     pub(crate) fn new(card: &Rc<Card>) -> Rc<Messenger> {
         let sim = &card.sim;
         let process = Process::new(card, LIBRARY);
@@ -138,7 +139,7 @@ impl Messenger {
         messenger
     }
 
-    /// Gives each pair of processes the room that a host has by default. Call this method before the first message.
+    /// Gives each pair of processes the window that a host has by default. Call this method before the first message.
     pub(crate) fn have_pairs(&self, pairs: Pairs) {
         if self.windows.pairs() != pairs {
             self.have_room(pairs);
@@ -200,7 +201,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// The library's thread.
+    /// Runs the library's thread.
     async fn run(self: Rc<Self>) {
         loop {
             match self.process.next().await {
@@ -288,7 +289,7 @@ impl Messenger {
         }
     }
 
-    /// Handles an arrived message or RTS. Returns false if its sender had no credit for it.
+    /// Handles an arrived message or RTS. Returns false if the sender had no credit for it.
     fn arrived(self: &Rc<Self>, came: ArrivedMessage, path: Path) -> bool {
         let peer = self.windows.of_tag(came.source, came.tag);
         let has_room = peer.held() < self.windows.size();
@@ -316,7 +317,7 @@ impl Transport for Messenger {
         &self.library
     }
 
-    /// Sends a message. After the send has got a credit, it completes even if the program stops waiting for it.
+    /// Sends a message. A send with a credit completes even if the program stops waiting for the send.
     async fn send(
         self: &Rc<Self>,
         _thread: u32,
@@ -345,7 +346,7 @@ impl Transport for Messenger {
             let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
             let turn = peer.turn.acquire().await;
             its.advance(stages::WINDOW_QUEUED, own.card.sim.now());
-            // A message that has left takes its credit along, also if it fails later.
+            // A message that fails before it has left gives its credit back. A message that fails later does not.
             let keep = |error| {
                 peer.give(1);
                 Err(error)

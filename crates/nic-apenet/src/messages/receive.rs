@@ -6,7 +6,7 @@ use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 impl Messenger {
-    /// Delivers an eager message to its receive. If the copy fails, the receive has taken the message nevertheless.
+    /// Delivers an eager message to its receive. Even if the copy fails, the receive has taken the message.
     pub(super) async fn bring_eager(
         self: &Rc<Self>,
         receiving: &Rc<Receiving>,
@@ -32,7 +32,8 @@ impl Messenger {
     ) -> Result<(), CardError> {
         let (address, length) = (receiving.wanted.address, arrival.bytes.min(arrival.room));
         if length > 0 && self.card.is_gpu(address) {
-            // No CPU writes there: the card copies from one memory of the host to the other.
+            // No CPU writes to the graphics processor's memory. The card copies from one memory of the host to the
+            // other.
             let (own, id, lease) =
                 (self.card.node.0, self.number(), self.leases.lease(address, length, path).await?);
             let coming = LongTransfer { receiving: receiving.clone(), arrival, length, _lease: Some(lease) };
@@ -46,8 +47,8 @@ impl Messenger {
         Ok(())
     }
 
-    /// Registers the buffer of a receive, and requests the bytes by a CTS. If the registration fails, requests 0 bytes,
-    /// so that the sender continues.
+    /// Registers the buffer of a receive, and requests the message's bytes by a CTS. If the registration fails,
+    /// requests 0 bytes, so that the sender continues.
     pub(super) async fn bring_long(
         &self,
         receiving: &Rc<Receiving>,
@@ -72,7 +73,7 @@ impl Messenger {
         self.taken(arrival, path).await
     }
 
-    /// Records that a receive has taken a message. Returns the sender's credits if enough of them have gathered.
+    /// Records that a receive has taken a message. Returns credits to the sender if enough credits have gathered.
     async fn taken(&self, arrival: Arrival, path: &mut Path) -> Result<(), CardError> {
         let peer = self.windows.of_tag(arrival.source, arrival.tag);
         if let Some(credits) = peer.take(self.windows.size()) {

@@ -21,7 +21,7 @@ impl Messenger {
         self.put(to, local, 0, bytes, EAGER | tag, path).await
     }
 
-    /// Sends the RTS of a long message. Returns its number, and the lease of its memory.
+    /// Sends the RTS of a long message. Returns the number of the message, and the lease of its memory.
     pub(super) async fn announce(
         &self,
         message: &Outgoing,
@@ -31,7 +31,7 @@ impl Messenger {
         let lease = self.leases.lease(address, bytes, path).await?;
         let id = self.number();
         self.announced.announce(id.into(), to, bytes);
-        // The length fits 32 bits: the card accepts no longer message.
+        // The size fits into 32 bits, because the card accepts no longer message.
         let told = tag >> 32 << 32 | bytes;
         self.put(to, 0, told, 0, data(RTS, id, tag as u32), path).await?;
         Ok((id, lease))
@@ -60,7 +60,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Takes a free buffer for a copy; the caller has a credit for it.
+    /// Takes a free buffer for a copy. The caller has a credit for the buffer.
     fn take_copy(&self) -> Result<u64, CardError> {
         let mut copies = self.copies.borrow_mut();
         if copies.is_none() {

@@ -1,7 +1,7 @@
-//! Messages in reception: for each message its packets, its destination and its event.
+//! Messages in reception: the packets, the destination and the event of each message.
 //!
-//! Packets of a message arrive in order. The events of puts and sends from one node are written in the order of their
-//! arrival.
+//! Packets of a message arrive in order. The events of puts and sends from one node are written in the order in which
+//! these messages arrived.
 
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
@@ -15,21 +15,21 @@ use std::rc::Rc;
 /// A message being received.
 pub(crate) struct Incoming {
     pub(crate) header: Repr,
-    /// The address of its destination.
+    /// Address of the message's destination.
     pub(crate) address: u64,
     /// The process that owns the destination.
     pub(crate) process: u32,
     pub(crate) streaming: bool,
-    /// Bytes that have arrived, in order.
+    /// Number of bytes that have arrived, in order.
     pub(crate) come: Cell<u64>,
-    /// Bytes that have been handed to the bus.
+    /// Number of bytes that have been handed to the bus.
     handed: Cell<u64>,
-    /// Bytes that are on the bus, so that their completion may be written, and bytes that were dropped.
+    /// Number of bytes that are on the bus, so that their completion may be written, or that were dropped.
     written: Cell<u64>,
     /// Whether the message was refused or given up.
     pub(crate) refused: Cell<bool>,
-    /// Whether its event may be written: all its bytes have been handed to the bus, and an engine is set up for the
-    /// event.
+    /// Whether the message's event may be written: all bytes have been handed to the bus, and an engine is set up for
+    /// the event.
     done: Cell<bool>,
     path: RefCell<Path>,
 }
@@ -42,7 +42,7 @@ impl Incoming {
         Repr { payload: like.payload, offset: offset as u32, address, ..first }
     }
 
-    /// Returns its event.
+    /// Returns the event of the message.
     fn event(&self, kind: EventKind) -> Event {
         let Incoming { header, address, streaming, .. } = *self;
         let data = if header.kind == Kind::Reply { 0 } else { header.data };
@@ -61,7 +61,7 @@ impl Incoming {
         self.handed.get() == u64::from(self.header.bytes)
     }
 
-    /// Whether a packet belongs to this message but comes after the next packet.
+    /// Whether a packet belongs to this message but comes after the next expected packet.
     pub(crate) fn skips_to(&self, header: &Repr) -> bool {
         u64::from(header.offset) > self.come.get() && *header == self.part(header.offset.into(), header)
     }
@@ -74,7 +74,7 @@ pub(crate) struct Getting {
     pub(crate) process: u32,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
-    /// Whether its reply has begun to arrive.
+    /// Whether the reply has begun to arrive.
     pub(crate) begun: bool,
 }
 
@@ -111,7 +111,8 @@ impl Card {
         Some(incoming)
     }
 
-    /// Handles the first packet of a message, and decides its destination.
+    /// Handles the first packet of a message, and decides the message's destination. Returns `None` if the packet
+    /// begins no message.
     fn begin(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
         let bytes = u64::from(header.bytes);
         if header.offset > 0 || header.kind == Kind::Put && !self.note(header) {
@@ -181,7 +182,7 @@ impl Card {
         if incoming.header.kind == Kind::Put {
             return self.tell_in_order(incoming.header.from.node);
         }
-        // A refused or cancelled get has no event.
+        // A refused or cancelled get has no further event.
         let number = incoming.header.data;
         if incoming.done.get() && self.receive.gets.borrow_mut().remove(&number).is_some() {
             let path = incoming.path.borrow().clone();
@@ -189,7 +190,8 @@ impl Card {
         }
     }
 
-    /// Writes the events of a node's puts and sends, as far as the oldest of them are complete or refused.
+    /// Writes the events of a node's puts and sends in order, up to the first message that is neither complete nor
+    /// refused.
     pub(crate) fn tell_in_order(self: &Rc<Card>, from: NodeId) {
         let mut before: Option<Path> = None;
         while let Some(incoming) = self.next_settled(from) {

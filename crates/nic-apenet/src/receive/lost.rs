@@ -1,4 +1,4 @@
-//! Messages with a lost packet. The card gives them up, and reports them at both ends as refused.
+//! Messages with a lost packet. The card gives up these messages, and reports them at both ends as refused.
 //!
 //! A card never resends. The receiver detects a loss at the next packet of the message. If packets of a node arrive in
 //! the order of sending, the receiver detects the loss also at the beginning of the node's next message.
@@ -11,12 +11,12 @@ use crate::{Card, Operation};
 use nicety_types::{MessageId, Path};
 use std::rc::Rc;
 
-/// The most incomplete messages of a node, if messages can overtake each other.
+/// Maximum number of incomplete messages of a node, if messages can overtake each other.
 const INCOMPLETE: usize = 64;
 
 impl Card {
-    /// Reports the loss of an earlier packet, if this packet shows it. `known` is the message, if its first packet has
-    /// arrived. Returns whether a packet was lost.
+    /// Reports the loss of an earlier packet, if this packet shows the loss. `known` is the message, if its first
+    /// packet has arrived. Returns whether a packet was lost.
     pub(crate) fn tell_lost(self: &Rc<Card>, known: Option<&Incoming>, header: &Repr, path: &Path) -> bool {
         match known {
             Some(incoming) => {
@@ -50,8 +50,9 @@ impl Card {
         }
     }
 
-    /// Gives up the messages of a node that lost their last packets, when a later message of the same kind begins. This
-    /// is possible because a node sends one put after another, and one reply after another.
+    /// Gives up incomplete messages of a node when a later message of the same kind begins. A node sends one put after
+    /// another, and one reply after another, so the last packets of earlier messages are lost. If messages can overtake
+    /// each other, the newest messages are kept.
     pub(crate) fn give_up(self: &Rc<Card>, begins: &Repr, path: &Path) {
         let from = begins.from.node;
         let of_node =
@@ -80,7 +81,8 @@ impl Card {
         }
     }
 
-    /// Fails a get of this node, and reports the failure to its process. `reply` is the message with the get's bytes.
+    /// Fails a get of this node, and reports the failure to the get's process. `reply` is the message with the get's
+    /// bytes.
     pub(crate) fn lose_get(self: &Rc<Card>, number: u64, reply: MessageId, why: Refusal, path: &Path) {
         self.count(|counted| counted.refused += 1);
         self.recorder.message_failed(reply, why.name());

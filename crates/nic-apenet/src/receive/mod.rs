@@ -1,7 +1,7 @@
-//! The receive path: packets from the link, translation, host memory, events.
+//! The receive path: packets from the link, translation of addresses, writes to host memory, events.
 //!
-//! An engine takes a packet, waits for the translation of its address, and writes its bytes. Several engines may write
-//! packets of a message at a time. The message's event follows the last packet.
+//! An engine takes a packet, waits for the translation of the packet's address, and writes the packet's bytes. Several
+//! engines may write packets of a message at a time. The event of the message follows its last packet.
 //!
 //! | file | contents |
 //! |---|---|
@@ -33,11 +33,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use streaming::Reserve;
 
-/// The most messages of a node that may overtake an earlier message. If more overtake it, the earlier message is
-/// dropped as a duplicate.
+/// Maximum number of messages of a node that may overtake an earlier message. If more messages overtake it, the earlier
+/// message is dropped as a duplicate.
 const REMEMBERED: u64 = 4096;
 
-/// The path on which a packet arrived, and which has its slot.
+/// The origin of a packet, which also has the packet's slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     Link,
@@ -59,17 +59,18 @@ pub(crate) struct Receive {
     arrived: RefCell<VecDeque<Arrived>>,
     come: Signal,
     pub(crate) open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
-    /// Puts and sends with an event that is not yet written, by node, in the order of arrival.
+    /// Maps a node to its puts and sends without a written event, in the order of arrival.
     order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
-    /// Sequence numbers seen, by node, of puts and of gets separately. Gets do not wait for engines, and overtake puts.
+    /// Maps a node and a kind to the seen sequence numbers. Puts and gets are separate, because gets overtake puts that
+    /// wait for engines.
     seen: RefCell<BTreeMap<(NodeId, Kind), Window<REMEMBERED>>>,
-    /// Gets of this node without their whole reply, by the number of the get.
+    /// Maps the number of a get of this node to the get, until the whole reply has arrived.
     pub(crate) gets: RefCell<BTreeMap<u64, Getting>>,
     /// The first refused message.
     pub(crate) first_refused: RefCell<Option<(Repr, Refusal)>>,
-    /// Unused streaming buffers by process.
+    /// Maps a process to its unused streaming buffers.
     pub(crate) streaming: RefCell<BTreeMap<u32, Unused>>,
-    /// Further streaming buffers by process, which are allocated at their first use.
+    /// Maps a process to its reserve of streaming buffers, which are allocated at their first use.
     pub(crate) reserves: RefCell<BTreeMap<u32, Reserve>>,
     /// Whether packets from the link are dropped on arrival.
     pub(crate) flushed: Cell<bool>,
@@ -147,8 +148,8 @@ impl Card {
         self.receive.come.notify_one();
     }
 
-    /// Whether a packet is for this card. The sender of a packet from the link must be another node, and the sender of
-    /// a loopback packet this node.
+    /// Whether a packet is for this card. The sender of a packet from the link must be another node. The sender of a
+    /// loopback packet must be this node.
     fn is_for_us(&self, header: &Repr, from: From) -> bool {
         header.to.node == self.node
             && header.from.node.0 < self.nodes
@@ -161,7 +162,7 @@ impl Card {
         let of_message = match header.kind {
             Kind::Put | Kind::Reply => {
                 let end = u64::from(header.offset) + payload;
-                // Only an empty message has an empty packet.
+                // Only an empty message has a packet without payload.
                 payload <= self.spec.packet && end <= bytes && (payload > 0 || bytes == 0)
             }
             Kind::Get => payload == 0 && header.offset == 0,
@@ -170,7 +171,7 @@ impl Card {
         of_message && self.is_for_us(header, from)
     }
 
-    /// Frees a packet's slot.
+    /// Frees the slot of a packet.
     fn free_slot(&self, from: From) {
         match from {
             From::Link => self.port.free_slot(),
@@ -263,7 +264,7 @@ impl Card {
         self.written(&incoming, bytes, &path);
     }
 
-    /// Waits until a packet's bytes are in memory, and holds the packet's region until then.
+    /// Waits until a packet's bytes are in memory. Holds the packet's region until then.
     async fn settle(self: Rc<Card>, message: MessageId, offset: u64, handover: Handover, region: Hold) {
         self.dma.landed(&handover).await;
         self.recorder.packet_settled(message, offset, handover.landed);

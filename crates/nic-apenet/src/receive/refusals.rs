@@ -1,4 +1,4 @@
-//! Refusals of messages without destination memory. They are reported at both ends.
+//! Refusals of messages without destination memory. The card reports each refusal at both ends.
 
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
@@ -17,15 +17,16 @@ impl Card {
     pub(crate) fn refuse_incoming(self: &Rc<Card>, incoming: &Incoming, why: Refusal, path: &Path) {
         match incoming.header.kind {
             Kind::Reply => {
-                // A reply's destination has been deregistered, or a packet was lost. Only this end is notified.
+                // The destination of a reply has been deregistered, or a packet was lost. Only the process at this end
+                // is notified.
                 self.lose_get(incoming.header.data, incoming.header.message(), why, path);
             }
             _ => self.refuse(&incoming.header, (incoming.address, incoming.streaming), why, path),
         }
     }
 
-    /// Refuses a put, send or get, and reports the refusal at both ends. The event at this end has `address`, and
-    /// whether this address is in a streaming buffer.
+    /// Refuses a put, send or get, and reports the refusal at both ends. `address` and `streaming` are fields of the
+    /// event at this end.
     pub(crate) fn refuse(
         self: &Rc<Card>,
         header: &Repr,
@@ -54,13 +55,13 @@ impl Card {
         Some(get)
     }
 
-    /// Queues a refusal for the control channel, where it does not wait for packets.
+    /// Queues a refusal for the control channel. There the refusal does not wait for packets.
     pub(crate) fn send_refusal(&self, refusal: Repr, path: Path) {
         self.transmit.refusals.borrow_mut().push_back((refusal, path));
         self.transmit.refused.notify_one();
     }
 
-    /// Sends refusals.
+    /// Sends queued refusals; never returns.
     pub(crate) async fn serve_refusals(self: Rc<Card>) {
         let Transmit { refusals, refused, eased, .. } = &self.transmit;
         loop {
@@ -90,7 +91,8 @@ impl Card {
         eased.wait_until(|| refusals.borrow().len() < REFUSALS).await;
     }
 
-    /// Returns the address on this host and the data of the refused operation. `None` if there is no such operation.
+    /// Returns the local address and the data of the operation that a refusal names. Returns `None` if there is no such
+    /// operation.
     fn operation_of(&self, refusal: &Repr) -> Option<(u64, u64)> {
         let Some(get) = self.receive.gets.borrow().get(&refusal.number).copied() else {
             return self.ring.known.refused(refusal);
@@ -116,7 +118,7 @@ impl Card {
     }
 
     /// Writes an event that follows no bytes moved by an engine. If engines write events, sets up a receive engine for
-    /// it.
+    /// the event.
     pub(crate) fn complete_apart(
         self: &Rc<Card>,
         process: u32,

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// The unused streaming buffers of a process. They do not overlap.
 #[derive(Default)]
 pub(crate) struct Unused {
-    /// Their first addresses, in the order of use.
+    /// First addresses of the buffers, in the order of use.
     order: VecDeque<u64>,
-    /// Their lengths by first address.
+    /// Maps the first address of a buffer to its size in bytes.
     lengths: BTreeMap<u64, u64>,
 }
 
@@ -18,13 +18,13 @@ impl Unused {
         self.order.len() as u64
     }
 
-    /// Adds a buffer after the others.
+    /// Adds a buffer behind the other buffers.
     pub(crate) fn add(&mut self, address: u64, bytes: u64) {
         self.order.push_back(address);
         self.lengths.insert(address, bytes);
     }
 
-    /// Returns the first address and the length of a buffer that overlaps these bytes, if any. `bytes` is at least 1.
+    /// Returns the first address and the size of a buffer that overlaps these bytes, if any. `bytes` is at least 1.
     pub(crate) fn touching(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let before = self.lengths.range(..=address.saturating_add(bytes - 1)).next_back();
         before.map(|(&buffer, &len)| (buffer, len)).filter(|(buffer, len)| buffer + len > address)
@@ -41,14 +41,14 @@ impl Unused {
         }
     }
 
-    /// Keeps the buffers for which `holds` returns true; its arguments are address and length.
+    /// Keeps the buffers for which `holds` returns true. The arguments of `holds` are address and size.
     fn keep(&mut self, holds: impl Fn(u64, u64) -> bool) {
         self.lengths.retain(|&address, bytes| holds(address, *bytes));
         self.order.retain(|address| self.lengths.contains_key(address));
     }
 }
 
-/// Reserved streaming buffers of a process, not allocated before use.
+/// Reserved streaming buffers of a process, which are not allocated before their use.
 #[derive(Clone, Copy)]
 pub(crate) struct Reserve {
     left: u64,
@@ -64,8 +64,8 @@ impl Card {
         self.receive.reserves.borrow_mut().insert(process, Reserve { left, chunk, bytes });
     }
 
-    /// Allocates the next buffers of a process's reserve. `None` if the reserve is empty, or the host has no memory or
-    /// the card no room for them.
+    /// Allocates the next buffers of a process's reserve. Returns `None` if the reserve is empty, the host has no
+    /// memory, or the card has no room for the buffers.
     fn make_streaming(&self, process: u32) -> Option<()> {
         let mut reserves = self.receive.reserves.borrow_mut();
         let Reserve { left, chunk, bytes } = reserves.get_mut(&process).filter(|reserve| reserve.left > 0)?;
@@ -79,14 +79,15 @@ impl Card {
         Some(())
     }
 
-    /// Removes the unused streaming buffers that are in no region after a deregistration.
+    /// Removes the unused streaming buffers that lie in no region after a deregistration.
     pub(crate) fn forget_streaming(&self, process: u32) {
         if let Some(unused) = self.receive.streaming.borrow_mut().get_mut(&process) {
             unused.keep(|address, bytes| self.translation.regions.hold(process, address, bytes).is_ok());
         }
     }
 
-    /// Takes the first unused streaming buffer of a process, for a message of `bytes` bytes. Returns its address.
+    /// Takes the first unused streaming buffer of a process for a message of `bytes` bytes. Returns the buffer's
+    /// address.
     pub(crate) fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
         if self.receive.streaming.borrow().get(&process).is_none_or(|unused| unused.len() == 0) {
             self.make_streaming(process);

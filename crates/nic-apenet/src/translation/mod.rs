@@ -1,4 +1,4 @@
-//! Address translation: the TLB, and the embedded processor for its misses.
+//! Address translation: the TLB, and the embedded processor for TLB misses.
 //!
 //! The embedded processor serves one command at a time. Translations of packets wait for each other, and for
 //! registrations.
@@ -23,25 +23,25 @@ use regions::Regions;
 use std::cell::{Cell, RefCell};
 use tlb::Tlb;
 
-/// Translation on a card.
+/// The translation unit of a card.
 pub(crate) struct Translation {
     pub(crate) regions: Regions,
     tlb: RefCell<Tlb>,
     processor: Server,
-    /// Busy time of the processor.
+    /// Busy time of the embedded processor.
     busy: Cell<Duration>,
-    /// Peak number of commands that waited.
+    /// Peak number of commands that waited for the embedded processor.
     longest: Cell<usize>,
 }
 
-/// The bytes of a packet to read or write.
+/// The bytes of a packet that the card reads or writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Range {
     pub(crate) process: u32,
     pub(crate) address: u64,
-    /// Length in bytes, at least 1.
+    /// Number of bytes, at least 1.
     pub(crate) bytes: u64,
-    /// First address and length of the whole message, which must be in one region.
+    /// First address and size in bytes of the whole message, which must lie in one region.
     pub(crate) message: (u64, u64),
     /// Whether the address is physical.
     pub(crate) physical: bool,
@@ -58,23 +58,23 @@ impl Translation {
         }
     }
 
-    /// Busy time of the processor.
+    /// Returns the busy time of the embedded processor.
     pub(crate) fn busy(&self) -> Duration {
         self.busy.get()
     }
 
-    /// Peak number of commands that waited for the processor.
+    /// Returns the peak number of commands that waited for the embedded processor.
     pub(crate) fn longest(&self) -> usize {
         self.longest.get()
     }
 }
 
 impl Card {
-    /// Translates the pages of a packet's bytes. The region stays registered as long as the returned [`Hold`] exists.
+    /// Translates the pages with a packet's bytes. The region stays registered while the returned [`Hold`] exists.
     ///
     /// # Errors
-    /// When the bytes of its message are not in one region of the process. A failed translation takes the same
-    /// simulated time.
+    /// When the bytes of the whole message are not in one region of the process. A failed translation takes the same
+    /// simulated time as a successful one.
     pub(crate) async fn translate(&self, range: Range, path: &mut Path) -> Result<Hold, Refusal> {
         let Range { process, address, bytes, message: (start, all), physical } = range;
         let regions = &self.translation.regions;
@@ -93,8 +93,8 @@ impl Card {
                 self.count(|counted| counted.tlb_misses += 1);
                 let time = self.spec.processor.translation;
                 self.process(time, (stages::TRANSLATION, stages::TRANSLATION_QUEUED), path).await;
-                // The region must be registered when the processor looks at its table. A deregistration may follow the
-                // miss.
+                // The region must be registered when the processor looks into its table. It may have been deregistered
+                // since the miss.
                 drop(regions.hold(process, start, all)?);
                 self.translation.tlb.borrow_mut().fill((process, at));
             }
@@ -123,7 +123,7 @@ impl Card {
         pages.for_each(|page| tlb.fill((process, page)));
     }
 
-    /// Removes the pages of a region from the TLB. A page shared with another region is translated again on its next
+    /// Removes the pages of a region from the TLB. A page that another region shares is translated again at its next
     /// use.
     pub(crate) fn clear_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
         let mut tlb = self.translation.tlb.borrow_mut();

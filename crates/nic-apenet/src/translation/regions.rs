@@ -1,7 +1,7 @@
 //! Registered memory: the table of the embedded processor. It takes no simulated time.
 //!
-//! A region belongs to one process, and may overlap other regions of the process. A transfer holds the region with its
-//! bytes, so that a deregistration can wait for the transfer. No transfer begins in a region that is being
+//! A region belongs to one process, and may overlap other regions of the process. A transfer holds the region that
+//! contains its bytes, so that a deregistration can wait for the transfer. No transfer begins in a region that is being
 //! deregistered.
 
 use crate::error::{ApenetError, Refusal};
@@ -21,30 +21,30 @@ pub(crate) struct Registered {
     ready: Cell<bool>,
     /// Number of transfers from or to the region.
     users: Cell<u64>,
-    /// Whether it is being deregistered.
+    /// Whether the region is being deregistered.
     ending: Cell<bool>,
     released: Signal,
 }
 
 impl Registered {
-    /// Number of its pages.
+    /// Returns the number of pages of the region.
     pub(crate) const fn pages(&self) -> u64 {
         (self.address % self.page + self.bytes).div_ceil(self.page)
     }
 
-    /// Allows transfers.
+    /// Allows transfers from and to the region.
     pub(crate) fn open(&self) {
         self.ready.set(true);
     }
 
-    /// First addresses of its pages.
+    /// Returns the first addresses of the region's pages.
     pub(crate) fn page_addresses(&self) -> impl Iterator<Item = u64> + use<> {
         let (first, page) = (self.address - self.address % self.page, self.page);
         (0..self.pages()).map(move |number| first + number * page)
     }
 }
 
-/// A transfer from or to a region. Dropping it ends the transfer.
+/// A transfer from or to a region. A drop of this value ends the transfer.
 pub(crate) struct Hold(Rc<Registered>);
 
 impl Drop for Hold {
@@ -64,7 +64,7 @@ pub(crate) struct Regions {
     page_limit: u64,
     pages: Cell<u64>,
     next: Cell<u64>,
-    /// By process, address and number.
+    /// Maps process, address and number of a region to the region.
     order: RefCell<BTreeMap<(u32, u64, u64), Rc<Registered>>>,
     regions: RefCell<BTreeMap<u64, Rc<Registered>>>,
 }
@@ -82,17 +82,18 @@ impl Regions {
         }
     }
 
-    /// Regions and pages at present.
+    /// Returns the number of regions and the number of pages at present.
     pub(crate) fn size(&self) -> (u64, u64) {
         (self.regions.borrow().len() as u64, self.pages.get())
     }
 
-    /// Whether a process has a region.
+    /// Whether a process has any region.
     pub(crate) fn has_any(&self, process: u32) -> bool {
         self.order.borrow().range((process, 0, 0)..=(process, u64::MAX, u64::MAX)).next().is_some()
     }
 
-    /// Enters a region, and returns its number. The region does not allow transfers yet. Numbers are never reused.
+    /// Enters a region, and returns the region's number. The region does not allow transfers yet. Numbers are never
+    /// reused.
     ///
     /// # Errors
     /// When the region is empty, or the table has no room.
@@ -132,7 +133,7 @@ impl Regions {
         Ok(number)
     }
 
-    /// Returns a region of the process.
+    /// Returns the region of the process with this number.
     pub(crate) fn of(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
         let found = self.regions.borrow().get(&number).filter(|region| region.process == process).cloned();
         found.ok_or(ApenetError::NoRegion { region: number })
@@ -147,7 +148,7 @@ impl Regions {
         }
     }
 
-    /// Waits for the transfers of a region that is being deregistered, and removes it.
+    /// Waits for the transfers of a region that is being deregistered. Then removes the region.
     pub(crate) async fn remove(&self, number: u64, region: &Rc<Registered>) {
         region.released.wait_until(|| region.users.get() == 0).await;
         self.order.borrow_mut().remove(&(region.process, region.address, number));

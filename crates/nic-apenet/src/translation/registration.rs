@@ -1,4 +1,5 @@
-//! Registration: a system call that locks pages, and the embedded processor's work to enter them in its table.
+//! Registration: a system call that locks pages, and the work of the embedded processor to enter the pages in its
+//! table.
 
 use crate::error::ApenetError;
 use crate::translation::regions::Registered;
@@ -8,11 +9,11 @@ use std::rc::Rc;
 
 const REGISTER: (Stage, Stage) = (stages::REGISTER, stages::REGISTER_QUEUED);
 
-/// A registration in progress. If this guard is dropped with a region, the registration is undone.
+/// A registration in progress. A drop of this guard with a region undoes the registration.
 struct Begun<'c> {
     card: &'c Rc<Card>,
     region: Option<Region>,
-    /// Pages that are locked, or being locked.
+    /// Number of pages that are locked, or being locked.
     pinned: u64,
 }
 
@@ -33,7 +34,7 @@ impl Drop for Begun<'_> {
 }
 
 impl Card {
-    /// Registers memory as part of set-up, with the effects of [`Card::register`]. Takes no simulated time.
+    /// Registers memory as part of set-up, with the effects of [`Card::register`] but without simulated time.
     pub(crate) fn set_up_region(
         &self,
         process: u32,
@@ -45,8 +46,8 @@ impl Card {
         Ok(region)
     }
 
-    /// Enters the pages of a region into the TLB, and allows transfers. If the TLB has too few entries, the last pages
-    /// stay.
+    /// Enters the pages of a region into the TLB, and allows transfers. If the TLB has fewer entries than the region
+    /// has pages, only the last pages stay.
     fn open_region(&self, registered: &Registered) {
         let skipped = registered.pages().saturating_sub(self.spec.tlb.entries as u64) as usize;
         self.fill_tlb(registered.process, registered.page_addresses().skip(skipped));
@@ -80,7 +81,8 @@ impl Card {
         Ok(region)
     }
 
-    /// Ends a registration. The call waits for active transfers. Later messages to the region are refused.
+    /// Ends a registration. The call waits for active transfers of the region. Later messages to the region are
+    /// refused.
     pub(crate) async fn deregister(
         self: &Rc<Card>,
         region: Region,
@@ -90,7 +92,7 @@ impl Card {
         let registered = self.translation.regions.end(process, number)?;
         self.forget_streaming(process);
         let (card, pages) = (self.clone(), registered.pages());
-        // This cannot be undone: it completes even if the program stops waiting for it.
+        // A deregistration cannot be undone. It completes even if the program stops waiting for it.
         let done = nicety_kernel::Signal::new(&self.sim);
         let ended: Rc<std::cell::RefCell<Option<Path>>> = Rc::default();
         let (signal, end, mut own) = (done.clone(), ended.clone(), path.clone());
@@ -111,7 +113,7 @@ impl Card {
         Ok(())
     }
 
-    /// Gives the embedded processor a command for `pages` pages, and waits for its answer.
+    /// Gives the embedded processor a command for `pages` pages, and waits until the processor has executed it.
     async fn command(&self, pages: u64, path: &mut Path) {
         let message = self.next_message();
         let landed = self.write_register(path, message).await;

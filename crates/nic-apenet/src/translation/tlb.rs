@@ -4,23 +4,23 @@
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// A page of a process: the process, and the page's first address.
+/// A page of a process: number of the process, and first address of the page.
 pub(crate) type Page = (u32, u64);
 
 /// A TLB.
 #[derive(Debug)]
 pub(crate) struct Tlb {
     entries: usize,
-    /// The number of each page's last use.
+    /// Maps a page to the number of its last use.
     pages: FxHashMap<Page, u64>,
-    /// The pages by last use.
+    /// Maps the number of a page's last use to the page.
     uses: BTreeMap<u64, Page>,
-    /// Uses so far.
+    /// Number of uses so far.
     count: u64,
 }
 
 impl Tlb {
-    /// An empty TLB.
+    /// Returns an empty TLB.
     pub(crate) fn new(entries: usize) -> Tlb {
         Tlb { entries, pages: FxHashMap::default(), uses: BTreeMap::new(), count: 0 }
     }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: the TLB has the `entries` different pages that were used last.
+        /// Compares the TLB with its definition: it has the `entries` different pages that were used last.
         #[test]
         fn it_has_the_pages_used_last(
             entries in 1..6usize,

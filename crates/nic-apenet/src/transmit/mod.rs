@@ -1,4 +1,4 @@
-//! The transmit path: descriptors from the transmit ring, their pages by DMA, packets to the link.
+//! The transmit path: fetches of descriptors from the transmit ring, reads of their pages by DMA, packets to the link.
 //!
 //! Replies to gets use the same engines. Pages of descriptors and of replies alternate.
 //!
@@ -26,27 +26,27 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The most refusals that wait for the link. At this limit the card takes no more packets, because each packet may be
-/// refused.
+/// Maximum number of refusals that wait for the link. At this limit the card takes no more packets, because the card
+/// may refuse each packet.
 pub(crate) const REFUSALS: usize = 64;
 
 /// A message in transmission.
 pub(crate) struct Leaving {
-    /// The process to notify when all bytes have been read, and its event.
+    /// The process to notify when all bytes have been read, and the event for that process.
     pub(crate) told: Option<(u32, Event)>,
-    /// Bytes that have not been read.
+    /// Number of bytes that have not been read.
     pub(crate) left: Cell<u64>,
-    /// Keeps the region with the bytes registered.
+    /// Keeps the region that contains the bytes registered.
     pub(crate) _region: Option<Hold>,
 }
 
 /// The bytes of a descriptor, or a part of a reply: at most the bytes of one page.
 pub(crate) struct Job {
-    /// Header of its first packet, without the length.
+    /// Header of the first packet, without its length.
     pub(crate) header: Repr,
-    /// First address.
+    /// Address of the first byte.
     pub(crate) source: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub(crate) payload: u64,
     pub(crate) leaving: Rc<Leaving>,
     pub(crate) path: Path,
@@ -57,7 +57,7 @@ pub(crate) struct Asked {
     pub(crate) request: Repr,
     /// The message of the reply.
     pub(crate) message: MessageId,
-    /// Bytes given to the engines.
+    /// Number of bytes given to the engines.
     pub(crate) done: u64,
     pub(crate) path: Path,
 }
@@ -67,14 +67,14 @@ struct Outgoing {
     header: Repr,
     /// The payload. `None` until an engine has read it.
     ready: RefCell<Option<(Payload, Path)>>,
-    /// Its slot in the transmit FIFO.
+    /// The packet's slot in the transmit FIFO.
     _place: Permit,
 }
 
 /// The transmit path.
 pub(crate) struct Transmit {
     pub(crate) engine: Engine,
-    /// Fetched descriptors.
+    /// Descriptors that the card has fetched but not given to the engines.
     jobs: RefCell<VecDeque<Job>>,
     pub(crate) asked: RefCell<VecDeque<Asked>>,
     work: Signal,
@@ -83,7 +83,7 @@ pub(crate) struct Transmit {
     /// Packets that have not left, in the order of departure.
     outgoing: RefCell<VecDeque<Rc<Outgoing>>>,
     read: Signal,
-    /// Refusals that wait for the link. While there are [`REFUSALS`] of them, the card takes no packets.
+    /// Refusals that wait for the link. With [`REFUSALS`] waiting refusals, the card takes no packets.
     pub(crate) refusals: RefCell<VecDeque<(Repr, Path)>>,
     pub(crate) refused: Signal,
     /// Notified when a refusal has left.
@@ -110,7 +110,7 @@ impl Transmit {
 }
 
 impl Card {
-    /// Fetches announced descriptors, at most as many as the card has free slots.
+    /// Fetches announced descriptors. A fetch has at most as many descriptors as the card has free slots.
     pub(crate) async fn fetch_descriptors(self: Rc<Card>) {
         let ring = &self.ring;
         loop {
@@ -128,7 +128,7 @@ impl Card {
             let (address, bytes) =
                 (self.tx_ring.address() + at * self.spec.ring.descriptor, count * self.spec.ring.descriptor);
             jobs.iter_mut().for_each(|job| job.path.advance(stages::DESCRIPTOR_QUEUED, start));
-            // Pages of the same message that wait for this read continue its path.
+            // Reads of pages of the same message that wait for this read continue its path.
             let read = self.dma.bus().read(message, address, bytes, bytes, jobs[0].path.clone()).await;
             let landed = read.packet(0).await.landed().at();
             self.sim.until(landed).await;
@@ -158,7 +158,7 @@ impl Card {
         true
     }
 
-    /// Gives pages to the engines, from descriptors and replies in turn.
+    /// Gives pages to the engines. Pages from descriptors and pages from replies alternate.
     pub(crate) async fn serve_transmit(self: Rc<Card>) {
         let Transmit { jobs, asked, work, .. } = &self.transmit;
         loop {
@@ -168,7 +168,7 @@ impl Card {
                 self.emit(job).await;
                 self.ring.places.release(1);
             }
-            // It stays in the queue until its last page.
+            // The get stays in the queue until the last page of its reply.
             let first = asked
                 .borrow_mut()
                 .front_mut()
@@ -184,7 +184,7 @@ impl Card {
         }
     }
 
-    /// Gives the next page of a reply to the engines. Returns the number of its bytes, or `None` if the get was
+    /// Gives the next page of a reply to the engines. Returns the number of bytes in the page, or `None` if the get was
     /// refused.
     async fn reply(
         self: &Rc<Card>,
@@ -347,7 +347,7 @@ impl Card {
         }
     }
 
-    /// The event of a posted put.
+    /// Returns the event for the sender of a put. It reports that the put's bytes have been read.
     pub(crate) fn sent_event(
         message: MessageId,
         peer: Endpoint,

@@ -1,5 +1,5 @@
-//! Operations with descriptors that are still in the transmit ring. The card checks a refusal against them. The
-//! refusal's event takes from them the fields that the packet of the refusal does not carry.
+//! Operations with descriptors that are still in the transmit ring. The card compares a refusal with these operations.
+//! The refusal's event takes those fields from the operation that the packet of the refusal does not carry.
 //!
 //! The ring is circular. An operation is known until its last descriptor is overwritten, one full ring of descriptors
 //! later.
@@ -8,9 +8,9 @@ use crate::wire::{Kind, Repr};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// An operation.
+/// An operation with descriptors in the ring.
 struct Posted {
-    /// Header of its first descriptor.
+    /// Header of the operation's first descriptor.
     header: Repr,
     /// First address of the bytes on this host.
     local: u64,
@@ -19,31 +19,31 @@ struct Posted {
     refused: bool,
 }
 
-/// The operations in a ring.
+/// The operations with descriptors in a ring.
 pub(crate) struct Known {
     entries: u64,
-    /// In the order of writing.
+    /// The operations in the order of writing.
     posted: RefCell<VecDeque<Posted>>,
-    /// Descriptors written so far.
+    /// Number of descriptors written so far.
     written: Cell<u64>,
-    /// The highest number of a forgotten operation.
+    /// The highest number of all forgotten operations.
     forgotten: Cell<Option<u64>>,
 }
 
 impl Known {
-    /// An empty record for a ring of this number of entries.
+    /// Returns an empty record for a ring with this number of entries.
     pub(crate) const fn new(entries: u64) -> Known {
         let posted = RefCell::new(VecDeque::new());
         Known { entries, posted, written: Cell::new(0), forgotten: Cell::new(None) }
     }
 
-    /// Begins the descriptors of an operation.
+    /// Records an operation before its first descriptor is written.
     pub(crate) fn begin(&self, header: Repr, local: u64) {
         let written = self.written.get();
         self.posted.borrow_mut().push_back(Posted { header, local, written, refused: false });
     }
 
-    /// Records a descriptor of the last operation.
+    /// Records a descriptor of the operation that was begun last.
     pub(crate) fn written(&self) {
         let (mut posted, written) = (self.posted.borrow_mut(), self.written.get() + 1);
         self.written.set(written);
@@ -59,7 +59,7 @@ impl Known {
     }
 
     /// Returns the address and the data of the put or send that a packet refuses. Returns zeros if the operation is
-    /// forgotten. `None` if there is no such operation, or it was refused before.
+    /// forgotten. Returns `None` if there is no such operation, or it was refused before.
     pub(crate) fn refused(&self, refusal: &Repr) -> Option<(u64, u64)> {
         let mut posted = self.posted.borrow_mut();
         let Some(own) = posted.iter_mut().find(|posted| posted.header.number == refusal.number) else {
@@ -103,7 +103,7 @@ mod tests {
             Repr { from: end(1, 4), ..right },
             Repr { to: end(0, 4), ..right },
             Repr { bytes: 9, ..right },
-            // A get does not match a put, and nothing was posted before or after these.
+            // Operation 6 is a get, so the refusal of a put does not match it. No operation has the number 4 or 7.
             refusal(6),
             refusal(4),
             refusal(7),
@@ -120,12 +120,12 @@ mod tests {
             known.begin(operation(Kind::Put, number), 100 * number);
             (0..descriptors).for_each(|_| known.written());
         }
-        // The fifth descriptor overwrites the second.
+        // The fifth descriptor overwrites the second, so the first operation is forgotten.
         let found = [4, 2, 9].map(|number| known.refused(&refusal(number)));
         assert_eq!(found, [Some((0, 0)), Some((200, 3)), Some((900, 10))]);
-        // A forgotten operation can have any number up to the highest forgotten one.
+        // A forgotten operation can have any number up to the highest forgotten number.
         assert_eq!([3, 5].map(|number| known.refused(&refusal(number))), [Some((0, 0)), None]);
-        // An operation longer than the ring is known.
+        // An operation with more descriptors than the ring has entries is known.
         known.begin(operation(Kind::Put, 10), 1000);
         (0..7).for_each(|_| known.written());
         assert_eq!(known.refused(&refusal(10)), Some((1000, 11)));

@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The transmit ring.
 pub(crate) struct Ring {
-    /// Serialises the driver: it writes the descriptors of one message after another.
+    /// Serialises the driver, which writes the descriptors of one message after another.
     pub(crate) writer: Server,
-    /// Free descriptors.
+    /// Credits for free entries of the ring.
     pub(crate) free: Credits,
     /// Descriptors announced to the card, in order.
     pub(crate) announced: RefCell<VecDeque<Job>>,
-    /// Descriptors that the card has fetched so far.
+    /// Number of descriptors that the card has fetched so far.
     pub(crate) fetched: Cell<u64>,
     pub(crate) rung: Signal,
     /// Operations with descriptors in the ring.
     pub(crate) known: Known,
-    /// Number of puts, and of gets, to each node so far.
+    /// Maps a node and a kind to the number of puts or gets to this node so far.
     sequences: RefCell<BTreeMap<(NodeId, Kind), u32>>,
     /// Slots for fetched descriptors on the card.
     pub(crate) places: Credits,
@@ -41,7 +41,7 @@ impl Ring {
         }
     }
 
-    /// The sequence number of the next put or get to a node.
+    /// Returns the sequence number of the next put or get to a node.
     pub(crate) fn next_sequence(&self, to: NodeId, kind: Kind) -> u32 {
         let mut sequences = self.sequences.borrow_mut();
         let next = sequences.entry((to, kind)).or_default();

@@ -1,4 +1,4 @@
-//! Long messages at their sender, between RTS and CTS.
+//! Long messages at their sender, between request to send (RTS) and clear to send (CTS).
 
 use nicety_types::Path;
 use std::cell::RefCell;
@@ -7,22 +7,22 @@ use std::collections::BTreeMap;
 /// A long message at its sender.
 #[derive(Debug)]
 pub struct Announced<P> {
-    /// The receiver's rank.
+    /// The rank of the receiver.
     pub to: u32,
-    /// Its length in bytes.
+    /// The message's length in bytes.
     pub bytes: u64,
-    /// The content of its CTS, and the path up to the arrival of the CTS.
+    /// The content of the message's CTS, and the path up to the arrival of the CTS.
     answer: Option<(P, Path)>,
 }
 
 impl<P> Announced<P> {
-    /// Whether its CTS has come, and no call has taken it.
+    /// Whether the message's CTS has arrived and no call has taken it.
     pub const fn is_answered(&self) -> bool {
         self.answer.is_some()
     }
 }
 
-/// The long messages that a host has announced and not sent yet, by number.
+/// The long messages that a host has announced and not sent yet, by message number.
 #[derive(Debug)]
 pub struct Announcements<P>(RefCell<BTreeMap<u64, Announced<P>>>);
 
@@ -33,13 +33,13 @@ impl<P> Default for Announcements<P> {
 }
 
 impl<P> Announcements<P> {
-    /// Announces a message to its receiver; its RTS follows.
+    /// Announces a message to its receiver. The caller then sends the RTS.
     pub fn announce(&self, number: u64, to: u32, bytes: u64) {
         self.0.borrow_mut().insert(number, Announced { to, bytes, answer: None });
     }
 
-    /// Stores a CTS of rank `from`, if its message is announced to that rank, has no CTS yet, and `fits` returns true. Returns
-    /// whether the CTS was stored.
+    /// Stores a CTS from rank `from` for a message. Does so only if the message is announced to this rank, has no CTS
+    /// yet, and `fits` returns true. Returns whether the CTS was stored.
     pub fn answer(
         &self,
         number: u64,
@@ -58,17 +58,17 @@ impl<P> Announcements<P> {
         }
     }
 
-    /// Whether a message of this number is announced.
+    /// Whether a message with this number is announced.
     pub fn is_there(&self, number: u64) -> bool {
         self.0.borrow().contains_key(&number)
     }
 
-    /// Whether the CTS of a message has come, and no call has taken it.
+    /// Whether the CTS of a message has arrived and no call has taken it.
     pub fn is_answered(&self, number: u64) -> bool {
         self.0.borrow().get(&number).is_some_and(Announced::is_answered)
     }
 
-    /// Takes the CTS of a message, which stays announced.
+    /// Takes the CTS of a message. The message stays announced.
     pub fn take(&self, number: u64) -> Option<(P, Path)> {
         self.0.borrow_mut().get_mut(&number)?.answer.take()
     }

@@ -5,22 +5,22 @@ use crate::{Arrival, Caller, Calling, CardError, Outgoing, PostedReceive, Tags, 
 use nicety_types::Path;
 use std::rc::Rc;
 
-/// The interface of a host's library for `send` and `recv`. A [`Card`](crate::Card) forwards its calls of the same
-/// names to it.
+/// The interface of a host's library for `send` and `recv`. A [`Card`](crate::Card) forwards its calls with the same
+/// names to the library.
 pub trait Messages {
-    /// As [`Card::send`](crate::Card::send).
+    /// Like [`Card::send`](crate::Card::send).
     ///
     /// # Errors
     /// When a limit is reached, or the library has failed.
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
 
-    /// As [`Card::post_receive`](crate::Card::post_receive).
+    /// Like [`Card::post_receive`](crate::Card::post_receive).
     ///
     /// # Errors
     /// When the receive cannot be posted.
     fn post_receive(self: Rc<Self>, caller: Caller<'_>, wanted: Wanted) -> Result<PostedReceive, CardError>;
 
-    /// As [`Card::received`](crate::Card::received).
+    /// Like [`Card::received`](crate::Card::received).
     ///
     /// # Errors
     /// When the receive or the library has failed.
@@ -30,7 +30,7 @@ pub trait Messages {
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>>;
 
-    /// As [`Card::probe`](crate::Card::probe).
+    /// Like [`Card::probe`](crate::Card::probe).
     ///
     /// # Errors
     /// When the library has failed.
@@ -41,7 +41,7 @@ pub trait Messages {
         tags: Tags,
     ) -> Calling<'c, Result<Option<Arrival>, CardError>>;
 
-    /// As [`Card::cancel`](crate::Card::cancel).
+    /// Like [`Card::cancel`](crate::Card::cancel).
     fn cancel<'c>(
         self: Rc<Self>,
         caller: Caller<'c>,
@@ -117,7 +117,7 @@ impl<T: Transport> Messages for T {
     }
 }
 
-/// Makes a call on the thread's path, and records the call if `slice` has its name.
+/// Makes a call on the thread's path. If `slice` has the call's name, records the call.
 async fn shown<V>(
     caller: Caller<'_>,
     slice: Option<&'static str>,

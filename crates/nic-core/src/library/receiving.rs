@@ -6,16 +6,16 @@ use nicety_kernel::{Signal, Sim};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};
 
-/// A message that has arrived, or a long message with an RTS that has arrived.
+/// A message that has arrived. A long message counts as arrived when its RTS has arrived.
 #[derive(Debug)]
 pub struct ArrivedMessage<B> {
-    /// The rank of its sender.
+    /// The sender's rank.
     pub source: u32,
-    /// Its tag.
+    /// The message's tag.
     pub tag: u64,
-    /// Its length in bytes.
+    /// The message's length in bytes.
     pub bytes: u64,
-    /// The part that belongs to the design, such as the place of its bytes.
+    /// The design's part of the message, such as the location of its bytes.
     pub body: B,
 }
 
@@ -25,7 +25,7 @@ impl<B> ArrivedMessage<B> {
         wanted.takes(self.source, self.tag)
     }
 
-    /// The [`Arrival`] of this message in a buffer of `room` bytes.
+    /// Returns the [`Arrival`] of this message in a buffer of `room` bytes.
     pub fn arrival(&self, room: u64) -> Arrival {
         Arrival { source: self.source, tag: self.tag, bytes: self.bytes, room }
     }
@@ -36,13 +36,13 @@ type Outcome<E> = (Result<Arrival, E>, Path);
 
 /// A posted receive.
 pub struct Receiving<T: Types> {
-    /// The messages that it takes, and its buffer.
+    /// The messages that the receive takes, and its buffer.
     pub wanted: Wanted,
-    /// The part that belongs to the design.
+    /// The design's part of the receive.
     pub progress: T::Progress,
     outcome: RefCell<Option<Outcome<T::Error>>>,
     ended: Cell<bool>,
-    /// Notified when the receive ends. A design may also notify this signal of other progress.
+    /// Notified when the receive ends. A design may also notify this signal at other progress.
     pub done: Signal,
 }
 
@@ -60,12 +60,12 @@ impl<T: Types> Receiving<T> {
         self.done.notify_all();
     }
 
-    /// Whether it has ended.
+    /// Whether the receive has ended.
     pub fn has_ended(&self) -> bool {
         self.ended.get()
     }
 
-    /// Whether it has a result that no call has taken.
+    /// Whether the receive has a result that no call has taken.
     pub fn has_result(&self) -> bool {
         self.outcome.borrow().is_some()
     }

@@ -24,13 +24,13 @@ pub struct Library<T: Types> {
 }
 
 impl<T: Types> Library<T> {
-    /// A library without messages.
+    /// Returns a library without messages.
     pub fn new(sim: &Sim) -> Library<T> {
         Library::signalling(sim, Rc::new(Early::new(sim)))
     }
 
-    /// A library without messages. It signals messages without a receive by `early`, which may also signal other
-    /// changes.
+    /// Returns a library without messages. It signals messages without a receive by `early`. Other code may also signal
+    /// changes by `early`.
     pub fn signalling(sim: &Sim, early: Rc<Early>) -> Library<T> {
         Library {
             sim: sim.clone(),
@@ -42,7 +42,7 @@ impl<T: Types> Library<T> {
         }
     }
 
-    /// Signals messages without a receive, and the library's failure.
+    /// The signal of messages without a receive, and of the library's failure.
     pub fn early(&self) -> &Early {
         &self.early
     }
@@ -57,7 +57,7 @@ impl<T: Types> Library<T> {
         self.matching.borrow().receives().any(|posted| posted.wanted.takes(source, tag))
     }
 
-    /// Keeps a message that no receive takes.
+    /// Keeps a message that no posted receive takes.
     pub fn keep(&self, came: ArrivedMessage<T::Body>) {
         self.matching.borrow_mut().keep(came);
         self.early.note();
@@ -75,7 +75,7 @@ impl<T: Types> Library<T> {
         (receiving, came)
     }
 
-    /// Withdraws a posted receive. Returns false if a message has taken the receive already.
+    /// Withdraws a posted receive. Returns false if a message has already taken the receive.
     pub fn withdraw(&self, receiving: &Rc<Receiving<T>>) -> bool {
         self.matching.borrow_mut().withdraw(|posted| Rc::ptr_eq(posted, receiving)).is_some()
     }
@@ -86,7 +86,7 @@ impl<T: Types> Library<T> {
         matching.messages().find(|came| came.is_for(wanted)).map(|came| came.arrival(came.bytes))
     }
 
-    /// Messages that no receive has taken, as the object of a sentence.
+    /// Describes the messages that no receive has taken, for a note. `None` if there are none.
     pub fn unreceived(&self) -> Option<String> {
         let matching = self.matching.borrow();
         let mut messages = matching.messages();
@@ -99,10 +99,10 @@ impl<T: Types> Library<T> {
         ))
     }
 
-    /// Waits for the CTS of a long message, which stays announced.
+    /// Waits for the CTS of a long message, and takes the CTS. The message stays announced.
     ///
     /// # Errors
-    /// When the library fails before that.
+    /// When the library fails before the CTS arrives.
     pub async fn answered<P>(
         &self,
         announced: &Announcements<P>,
@@ -112,7 +112,7 @@ impl<T: Types> Library<T> {
         Ok(announced.take(number).expect("just seen"))
     }
 
-    /// Notes the library's failure.
+    /// Records the library's failure. Only the first failure counts.
     pub fn fail(&self, failure: T::Failure) {
         self.failed.borrow_mut().get_or_insert(failure);
         self.changed.notify_all();
@@ -132,23 +132,23 @@ impl<T: Types> Library<T> {
         Some(T::failed(failure))
     }
 
-    /// Returns the library's failure, if no call has returned it.
+    /// Returns the library's failure, if no call has returned it yet.
     pub fn untold(&self) -> Option<T::Failure> {
         self.failed.borrow().clone().filter(|_| !self.told.get())
     }
 
-    /// Waits until `there` holds or the library has failed.
+    /// Waits until `there` returns true or the library has failed.
     ///
     /// # Errors
-    /// When the library fails before that.
+    /// When the library fails before `there` returns true.
     pub async fn until(&self, there: impl Fn() -> bool) -> Result<(), T::Error> {
         self.changed.wait_until(|| there() || self.has_failed()).await;
         if there() { Ok(()) } else { Err(self.failure().expect("one of the two")) }
     }
 }
 
-/// Runs `work` in a task of its own, so `work` completes even if the caller is dropped. Returns the first part of its
-/// result. The second part is dropped after the caller has been woken.
+/// Runs `work` in a separate task, so that `work` completes even if the caller is dropped. Returns the first part of
+/// its result. The second part is dropped after the caller has been woken.
 pub async fn to_its_end<V: 'static, R: 'static>(
     sim: &Sim,
     work: impl Future<Output = (V, R)> + 'static,

@@ -1,4 +1,4 @@
-//! The part of a card's design in the library, and the operations over it.
+//! The functions that a card's design implements for the library, and operations that use them.
 
 use super::{ArrivedMessage, Library, Receiving, Types};
 use crate::{Arrival, CardError, Outgoing, Wanted};
@@ -6,36 +6,35 @@ use nicety_kernel::{describe, race};
 use nicety_types::Path;
 use std::rc::Rc;
 
-/// The part of a card's design in the library of a host: it moves messages, and takes the simulated time of the host's
-/// calls.
+/// A design's part of the library of a host. It moves messages, and takes the simulated time of the host's calls.
 #[expect(async_fn_in_trait, reason = "all tasks of a node run on one thread")]
 pub trait Transport: Types {
-    /// Whether a recording shows waits for receives.
+    /// Whether a recording has rows for waits for receives.
     const SHOWS_WAITS: bool = false;
-    /// Whether a recording shows probes and cancellations.
+    /// Whether a recording has rows for probes and cancellations.
     const SHOWS_LOOKS: bool = true;
 
     /// The state of the library.
     fn library(&self) -> &Library<Self>;
 
-    /// Checks a message before its send. Takes no simulated time.
+    /// Checks a message before it is sent. Takes no simulated time.
     ///
     /// # Errors
-    /// When it cannot be sent.
+    /// When the message cannot be sent.
     fn check_send(&self, _message: &Outgoing) -> Result<(), CardError> {
         Ok(())
     }
 
-    /// Sends a message, for a thread of the host's program. Returns when its buffer may be reused.
+    /// Sends a message for a thread of the host's program. Returns when the message's buffer may be reused.
     ///
     /// # Errors
-    /// When it cannot be sent.
+    /// When the message cannot be sent.
     async fn send(self: &Rc<Self>, thread: u32, message: Outgoing, path: &mut Path) -> Result<(), CardError>;
 
     /// Checks a receive before it is posted. Takes no simulated time.
     ///
     /// # Errors
-    /// When it cannot be posted.
+    /// When the receive cannot be posted.
     fn check_receive(self: &Rc<Self>, _wanted: &Wanted) -> Result<(), CardError> {
         Ok(())
     }
@@ -43,13 +42,13 @@ pub trait Transport: Types {
     /// Checks the source of a probe. Takes no simulated time.
     ///
     /// # Errors
-    /// When no message can come from this source.
+    /// When no message can arrive from this source.
     fn check_source(&self, _source: Option<u32>) -> Result<(), CardError> {
         Ok(())
     }
 
     /// Begins to deliver a message to the receive that has taken it. `path` is the path of the message or of the
-    /// receive: the one that came later.
+    /// receive, whichever came later.
     fn deliver(self: &Rc<Self>, receiving: Rc<Receiving<Self>>, came: ArrivedMessage<Self::Body>, path: Path);
 
     /// Informs the design of a posted receive. `path` is the path of the program that posted it.
@@ -74,10 +73,10 @@ pub trait Transport: Types {
     /// Takes the simulated time of a call that only reads or changes the library's lists.
     async fn call(&self, thread: u32, path: &mut Path);
 
-    /// Prepares a probe, and takes the simulated time of the probe.
+    /// Prepares a probe, and takes the probe's simulated time.
     ///
     /// # Errors
-    /// When there is nothing to probe.
+    /// When no message can be probed.
     async fn look(self: &Rc<Self>, thread: u32, _wanted: &Wanted, path: &mut Path) -> Result<(), CardError> {
         self.call(thread, path).await;
         Ok(())
@@ -94,8 +93,8 @@ pub trait Transport: Types {
         met
     }
 
-    /// Posts a receive: it takes the oldest message that matches, or waits. `path` is the path of the program that
-    /// posts it.
+    /// Posts a receive. It takes the oldest message that matches, or waits for a message. `path` is the path of the
+    /// program that posts it.
     fn post(self: &Rc<Self>, wanted: Wanted, path: &Path) -> Rc<Receiving<Self>> {
         let (receiving, came) = self.library().add(wanted);
         if let Some(came) = came {

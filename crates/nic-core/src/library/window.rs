@@ -1,5 +1,5 @@
-//! Windows limit the messages from one host to another that no receive has taken. At the limit a send waits, so the
-//! receiver's buffers and queues never overflow.
+//! Windows limit the number of messages from one host to another that no receive has taken. At the limit a send waits,
+//! so the receiver's buffers and queues never overflow.
 
 use crate::{BlockedSends, Pairs};
 use nicety_kernel::{Credits, Pool, Sim};
@@ -13,27 +13,28 @@ pub fn count(counter: &Cell<u64>) {
     counter.update(|count| count + 1);
 }
 
-/// The peer of a window: another host or this host. If hosts have several processes, each pair of processes is a peer.
+/// The peer of a window: another host or this host. If hosts have several processes, each pair of processes is a
+/// separate peer.
 pub struct Peer {
-    /// Its rank.
+    /// The peer's rank.
     pub rank: u32,
     /// The number of the pair of processes.
     pub pair: u32,
-    /// Free entries of the window for messages to the peer.
+    /// Free entries of the window for messages to the peer. A send takes one.
     pub credits: Credits,
-    /// Keeps messages to the peer in the order of sending, even if a later message is prepared first.
+    /// Keeps messages to the peer in the order in which they were sent, even if a later message is ready first.
     pub turn: Pool,
-    /// The path of the last returned credits.
+    /// The path of the credits that the peer returned last.
     pub credited: RefCell<Option<Path>>,
-    /// Messages to it so far.
+    /// Number of messages to the peer so far.
     pub sent: Cell<u64>,
-    /// Credits that it has returned so far.
+    /// Number of credits that the peer has returned so far.
     pub returned: Cell<u64>,
-    /// Messages from it so far.
+    /// Number of messages from the peer so far.
     pub come: Cell<u64>,
-    /// Messages from it that receives have taken.
+    /// Number of messages from the peer that receives have taken.
     pub taken: Cell<u64>,
-    /// Messages from it with a returned credit.
+    /// Number of messages from the peer with a returned credit.
     pub reported: Cell<u64>,
 }
 
@@ -45,26 +46,26 @@ impl Peer {
         Peer { rank, pair, credits, turn, credited, sent, returned, come, taken, reported }
     }
 
-    /// Number of messages to it without a returned credit.
+    /// Number of messages to the peer without a returned credit.
     pub fn out(&self) -> u64 {
         self.sent.get() - self.returned.get()
     }
 
-    /// Takes back credits that the peer has returned. Credits beyond [`Peer::out`] are not of this window, and are
-    /// ignored.
+    /// Adds credits that the peer has returned to the window. Credits beyond [`Peer::out`] do not belong to this
+    /// window, and are ignored.
     pub fn give(&self, credits: u64) {
         let credits = credits.min(self.out());
         self.returned.update(|returned| returned + credits);
         self.credits.release(credits);
     }
 
-    /// Number of messages from it that no receive has taken.
+    /// Number of messages from the peer that no receive has taken.
     pub fn held(&self) -> u64 {
         self.come.get() - self.taken.get()
     }
 
     /// Counts a message from the peer that a receive has taken. Returns the number of credits to return now, if any.
-    /// Credits are returned together as soon as they are half of a window of `size` messages.
+    /// Credits are returned together, as soon as their number is half of a window of `size` messages.
     pub fn take(&self, size: u64) -> Option<u64> {
         count(&self.taken);
         let credits = self.taken.get() - self.reported.get();
@@ -84,7 +85,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Windows of `size` messages, with one process on each host.
+    /// Returns windows of `size` messages, for hosts with one process each.
     pub fn new(sim: &Sim, size: u64) -> Windows {
         Windows {
             sim: sim.clone(),
@@ -110,7 +111,7 @@ impl Windows {
         self.size.get()
     }
 
-    /// Returns the peer for messages with this tag to or from this rank.
+    /// Returns the peer for messages with this tag, to or from this rank.
     pub fn of_tag(&self, rank: u32, tag: u64) -> Rc<Peer> {
         self.peer(rank, self.pairs.get().of(tag))
     }
@@ -121,7 +122,7 @@ impl Windows {
         self.peers.borrow_mut().entry((rank, pair)).or_insert_with(new).clone()
     }
 
-    /// Sends that wait for room in their window, until receives take earlier messages.
+    /// The sends that wait for room in their window. They continue when receives take earlier messages.
     pub fn blocked_sends(&self) -> Vec<BlockedSends> {
         let (pairs, window) = (self.pairs.get(), self.size.get());
         let waiting = |peer: &Rc<Peer>| {
@@ -138,7 +139,7 @@ mod tests {
     use nicety_kernel::{Config, World};
     use proptest::prelude::*;
 
-    /// The two ends of a window in a world of their own.
+    /// Returns the two ends of a window, in a separate world.
     fn ends(size: u64) -> [Peer; 2] {
         let mut world: World<()> = World::new(Config::default());
         let node = world.add_node();
@@ -165,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two ends with a sender that waits for credits: no more than a window is ever held, and all messages pass.
+        /// A sender waits for credits. The receiver never holds more messages than a window, and all messages arrive.
         #[test]
         fn a_window_bounds_the_held_messages(size in 1..20_u64, steps in prop::collection::vec(0..3_u8, 0..300)) {
             let ([to, from], mut credits) = (ends(size), 0);

@@ -1,17 +1,17 @@
-//! Arrived packets or messages that calls take, in the order of arrival.
+//! Arrived packets or messages. Calls take them in the order of arrival.
 
 use nicety_kernel::{Signal, Sim};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Arrived packets or messages. A call takes the oldest that it wants, or waits for it.
+/// Arrived packets or messages. A call takes the oldest one that it wants, or waits for one.
 pub struct Arrivals<M> {
     queue: RefCell<VecDeque<M>>,
     arrived: Signal,
 }
 
 impl<M> Arrivals<M> {
-    /// No arrivals yet.
+    /// Returns an empty queue.
     pub fn new(sim: &Sim) -> Arrivals<M> {
         Arrivals { queue: RefCell::default(), arrived: Signal::new(sim) }
     }
@@ -22,7 +22,7 @@ impl<M> Arrivals<M> {
         self.arrived.notify_all();
     }
 
-    /// Waits for an arrival that a call wants, and takes the oldest.
+    /// Waits for an arrival for which `wants` returns true, and takes the oldest such arrival.
     pub async fn take(&self, wants: impl Fn(&M) -> bool) -> M {
         self.arrived.wait_until(|| self.queue.borrow().iter().any(&wants)).await;
         let mut queue = self.queue.borrow_mut();

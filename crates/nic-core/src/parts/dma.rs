@@ -1,13 +1,13 @@
-//! DMA: a card's reads and writes of the memories of its host, with their bytes.
+//! DMA: a card's reads and writes of its host's memories, with their bytes.
 //!
-//! The address selects the memory: the host's, or a graphics processor's. A graphics processor's memory adds a stage
-//! after the bus, in each direction. Its bytes move at the lower rate of bus and memory, and take the latencies of
-//! both.
+//! The address selects the memory: the host's memory or a graphics processor's memory. For a graphics processor's
+//! memory, each direction has one more stage after the bus. The bytes move at the lower of the rates of bus and memory,
+//! and take the latencies of both.
 //!
-//! Writes are posted: the card continues when the bus has taken the bytes. The bytes of each write are in host memory
-//! when they have crossed the bus, and writes keep their order. A read returns the content of memory at the time when
-//! its request reaches the host, with all earlier writes. The caller decides the costs of transfers and their number in
-//! flight. `engine.rs` has channels for cards that set up each transfer.
+//! Writes are posted: the card continues when the bus has taken the bytes. The bytes of a write are in host memory when
+//! they have crossed the bus, and writes keep their order. A read returns the content of memory at the time when its
+//! request reaches the host, with all earlier writes. The caller decides how long transfers take on the card and how
+//! many are in flight. `engine.rs` has channels for cards that set up each transfer.
 
 use crate::parts::stages;
 use nicety_host::{Bus, BusSpec, Gpu, Memory, MemoryError, is_of_gpu};
@@ -19,10 +19,10 @@ use std::rc::Rc;
 
 /// Bytes in flight over the bus to host memory.
 struct Landing {
-    /// The time of their arrival.
+    /// The time at which the bytes arrive in memory.
     landed: Time,
     address: u64,
-    /// The number of payload bytes to write; the rest is cut.
+    /// Number of payload bytes to write. The rest of the payload is not written.
     keep: u64,
     payload: Payload,
 }
@@ -32,12 +32,12 @@ struct Landings {
     sim: Sim,
     /// The memory of a graphics processor.
     gpu: Option<Rc<Memory>>,
-    /// In the order of arrival in memory.
+    /// The writes in the order of their arrival in memory.
     queue: RefCell<VecDeque<Landing>>,
 }
 
 impl Landings {
-    /// Writes the bytes that have crossed the bus by now to host memory, or to the graphics processor's.
+    /// Writes the bytes that have crossed the bus by now, to host memory or to the graphics processor's memory.
     fn land_due(&self, memory: &Memory) {
         let mut queue = self.queue.borrow_mut();
         while queue.front().is_some_and(|first| first.landed <= self.sim.now()) {
@@ -55,9 +55,9 @@ struct GpuWay {
     write: RefCell<Stream>,
 }
 
-/// The path between a card and the memories of its host.
+/// The path between a card and its host's memories.
 ///
-/// All addresses were checked when the transfers were posted. An address outside the allocations is a defect of the
+/// The caller checks all addresses when it posts a transfer. An address outside the allocations is a defect of the
 /// card's model, and panics.
 pub struct Dma {
     sim: Sim,
@@ -65,19 +65,19 @@ pub struct Dma {
     memory: Rc<Memory>,
     gpu: Option<GpuWay>,
     landing: Rc<Landings>,
-    /// Whether phantom bytes are written when memory is next accessed, not by a task.
+    /// Whether phantom bytes are written when memory is next read, instead of by a task.
     is_lazy: bool,
     handed: Signal,
 }
 
 impl Dma {
-    /// A card's access to host memory over an idle bus. Starts the task that writes bytes to memory when they have
-    /// crossed the bus.
+    /// Returns a card's access to host memory over an idle bus. Starts the task that writes bytes to memory when they
+    /// have crossed the bus.
     pub fn new(sim: &Sim, bus: BusSpec, memory: Rc<Memory>, recorder: &Recorder) -> Rc<Dma> {
         Dma::with_gpu(sim, bus, memory, None, recorder)
     }
 
-    /// As [`Dma::new`], with access to the memory of a graphics processor, if there is one.
+    /// Like [`Dma::new`], with access to the memory of a graphics processor, if there is one.
     pub fn with_gpu(
         sim: &Sim,
         bus: BusSpec,
@@ -102,14 +102,14 @@ impl Dma {
         dma
     }
 
-    /// Keeps the memory that transfers touch [near](Sim::keep_near).
+    /// Keeps the memory that transfers need [near](Sim::keep_near).
     pub fn keep_near(&self) {
         self.sim.keep_near(self);
         self.sim.keep_near(&*self.landing);
         self.memory.keep_near(&self.sim);
     }
 
-    /// Returns the bus, for transfers without bytes of host memory.
+    /// Returns the bus, for transfers that do not access host memory.
     pub fn bus(&self) -> &Bus {
         &self.bus
     }
@@ -131,18 +131,18 @@ impl Dma {
     /// Checks that a range is within one allocation.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] otherwise.
+    /// [`MemoryError::OutOfRange`] if the range is not within one allocation.
     pub fn check(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
         self.memory_at(address).check(address, bytes)
     }
 
-    /// Whether this range is phantom memory, which has a length but no bytes.
+    /// Whether the range is phantom memory, which has a length but no bytes.
     pub fn is_phantom(&self, address: u64, bytes: u64) -> bool {
         self.memory_at(address).is_phantom(address, bytes)
     }
 
-    /// Reads memory in one piece. Returns the bytes and the time of their arrival at the card, as soon as both are
-    /// known.
+    /// Reads a range of memory as one transfer. Returns the bytes and the time of their arrival at the card, as soon as
+    /// both are known.
     pub async fn read(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> (Payload, Flight) {
         let transfer = self.bus.read(message, address, bytes, bytes, path).await;
         let payload = self.bytes(address, bytes);
@@ -153,7 +153,7 @@ impl Dma {
         }
     }
 
-    /// As [`Dma::read`], but returns when the bytes have arrived at the card.
+    /// Like [`Dma::read`], but returns when the bytes have arrived at the card.
     pub async fn fetch(&self, message: MessageId, address: u64, bytes: u64, path: &mut Path) -> Payload {
         let (payload, flight) = self.read(message, address, bytes, path.clone()).await;
         *path = flight.landed();
@@ -161,7 +161,7 @@ impl Dma {
         payload
     }
 
-    /// Rings a doorbell of the card: an empty write of a CPU crosses the bus.
+    /// A CPU rings a doorbell of the card: an empty write crosses the bus.
     pub async fn ring(&self, message: MessageId, path: &mut Path) {
         *path = self.bus.push(message, 0, 1, path.clone()).packet(0).await.landed();
         self.sim.until(path.at()).await;
@@ -173,7 +173,7 @@ impl Dma {
         self.memory_at(address).read(address, bytes).expect(CHECKED)
     }
 
-    /// Writes the first `keep` bytes of a payload. The payload lies complete in a buffer of the card.
+    /// Writes the first `keep` bytes of a payload. The payload is complete in a buffer of the card.
     pub fn write(
         &self,
         message: MessageId,
@@ -188,7 +188,7 @@ impl Dma {
         self.hand_over(handover, address, keep, payload)
     }
 
-    /// As [`Dma::write`], but returns when the last byte has been handed over to the bus. On a shared bus, the write
+    /// Like [`Dma::write`], but returns when the last byte has been handed over to the bus. On a shared bus, the write
     /// takes turns with the transfers of other users.
     pub async fn deposit(
         &self,
@@ -205,8 +205,8 @@ impl Dma {
         self.hand_over(handover, address, keep, payload)
     }
 
-    /// Writes `bytes` bytes without a payload, such as an event, to host memory, after earlier writes. Returns the path
-    /// up to the instant at which the host can see them.
+    /// Writes `bytes` bytes without a payload, such as an event, to host memory after earlier writes. Returns the path
+    /// up to the instant at which the host can see these bytes.
     pub fn notify(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Path {
         let Handover { mut path, landed } = self.bus.write(message, address, bytes, path);
         let before = self.landing.queue.borrow().back().map_or(Time::ZERO, |last| last.landed);
@@ -214,8 +214,8 @@ impl Dma {
         path
     }
 
-    /// Extends a write to a graphics processor's memory by the stage after the bus; returns other writes unchanged. The
-    /// write began at `from`. The bus takes the bytes no faster than that memory does.
+    /// Extends a write to a graphics processor's memory by the stage after the bus. Returns other writes unchanged. The
+    /// write began at `from`. The bus takes the bytes no faster than the graphics processor's memory.
     fn beyond(
         &self,
         message: MessageId,
@@ -262,7 +262,7 @@ impl Dma {
         Handover { landed, ..handover }
     }
 
-    /// The task that writes bytes to host memory when they have crossed the bus.
+    /// Writes bytes to host memory when they have crossed the bus; never returns.
     async fn land(self: Rc<Dma>) {
         loop {
             self.handed.wait_until(|| !self.landing.queue.borrow().is_empty()).await;
@@ -272,7 +272,7 @@ impl Dma {
         }
     }
 
-    /// Writes the bytes that have crossed the bus by now to memory, so that reads and events never pass a write.
+    /// Writes the bytes that have crossed the bus by now to memory, so that reads and events never overtake a write.
     pub fn land_due(&self) {
         self.landing.land_due(&self.memory);
     }
@@ -290,7 +290,7 @@ mod tests {
 
     const MESSAGE: MessageId = MessageId { source: NodeId(0), sequence: 0 };
 
-    /// Runs a program with a bus of 250 ns and 100 ps per byte, and 64 KiB of host memory from the given address on.
+    /// Runs a program with a bus of 250 ns and 100 ps per byte. The program gets the address of 64 KiB of host memory.
     fn on<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim, Rc<Dma>, u64) -> F) {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -313,10 +313,10 @@ mod tests {
     #[test]
     fn a_write_is_in_memory_when_it_has_crossed() {
         on(async |sim, dma, at| {
-            // 40 bytes take 4 ns, and 250 ns to cross. The bytes beyond 30 are cut.
+            // The 40 bytes take 4 ns, and 250 ns to cross. Memory after the write is checked up to byte 50.
             let one = dma.write(MESSAGE, at, 40, Payload::copy_of(&[1; 40]), now(&sim));
             assert_eq!((one.path.at().ps(), one.landed.ps()), (4000, 254_000));
-            // After it, 10 of 20 bytes.
+            // The second write follows the first. It writes 10 of 20 payload bytes.
             let two = dma.deposit(MESSAGE, at + 40, 10, Payload::copy_of(&[2; 20]), now(&sim)).await;
             assert_eq!((sim.now().ps(), two.landed.ps()), (5000, 255_000));
             sim.until(Time::from_ps(253_999)).await;
@@ -347,7 +347,7 @@ mod tests {
             let written = || dma.memory().traffic().written;
             drop(dma.write(MESSAGE, phantom, 10, Payload::phantom(10), now(&sim)));
             drop(dma.write(MESSAGE, phantom, 30, Payload::copy_of(&[3; 30]), now(&sim)));
-            // They were handed over after 1 and 4 ns, and cross in 250 ns.
+            // The two writes are handed over after 1 ns and after 4 ns. They cross in 250 ns.
             for (ps, bytes) in [(250_999, 0), (251_000, 10), (253_999, 10), (254_000, 40)] {
                 sim.until(Time::from_ps(ps)).await;
                 assert_eq!(written(), bytes, "after {ps} ps");
@@ -361,11 +361,12 @@ mod tests {
             drop(dma.write(MESSAGE, at, 10, Payload::copy_of(&[4; 10]), now(&sim)));
             let (other, task) = (dma.clone(), sim.clone());
             sim.spawn(async move {
-                // After the request has reached the host, and before the bytes arrive at the card.
+                // This instant is after the request has reached the host, and before the bytes arrive at the card.
                 task.until(Time::from_ps(251_002)).await;
                 other.change(at, &Payload::copy_of(&[5; 10]));
             });
-            // The request follows the write's nanosecond and crosses. 20 bytes come back in 2 ns and 250 ns.
+            // The request follows the write, which takes 1 ns, and crosses in 250 ns. The 20 bytes return in 2 ns and
+            // 250 ns.
             let (payload, flight) = dma.read(MESSAGE, at, 20, now(&sim)).await;
             assert_eq!(flight.landed().at().ps(), 1000 + 250_000 + 2000 + 250_000);
             assert_eq!(payload.into_buffer().unwrap()[..], [[4; 10], [0; 10]].concat());
@@ -376,8 +377,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
-        /// Writes and reads in any order, some of them before earlier writes have landed. Memory, and the result of
-        /// each read, are as if each transfer took place at once, in order.
+        /// Writes and reads in any order, some of them before earlier writes have landed. The contents of memory and
+        /// the result of each read are as if each transfer took place at once, in order.
         #[test]
         fn transfers_take_effect_in_order(
             steps in prop::collection::vec((any::<bool>(), 0..200u64, 1..200u64, 0..400u64), 1..30)

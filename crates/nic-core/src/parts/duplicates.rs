@@ -1,22 +1,23 @@
-//! Seen message numbers, to detect duplicates. The network is not trusted.
+//! A filter of message numbers that were seen, to detect duplicates. It trusts no number from the network.
 
 use std::collections::VecDeque;
 
-/// The largest `MOST` message numbers seen from one sender. When there are `MOST`, all lower numbers count as seen.
+/// The largest `MOST` message numbers that one sender has used. When `MOST` numbers are known, all lower numbers count
+/// as seen.
 #[derive(Clone, Debug, Default)]
 pub struct DuplicateFilter<const MOST: usize> {
-    /// In ascending order.
+    /// The numbers in ascending order.
     numbers: VecDeque<u64>,
 }
 
 impl<const MOST: usize> DuplicateFilter<MOST> {
-    /// Whether a number has been seen, or is lower than `MOST` remembered numbers.
+    /// Whether a number has been seen, or is lower than `MOST` known numbers.
     pub fn has(&self, number: u64) -> bool {
         let at = self.numbers.partition_point(|&seen| seen < number);
         self.numbers.get(at) == Some(&number) || (at == 0 && self.numbers.len() == MOST)
     }
 
-    /// Remembers a number. Returns whether it is new.
+    /// Records a number. Returns whether it is new.
     pub fn note(&mut self, number: u64) -> bool {
         if self.has(number) {
             return false;
@@ -40,7 +41,7 @@ mod tests {
     fn old_numbers_and_those_seen_are_not_new() {
         let mut seen = DuplicateFilter::<3>::default();
         assert_eq!([5, 2, 5, 2, 9].map(|number| seen.note(number)), [true, true, false, false, true]);
-        // 2, 5 and 9 are remembered: 1 is older, 7 replaces 2.
+        // The filter has 2, 5 and 9. Number 1 is older than all three, and number 7 replaces number 2.
         assert!(!seen.note(1) && seen.note(7) && !seen.note(2) && !seen.has(8));
         assert!(seen.note(6) && !seen.note(5) && !seen.note(9));
     }

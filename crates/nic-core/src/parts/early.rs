@@ -1,4 +1,4 @@
-//! Notification of early messages, for callers that look for a message without a receive.
+//! Notification of messages that arrive before their receives, for callers that look for such messages.
 
 use nicety_kernel::{Signal, Sim};
 use std::cell::Cell;
@@ -11,7 +11,7 @@ pub struct Early {
 }
 
 impl Early {
-    /// No changes yet.
+    /// Returns a count without changes.
     pub fn new(sim: &Sim) -> Early {
         Early { changes: Cell::new(0), more: Signal::new(sim) }
     }
@@ -49,7 +49,7 @@ mod tests {
         early.note();
         let (looked, end, clock) = (early.clone(), seen.clone(), sim.clone());
         sim.spawn(async move {
-            // A change before the look does not count. One between the look and the wait does.
+            // The wait ignores a change before the look. It returns at a change between the look and the wait.
             looked.beyond(looked.changes() - 1).await;
             looked.beyond(looked.changes()).await;
             end.set(Some((clock.now().ps(), looked.changes())));

@@ -1,5 +1,6 @@
-//! A DMA engine with channels. Channels are set up in parallel and move their bytes one after another, so two channels
-//! hide each other's set-up. Optionally all channels move bytes in parallel, and only the bus serialises the bytes.
+//! A DMA engine with channels. Channels are set up in parallel and move their bytes one after another. So with two
+//! channels, one is set up while the other moves bytes. Optionally all channels move bytes in parallel, and only the
+//! bus serialises the bytes.
 //!
 //! The engine has no queue. Its owner chooses the transfer for the next free channel. The owner moves the bytes
 //! (`dma.rs`) while it holds the [`Moving`] that [`Engine::set_up`] returns.
@@ -9,7 +10,8 @@ use nicety_kernel::{Permit, Pool, Sim};
 use nicety_types::{Duration, MessageId, Path, Recorder, Resource, Stage, Time};
 use std::cell::{Cell, RefCell};
 
-/// The last use of a contended resource: the message that released it, and that message's path up to the release.
+/// The last use of a contended resource: the message that released the resource, and this message's path up to the
+/// release.
 #[derive(Default)]
 pub struct LastUse(RefCell<Option<(MessageId, Path)>>);
 
@@ -19,8 +21,8 @@ impl LastUse {
         self.0.replace(Some((message, path.clone())));
     }
 
-    /// Charges the wait of a message that has just got the resource. The wait is charged as `queued`, unless the same
-    /// message released the resource.
+    /// Accounts for the wait of a message that has just got the resource. The wait belongs to the stage `queued`,
+    /// unless the same message released the resource.
     pub fn waited(&self, queued: Stage, message: MessageId, path: &mut Path) {
         let last = self.0.borrow();
         let Some((holder, until)) = last.as_ref().filter(|(_, until)| until.at() > path.at()) else { return };
@@ -32,12 +34,12 @@ impl LastUse {
     }
 }
 
-/// The channels of a DMA engine in a card's spec.
+/// The specification of a DMA engine's channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineSpec {
     /// Number of channels.
     pub channels: usize,
-    /// Set-up time of a channel, before its transfer uses the bus.
+    /// Set-up time of a channel before its transfer uses the bus.
     pub setup: Duration,
 }
 
@@ -47,7 +49,7 @@ pub struct Engine {
     recorder: Recorder,
     channels: Pool,
     freed: LastUse,
-    /// The movers of bytes. Each serves one channel at a time.
+    /// The units that move bytes. Each unit serves one channel at a time.
     movers: Pool,
     moved: LastUse,
     busy: Cell<Duration>,
@@ -57,24 +59,24 @@ pub struct Engine {
 #[must_use = "a channel is given back by Engine::release"]
 pub struct Moving {
     channel: Permit,
-    /// `None` if its bytes have moved and a completion follows.
+    /// `None` after the channel's bytes have moved, while a completion follows.
     mover: Option<Permit>,
     since: Time,
 }
 
 impl Engine {
-    /// An engine with this number of channels, all free. They move their bytes one after another.
+    /// Returns an engine with this number of channels, all free. The channels move their bytes one after another.
     ///
     /// # Panics
-    /// When there are no channels.
+    /// When the number of channels is zero.
     pub fn new(sim: &Sim, channels: usize, recorder: &Recorder) -> Engine {
         Engine::with_movers(sim, channels, 1, recorder)
     }
 
-    /// As [`Engine::new`], with channels that move their bytes in parallel.
+    /// Like [`Engine::new`], with channels that move their bytes in parallel.
     ///
     /// # Panics
-    /// When there are no channels.
+    /// When the number of channels is zero.
     pub fn side_by_side(sim: &Sim, channels: usize, recorder: &Recorder) -> Engine {
         Engine::with_movers(sim, channels, channels, recorder)
     }
@@ -114,7 +116,8 @@ impl Engine {
         self.set_up(channel, set_up, message, path).await
     }
 
-    /// Sets up a channel for `time`, charged as `stage`. Then waits until the earlier channels have moved their bytes.
+    /// Sets up a channel for `time`, which belongs to `stage`. Then waits until the earlier channels have moved their
+    /// bytes.
     pub async fn set_up(
         &self,
         channel: Permit,
@@ -132,8 +135,8 @@ impl Engine {
         Moving { channel, mover: Some(mover), since: start }
     }
 
-    /// Sets a channel up again for `time`, charged as `stage`, for the completion that follows the channel's bytes.
-    /// Another channel may move bytes meanwhile.
+    /// Sets up a channel again for `time`, which belongs to `stage`, for the completion that follows the channel's
+    /// bytes. Another channel may move bytes during this time.
     pub async fn set_up_again(
         &self,
         moving: Moving,
@@ -174,8 +177,8 @@ mod tests {
     use proptest::prelude::*;
     use std::rc::Rc;
 
-    /// Runs transfers of these durations, all queued at once, each of one message. Returns the start and end of each
-    /// move, and its path.
+    /// Runs transfers of these durations in ns, each for its own message. All are queued at once. Returns the start,
+    /// the end and the path of each transfer's move.
     fn run(channels: usize, set_up: u64, moves: &[u64]) -> Vec<(u64, u64, Path)> {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -200,31 +203,33 @@ mod tests {
         moved.take()
     }
 
-    /// Start and end of each move.
+    /// Returns the start and end of each move, in ns.
     fn times(moved: &[(u64, u64, Path)]) -> Vec<(u64, u64)> {
         moved.iter().map(|&(start, end, _)| (start, end)).collect()
     }
 
     #[test]
     fn a_second_channel_hides_the_set_up() {
-        // 300 ns of set-up, 1000 ns of moving: one after the other, or with the set-up during the previous move.
+        // Set-up takes 300 ns and a move takes 1000 ns. With one channel they follow each other. With two channels, the
+        // set-up is during the previous move.
         let one = run(1, 300, &[1000, 1000, 1000]);
         assert_eq!(times(&one), [(300, 1300), (1600, 2600), (2900, 3900)]);
         let two = run(2, 300, &[1000, 1000, 1000]);
         assert_eq!(times(&two), [(300, 1300), (1300, 2300), (2300, 3300)]);
-        // The third waits for a channel, then for the second's bytes.
+        // The third transfer waits for a channel, then until the second transfer's bytes have moved.
         let path = &two[2].2;
         let stages =
             [stages::DMA_SETUP, stages::DMA_QUEUED, Stage::FETCH].map(|stage| path.total(stage).ps() / 1000);
         assert_eq!(stages, [300, 2000, 1000]);
-        // Short moves do not hide a long set-up: two at a time.
+        // Short moves do not hide a long set-up. Two transfers at a time are set up.
         assert_eq!(times(&run(2, 300, &[100, 100, 100])), [(300, 400), (400, 500), (700, 800)]);
     }
 
     #[test]
     fn a_completion_keeps_its_channel_and_lets_others_move() {
-        // A page of 100 ns and its completion, set up for 300 ns each: 700 ns a transfer of a channel. The second
-        // channel moves its bytes behind the first one's, not behind its completion.
+        // A page takes 100 ns. The set-ups of the page and of its completion take 300 ns each, so a channel takes 700
+        // ns per transfer. The second channel moves its bytes after the first channel's bytes, and before the first
+        // channel's completion.
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
         let sim = world.sim(node);
@@ -264,7 +269,7 @@ mod tests {
         let mut other = Path::from(at(3));
         last.waited(stages::DMA_QUEUED, message(2), &mut other);
         assert_eq!((other.at(), other.total(stages::DMA_QUEUED).ns()), (at(7), 4.0));
-        // Released before its arrival: no wait.
+        // The resource was released before this message requested it, so there is no wait.
         let mut late = Path::from(at(9));
         last.waited(stages::DMA_QUEUED, message(2), &mut late);
         assert_eq!((late.at(), late.total(stages::DMA_QUEUED).ns()), (at(9), 0.0));
@@ -272,8 +277,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
-        /// Every transfer is done once, in order. No two move bytes at a time, another channel is never slower, and
-        /// each path accounts for all of its time.
+        /// Every transfer is done once, in order. No two channels move bytes at the same time. An additional channel
+        /// never makes the transfers slower. Each path accounts for all of its time.
         #[test]
         fn one_channel_moves_bytes_at_a_time(
             channels in 1..5usize,

@@ -1,4 +1,4 @@
-//! First-fit allocation in a range of addresses: the memory of a card, or a part of a host's.
+//! First-fit allocation in a range of addresses: the memory of a card, or a part of a host's memory.
 
 use std::ops::Range;
 
@@ -6,34 +6,34 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct FirstFit {
     range: Range<u64>,
-    /// Pieces begin at multiples of this many bytes from the beginning of the range.
+    /// Pieces begin at multiples of this number of bytes, counted from the start of the range.
     alignment: u64,
-    /// First address and length of the pieces, in order.
+    /// First address and length in bytes of the pieces, in ascending order.
     taken: Vec<(u64, u64)>,
 }
 
 impl FirstFit {
-    /// An empty range.
+    /// Returns a range without pieces.
     pub const fn new(range: Range<u64>, alignment: u64) -> FirstFit {
         FirstFit { range, alignment, taken: Vec::new() }
     }
 
-    /// The range.
+    /// The range of addresses.
     pub const fn range(&self) -> &Range<u64> {
         &self.range
     }
 
-    /// Free bytes.
+    /// Number of free bytes.
     pub fn left(&self) -> u64 {
         self.gaps().map(|(_, len)| len).sum()
     }
 
-    /// Bytes of the largest gap.
+    /// Size of the largest gap in bytes.
     pub fn largest(&self) -> u64 {
         self.gaps().map(|(_, len)| len).max().unwrap_or(0)
     }
 
-    /// The gaps, before each piece and after the last: first address and length.
+    /// The gaps before each piece and after the last piece: first address and length in bytes.
     fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut from = self.range.start;
         self.taken.iter().copied().chain([(self.range.end, 0)]).map(move |(start, len)| {
@@ -43,8 +43,9 @@ impl FirstFit {
         })
     }
 
-    /// Allocates a piece of `bytes` bytes, at least one byte, in the first gap that is large enough. Returns the
-    /// piece's first address and its length. The length is rounded up to the alignment, but not beyond the gap.
+    /// Allocates a piece of `bytes` bytes, or one byte if `bytes` is zero, in the first gap that is large enough.
+    /// Returns the piece's first address and its length. The length is rounded up to the alignment, but not beyond the
+    /// gap.
     pub fn take(&mut self, bytes: u64) -> Option<(u64, u64)> {
         let bytes = bytes.max(1);
         let (at, (start, gap)) = self.gaps().enumerate().find(|&(_, (_, gap))| gap >= bytes)?;
@@ -69,7 +70,7 @@ mod tests {
         let mut memory = FirstFit::new(1000..1120, 16);
         assert_eq!(memory.take(17), Some((1000, 32)));
         assert_eq!(memory.take(0), Some((1032, 16)));
-        // The rest is not a multiple of 16, but may be allocated as a whole.
+        // The size of the last gap is not a multiple of 16, but the whole gap can be allocated.
         assert_eq!((memory.left(), memory.largest(), memory.take(73)), (72, 72, None));
         assert_eq!(memory.take(72), Some((1048, 72)));
         assert_eq!((memory.left(), memory.largest(), memory.take(1)), (0, 0, None));
@@ -84,7 +85,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces are in the range, aligned, and never overlap. Free bytes add up, and a piece that fits is allocated.
+        /// Pieces are in the range, aligned, and never overlap. Free bytes add up. A piece that fits is allocated.
         #[test]
         fn pieces_never_overlap(
             end in 64..1100u64,

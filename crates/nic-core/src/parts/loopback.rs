@@ -1,16 +1,16 @@
-//! A card's loopback path: packets of a node to itself stay on its card and never reach the link.
+//! A card's loopback path: packets from a node to itself stay on its card and never reach the link.
 //!
-//! The packet is on the card already, so the loopback path takes no simulated time. Packets enter the packet buffer one
+//! The packet is already on the card, so the loopback path takes no simulated time. Packets enter the packet buffer one
 //! after another, each when its last byte has arrived at the card. A packet needs a buffer slot until the card has
-//! processed it. The loopback path has as many slots as the link and does not share them, so neither path blocks the
-//! other.
+//! processed it. The loopback path has as many slots as the link, and its own slots. So neither the link nor the
+//! loopback path blocks the other.
 
 use nicety_fabric::PacketBox;
 use nicety_kernel::{Channel, Credits, Permit, Sim};
 use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
 
-/// A packet's turn on the loopback path. Dropping the turn without a launch frees the packet's slot.
+/// A packet's turn on the loopback path. A turn that is dropped without a launch frees its slot.
 pub struct Turn {
     flight: Flight,
     place: Permit,
@@ -21,14 +21,14 @@ pub struct Loopback {
     sim: Sim,
     places: Credits,
     coming: Channel<PacketBox>,
-    /// Arrival of the previous packet.
+    /// Arrival time of the previous packet.
     last: Cell<Time>,
     packets: Cell<u64>,
     recorder: Recorder,
 }
 
 impl Loopback {
-    /// A path with this number of slots.
+    /// Returns a path with this number of slots.
     pub fn new(sim: &Sim, places: u32, recorder: &Recorder) -> Loopback {
         Loopback {
             places: Credits::new(sim, u64::from(places)),
@@ -51,7 +51,8 @@ impl Loopback {
     }
 
     /// Waits until a packet may start. `flight` has the times at which the packet's first and last byte arrive at the
-    /// card. Only one sender may wait at a time, and it must call [`Loopback::launch`] at the instant of the return.
+    /// card. Only one sender may wait at a time. The sender must call [`Loopback::launch`] at the instant when this
+    /// returns.
     pub async fn turn(&self, mut flight: Flight) -> Turn {
         let place = self.places.acquire(1).await;
         self.sim.until(flight.head.max(self.free())).await;
@@ -63,7 +64,7 @@ impl Loopback {
         Turn { flight, place }
     }
 
-    /// Launches a packet at its turn. Returns the path up to its last byte.
+    /// Launches a packet at its turn. Returns the path up to the packet's last byte.
     pub fn launch(&self, packet: impl Into<PacketBox>, turn: Turn) -> Path {
         let mut packet = packet.into();
         let Turn { flight, place } = turn;
@@ -78,7 +79,7 @@ impl Loopback {
         path
     }
 
-    /// The next complete packet.
+    /// Returns the next packet when it is complete.
     pub async fn receive(&self) -> PacketBox {
         let packet = self.coming.recv().await.expect("the way is never closed");
         self.sim.until(packet.path.at()).await;
@@ -113,7 +114,7 @@ mod tests {
             for _ in 0..3 {
                 let packet = end.receive().await;
                 seen.borrow_mut().push((packet.label.message.sequence, own.now()));
-                // The first packet's slot; the other one stays taken.
+                // The receiver frees the slot of the first packet. The slot of the second packet stays taken.
                 if packet.label.message.sequence == 0 {
                     own.until(ns(40)).await;
                     end.free_slot();
@@ -122,7 +123,7 @@ mod tests {
         });
         sim.spawn_program("sender", async move {
             let mut queued = Vec::new();
-            // Arrivals of the first and last byte at the card.
+            // Number of each packet, and times at which its first and last byte arrive at the card.
             for (sequence, head, tail) in [(0, 0, 10), (1, 4, 25), (2, 6, 7)] {
                 let (path, slowest) = (Path::from(ns(head)), Stage::BUS);
                 let turn = way.turn(Flight { head: ns(head), tail: ns(tail), path, slowest }).await;
@@ -134,12 +135,12 @@ mod tests {
                     way.launch(Packet { label, channel: Flow::Data(0), header, payload, path }, turn);
                 queued.push((handed.total(Stage::SEND_QUEUED).ns(), handed.at()));
             }
-            // The second waits for the first, the third for a slot.
+            // The second packet waits until the first has arrived, and the third packet waits for a slot.
             assert_eq!(queued, [(0.0, ns(10)), (6.0, ns(25)), (34.0, ns(40))]);
             assert_eq!((way.packets(), way.free()), (3, ns(40)));
         });
         world.run().unwrap();
-        // The receiver takes the second packet after it has processed the first.
+        // The receiver takes the second packet only after it has processed the first packet.
         assert_eq!(*came.borrow(), [(0, ns(10)), (1, ns(40)), (2, ns(40))]);
     }
 }

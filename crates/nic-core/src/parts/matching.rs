@@ -1,13 +1,13 @@
 //! Matching of messages with receives, without simulated time.
 //!
 //! A message goes to the oldest posted receive that takes it. A receive gets the oldest waiting message that it takes.
-//! [`Matching`] keeps both lists. Its owner searches one list, and appends to the other if the search fails. Simulated
-//! time may pass between the search and the append, for example for the comparisons. Meanwhile the owner must match no
-//! other item.
+//! [`Matching`] keeps a list of receives and a list of messages. Its owner searches one list, and appends to the other
+//! list if the search fails. Simulated time may pass between the search and the append, for example for the
+//! comparisons. During this time the owner must not match another item.
 
 use std::collections::VecDeque;
 
-/// Posted receives, and messages that arrived before their receives, each in order.
+/// Posted receives, and messages that arrived before their receives. Both lists are in order.
 #[derive(Debug)]
 pub struct Matching<R, M> {
     receives: VecDeque<R>,
@@ -21,27 +21,29 @@ impl<R, M> Default for Matching<R, M> {
 }
 
 impl<R, M> Matching<R, M> {
-    /// Takes the oldest receive that takes a message. Returns also the number of receives compared with it.
+    /// Removes and returns the oldest receive for which `takes` returns true. Also returns the number of receives
+    /// compared.
     pub fn take_receive(&mut self, takes: impl Fn(&R) -> bool) -> (Option<R>, u64) {
         take_first(&mut self.receives, takes)
     }
 
-    /// Takes the oldest message that a receive takes. Returns also the number of messages compared with it.
+    /// Removes and returns the oldest message for which `takes` returns true. Also returns the number of messages
+    /// compared.
     pub fn take_message(&mut self, takes: impl Fn(&M) -> bool) -> (Option<M>, u64) {
         take_first(&mut self.messages, takes)
     }
 
-    /// Posts a receive that takes none of the messages.
+    /// Posts a receive that takes no waiting message.
     pub fn post(&mut self, receive: R) {
         self.receives.push_back(receive);
     }
 
-    /// Keeps a message that none of the receives takes.
+    /// Keeps a message that no posted receive takes.
     pub fn keep(&mut self, message: M) {
         self.messages.push_back(message);
     }
 
-    /// Withdraws a posted receive. `None` if a message has taken it.
+    /// Withdraws the posted receive for which `is` returns true. `None` if a message has taken it.
     pub fn withdraw(&mut self, is: impl Fn(&R) -> bool) -> Option<R> {
         take_first(&mut self.receives, is).0
     }
@@ -69,14 +71,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Receives and messages with number and tag. A receive without a tag takes any message.
+    /// Receives and messages, each with its number and its tag. A receive without a tag takes any message.
     type Tagged = Matching<(usize, Option<u8>), (usize, u8)>;
 
     fn takes(wanted: Option<u8>, tag: u8) -> bool {
         wanted.is_none_or(|wanted| wanted == tag)
     }
 
-    /// Adds a message. Returns its receive.
+    /// Adds a message. Returns the number of the receive that takes it.
     fn come(lists: &mut Tagged, number: usize, tag: u8) -> Option<usize> {
         let found = lists.take_receive(|receive| takes(receive.1, tag)).0;
         if found.is_none() {
@@ -85,7 +87,7 @@ mod tests {
         found.map(|receive| receive.0)
     }
 
-    /// Posts a receive. Returns its message.
+    /// Posts a receive. Returns the number of the message that it takes.
     fn post(lists: &mut Tagged, number: usize, tag: Option<u8>) -> Option<usize> {
         let found = lists.take_message(|message| takes(tag, message.1)).0;
         if found.is_none() {
@@ -100,7 +102,7 @@ mod tests {
         assert_eq!(post(&mut lists, 0, Some(7)), None);
         assert_eq!(post(&mut lists, 1, None), None);
         assert_eq!(post(&mut lists, 2, Some(5)), None);
-        // Tag 5: the receive of any tag is older than its own.
+        // The message has tag 5. The receive of any tag is older than the receive of tag 5.
         assert_eq!(lists.take_receive(|receive| takes(receive.1, 5)), (Some((1, None)), 2));
         assert_eq!(lists.take_receive(|receive| takes(receive.1, 9)), (None, 2));
         assert_eq!(come(&mut lists, 3, 5), Some(2));
@@ -115,8 +117,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: every pair consists of the oldest message and receive that match. No message or
-        /// receive is lost or in two pairs, and no message matches a receive that is left.
+        /// Compares the lists with the definition. Every pair consists of the oldest message and the oldest receive
+        /// that match. No message or receive is lost or in two pairs, and no message that is left matches a receive
+        /// that is left.
         #[test]
         fn no_message_is_lost_or_taken_twice(steps in prop::collection::vec((any::<bool>(), 0..4u8), 0..80)) {
             let mut lists = Tagged::default();

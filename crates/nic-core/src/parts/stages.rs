@@ -1,4 +1,4 @@
-//! The stages of a message at parts that several designs share.
+//! The stages of a message at components that several designs share.
 
 nicety_types::stages! {
     /// Stages of the channels of a DMA engine.
@@ -14,7 +14,7 @@ nicety_types::stages! {
     /// Stages of a graphics processor's memory.
     pub const GPU_MEMORY;
 
-    /// A graphics processor reads or writes its memory for the card, slower than the bus.
+    /// A graphics processor reads or writes its memory for the card, at a lower rate than the bus.
     pub const GPU = 192, "gpu memory";
     /// Waiting for a graphics processor's memory.
     pub const GPU_QUEUED = 194, "gpu memory, queued";

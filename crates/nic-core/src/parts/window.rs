@@ -1,20 +1,21 @@
-//! Seen sequence numbers, to detect duplicates. The network is not trusted.
+//! A window of sequence numbers that were seen, to detect duplicates. It trusts no number from the network.
 
 use std::collections::BTreeSet;
 
-/// The sequence numbers of one sender to one receiver: a window of `MOST` numbers. Numbers before it count as seen.
+/// The sequence numbers from one sender to one receiver: a window of `MOST` numbers. Numbers before the window count as
+/// seen.
 #[derive(Clone, Debug, Default)]
 pub struct Window<const MOST: u64> {
-    /// All lower numbers have been seen, or are too old.
+    /// The first number of the window. All lower numbers have been seen, or are too old.
     next: u64,
-    /// Seen numbers above `next`, less than `MOST` away.
+    /// Seen numbers above `next`. The distance from `next` is less than `MOST`.
     ahead: BTreeSet<u64>,
 }
 
 impl<const MOST: u64> Window<MOST> {
-    /// Records a number with these low 32 bits. Returns whether it is new.
+    /// Records the number with these low 32 bits. Returns whether the number is new.
     pub fn note(&mut self, low: u32) -> bool {
-        // The nearest number with these bits.
+        // The number is the nearest one with these low 32 bits.
         let distance = low.wrapping_sub(self.next as u32);
         if distance.cast_signed() < 0 {
             return false;
@@ -46,7 +47,7 @@ mod tests {
             [0, 0, 2, 1, 2, 1].map(|number| window.note(number)),
             [true, false, true, true, false, false]
         );
-        // 3 has not arrived. 6 is the last number with 3 in the window.
+        // Number 3 has not arrived. Number 6 is the last number that leaves number 3 in the window.
         assert!(window.note(6) && window.note(3) && !window.note(3));
         assert!(window.note(8) && window.note(5) && !window.note(4) && window.note(7));
         assert_eq!((window.next, window.ahead.len()), (9, 0));
@@ -61,8 +62,8 @@ mod tests {
     }
 
     proptest! {
-        /// No number is new twice. A number is new once if fewer than the window are between it and the largest one
-        /// before.
+        /// No number is new twice. A number is new once if its distance from the largest earlier number is less than
+        /// the window.
         #[test]
         fn a_number_in_the_window_is_new_once(numbers in prop::collection::vec(0..40u32, 0..200)) {
             let (mut window, mut seen, mut top) = (Window::<8>::default(), BTreeSet::new(), 0);

@@ -1,5 +1,6 @@
-//! The bus in a card's spec.
+//! The section of the bus in a card's spec.
 
+use super::access::{read_access, read_root};
 use nicety_host::pci::PciSpec;
 use nicety_host::pcie::{Addressing, Credits, Cut, Generation, PcieSpec, UNSCALED};
 use nicety_host::{BusSpec, PlainSpec};
@@ -7,7 +8,7 @@ use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
 /// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` if the bus is of that kind or the section is present. All keys of
-/// `[bus.pcie]` and `[bus.pci]` are optional.
+/// `[bus.pcie]` and `[bus.pci]` are optional. Also reads the sections of the access over PCI Express, if present.
 pub fn read(reader: &Reader<'_>) -> BusSpec {
     let s = reader.section("bus");
     let latency = s.time("latency", "one crossing between host and card, either way");
@@ -17,7 +18,7 @@ pub fn read(reader: &Reader<'_>) -> BusSpec {
             "time per byte on a plain bus, in each direction; other kinds of bus have rates of their own",
         )
     };
-    // Required only for the plain bus.
+    // The gap is required only for the plain bus.
     let early = (s.has("gap") || !s.has("kind")).then(read_gap);
     let written = s.has("kind");
     let kind = s.choice_or(
@@ -28,6 +29,8 @@ pub fn read(reader: &Reader<'_>) -> BusSpec {
     );
     let (e, p) = (reader.section("bus.pcie"), reader.section("bus.pci"));
     let pcie = read_where(&e, &KEYS, kind == "pcie", written, "PCI Express", || read_pcie(&e, latency));
+    let (root, access) = (read_root(reader), read_access(reader));
+    let pcie = pcie.map(|pcie| PcieSpec { root, access, ..pcie });
     let pci = read_where(&p, &PCI_KEYS, kind == "pci", written, "PCI", || read_pci(&p, latency));
     match (kind, pcie, pci) {
         ("pcie", Some(pcie), _) => BusSpec::Pcie(pcie),
@@ -36,8 +39,8 @@ pub fn read(reader: &Reader<'_>) -> BusSpec {
     }
 }
 
-/// Reads a section of one kind of bus, if the bus is of that kind or the section is present. A section of another
-/// kind is refused, unless the spec names the kind explicitly (`written`).
+/// Reads a section of one kind of bus, if the bus is of that kind or the section is present. A section of another kind
+/// is refused, unless the spec sets the key `kind` (`written`).
 fn read_where<T>(
     s: &Section<'_>,
     keys: &[&str],
@@ -134,7 +137,7 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
         Generation::Gen5
     });
     let lanes = s.count_or("lanes", 1..=32, 32, "lanes of the link") as u32;
-    // An invalid count of lanes is refused below. The delays only need some number.
+    // An invalid number of lanes is refused below. Here the delays need any number.
     let mut spec = PcieSpec::new(generation, lanes, latency);
     spec.mps = s.size_or("mps", 128..=4096, "256 B", "Max_Payload_Size: most payload of a TLP");
     spec.mrrs = s.size_or("mrrs", 128..=4096, "512 B", "Max_Read_Request_Size: most that a request reads");

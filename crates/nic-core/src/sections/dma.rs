@@ -1,4 +1,4 @@
-//! A DMA engine in a card's spec.
+//! The section of a DMA engine in a card's spec.
 
 use crate::parts::EngineSpec;
 use nicety_spec::Reader;

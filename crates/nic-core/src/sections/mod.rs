@@ -1,6 +1,7 @@
-//! Spec sections that several designs share: host, network and launcher in `node.rs`, the bus in `bus.rs`, the others
-//! here.
+//! Spec sections that several designs share. `node.rs` has host, network and launcher, `bus.rs` has the bus, `access.rs`
+//! the card's access over PCI Express, and this file has the other sections.
 
+mod access;
 mod bus;
 mod dma;
 mod node;
@@ -17,7 +18,7 @@ use nicety_host::KernelSpec;
 use nicety_hpu::{CycleCosts, Isa, Misaligned};
 use nicety_spec::{Reader, Section};
 
-/// Reads the host's operating system, for cards with software that enters it.
+/// Reads the section of the host's operating system, for cards with software that enters it.
 pub fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
     let s = reader.section("kernel");
     let page = s.size_or("page", 64..=1 << 30, "4 KiB", "a page of host memory");
@@ -40,10 +41,11 @@ pub fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
     }
 }
 
-/// Cycle costs of a core's instructions.
+/// Reads the cycle costs of a core's instructions.
 pub fn read_costs(s: &Section<'_>) -> CycleCosts {
     let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
-    // For an extension that few cards have. The default is a pipelined FPU with a result that is used at once.
+    // These costs are for an extension that few cards have. The default is a pipelined FPU with a result that is used
+    // at once.
     let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
     // A core without these instructions needs no cost for them.
     let div = s.count_or("div", 0..=10_000, 20, "div, divu, rem, remu, where the isa has them");
@@ -84,7 +86,7 @@ pub fn read_costs(s: &Section<'_>) -> CycleCosts {
     }
 }
 
-/// Reads the instruction set of a core, as written and as parsed; `fallback` if it is invalid.
+/// Reads the instruction set of a core. Returns its text and the parsed value, or `fallback` if the text is invalid.
 pub fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
     let text = s.text("isa", "instruction set");
     let isa = text.parse::<Isa>().unwrap_or_else(|error| {
@@ -94,7 +96,7 @@ pub fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
     (text, isa)
 }
 
-/// The effect of a misaligned access.
+/// Reads the effect of a misaligned access.
 pub fn read_misaligned(s: &Section<'_>) -> Misaligned {
     match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {
         "cost" => Misaligned::Costs,

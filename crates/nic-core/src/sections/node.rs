@@ -1,14 +1,14 @@
-//! The design-independent part of a card's spec: the host, the network, the job launcher.
+//! The sections of a card's spec that do not depend on the design: the host, the network, the job launcher.
 
 use nicety_fabric::{BitErrorRate, LinkProtocol, LinkSpec, Medium, Resend, RouterSpec, SwitchSpec};
 use nicety_host::HostSpec;
 use nicety_spec::{Ratio, Reader, Section};
 use nicety_types::Duration;
 
-/// The most ports of a card.
+/// Maximum number of ports of a card.
 const MOST_PORTS: u64 = 64;
 
-/// The surroundings of a card.
+/// The specifications of a card's host and network.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeSpec {
     /// The host.
@@ -18,11 +18,12 @@ pub struct NodeSpec {
     /// Number of ports of the card. Each port has a link as described by `link`. A network of hosts is connected to one
     /// port.
     pub ports: u32,
-    /// The switches, for topologies with switches.
+    /// The specification of the switches, for topologies with switches.
     pub switch: SwitchSpec,
-    /// The router of a host on a torus. `None` if the spec has no section for it: the router is then like a switch.
+    /// The specification of a host's router on a torus. `None` if the spec has no keys for it. The router then has the
+    /// values of the switch.
     pub router: Option<RouterSpec>,
-    /// One-way time to or from the job launcher.
+    /// One-way latency to or from the job launcher.
     pub barrier: Duration,
 }
 
@@ -66,7 +67,7 @@ pub fn read_ports(reader: &Reader<'_>) -> u32 {
     if s.has("ports") { s.count("ports", 1..=MOST_PORTS, doc) as u32 } else { 1 }
 }
 
-/// Reads the optional keys of the link's protocol: word stuffing, and checksum and resending.
+/// Reads the optional keys of the link's protocol: word stuffing, checksum and resends.
 fn read_protocol(s: &Section<'_>) -> LinkProtocol {
     let mut protocol = LinkProtocol::NONE;
     if s.has("stuffing") || s.has("stuffing_every") {
@@ -157,7 +158,7 @@ fn read_host(s: &Section<'_>) -> HostSpec {
     }
 }
 
-/// Reads a time above zero, because shards of the simulation use it as lookahead.
+/// Reads a time that must be above zero, because shards of the simulation use it as lookahead.
 fn positive_time(section: &Section<'_>, key: &str, doc: &str) -> Duration {
     let time = section.time(key, doc);
     if time.is_zero() {

@@ -4,8 +4,8 @@ use nicety_host::HostSpec;
 use nicety_host::threads::{CachesSpec, CodeSpec, CodeTlbSpec, ThreadsSpec, TlbSpec};
 use nicety_spec::{Reader, Section};
 
-/// Reads the section `threads`. The host's section has the cores, the clock, the memory latency, and the shared cache
-/// with its lines.
+/// Reads the section `threads`. The section of the host has the cores, the clock, the memory latency, and the shared
+/// cache with its line size.
 pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
     let s = reader.section("threads");
     let instructions = |key, doc| s.count(key, 0..=10_000_000, doc);
@@ -70,7 +70,7 @@ fn read_tlbs(s: &Section<'_>) -> (Option<TlbSpec>, Option<CodeTlbSpec>) {
     let entries = |key, doc| s.count_or(key, 0..=1 << 20, 0, doc);
     let data = entries("data_tlb", "entries of a core's TLB for data; 0 if translating takes no time");
     let code = entries("code_tlb", "entries of a core's TLB for code; 0 if translating takes no time");
-    // A card may have the keys of a TLB that a change switches off.
+    // A card may have the keys of a TLB that an override switches off.
     let wanted = |entries: u64, key| entries > 0 || s.has(key);
     let miss = wanted(data + code, "tlb_miss").then(|| s.time("tlb_miss", "a miss in a TLB"));
     let page = wanted(code, "code_page").then(|| {

@@ -1,9 +1,9 @@
-//! Reliable transport in a card's spec.
+//! The section of reliable transport in a card's spec.
 
 use crate::parts::transport::TransportSpec;
 use nicety_spec::Reader;
 
-/// Reads `[transport]`. All keys are optional; reliable transport is off by default.
+/// Reads `[transport]`. All keys are optional. Reliable transport is off by default.
 pub fn read(reader: &Reader<'_>) -> TransportSpec {
     let s = reader.section("transport");
     let timeout = s.time_or("timeout", "100 us", "time without progress until packets are resent");

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disposition {
     Host,
-    /// The host had no buffer for it, or none of sufficient length.
+    /// The host had no buffer for the frame, or no buffer of sufficient length.
     NoRoom,
     Wire,
     /// Sent to an address without a station.
@@ -47,7 +47,7 @@ pub(crate) struct Testers(RefCell<Vec<Tester>>);
 
 struct Tester {
     node: NodeId,
-    /// Whether it takes all frames on its wire, whatever their address.
+    /// Whether the tester takes all frames on its wire, for any address.
     takes_all: bool,
     dispositions: FrameDispositions,
 }
@@ -91,7 +91,7 @@ impl Card {
         });
     }
 
-    /// Counts a frame that has left the card's buffer. Its last byte arrived at `came`.
+    /// Counts a frame that has left the card's buffer. The frame's last byte arrived at `came`.
     pub(crate) fn settle(&self, source: NodeId, came: Time) {
         let now = self.sim.now();
         self.testers.count(source, |dispositions| {

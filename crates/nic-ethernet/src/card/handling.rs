@@ -163,7 +163,7 @@ pub struct Handling {
     frames: Rc<Frames>,
     rules: RefCell<Vec<Rc<Installed>>>,
     matching: RefCell<Occupancy>,
-    /// Frames without a rule, each with the arrival of its last byte and the end of matching.
+    /// Frames that match no rule. Each has the times of its last byte's arrival and of the end of matching.
     for_host: Channel<(Checked, Time, Time)>,
     sent: Cell<u64>,
 }
@@ -190,7 +190,7 @@ impl Handling {
             longest,
             rules: RefCell::default(),
             matching: RefCell::new(matching),
-            // The packet buffer bounds it.
+            // The packet buffer limits the number of waiting frames.
             for_host: Channel::new(sim, usize::MAX),
             sent: Cell::new(0),
         }
@@ -201,12 +201,13 @@ impl Handling {
         &self.spec.hpu
     }
 
-    /// The handler processors at work.
+    /// The handler processors with the frames on them.
     pub const fn frames(&self) -> &Rc<Frames> {
         &self.frames
     }
 
-    /// Gives the frames of a rule to handlers with this state. Set-up: takes no virtual time. Returns their number.
+    /// Gives the frames of a rule to handlers with this state. Returns the number of the handlers. This is set-up, and
+    /// takes no virtual time.
     ///
     /// # Errors
     /// When the rule overlaps another one or is too long, or when program or state do not fit.
@@ -229,7 +230,7 @@ impl Handling {
     /// Returns the state of these handlers.
     ///
     /// # Errors
-    /// When there are none with this number.
+    /// When no handlers have this number.
     pub fn state(&self, number: usize) -> Result<Vec<u8>, InstallError> {
         Ok(Frames::state(&self.installed(number)?.attachment))
     }
@@ -237,7 +238,7 @@ impl Handling {
     /// Returns the data of the program of these handlers.
     ///
     /// # Errors
-    /// When there are none with this number.
+    /// When no handlers have this number.
     pub fn data(&self, number: usize) -> Result<Vec<u8>, InstallError> {
         Ok(Frames::data(&self.installed(number)?.attachment))
     }
@@ -247,7 +248,7 @@ impl Handling {
         self.rules.borrow().iter().map(|installed| installed.report.borrow().clone()).collect()
     }
 
-    /// Frames sent by handlers.
+    /// Number of frames that handlers sent.
     pub const fn sent(&self) -> u64 {
         self.sent.get()
     }
@@ -317,9 +318,6 @@ impl FrameOwner for Card {
             self.count_frames(source, disposition, 1);
             self.recorder.message_matched(message, now, what);
         };
-        if !matches!(handled.action, FrameAction::Host | FrameAction::Queue(_)) {
-            self.recorder.packet_settled(message, 0, now);
-        }
         match handled.action {
             FrameAction::Host | FrameAction::Queue(_) => count(|report| report.to_host += 1),
             FrameAction::Wire => {
@@ -353,7 +351,8 @@ impl FrameOwner for Card {
 }
 
 impl Card {
-    /// Gives a frame to its rule's handlers, or has it delivered to host memory. Its last byte arrived at `came`.
+    /// Gives a frame to its rule's handlers. Without a rule, the frame is delivered to host memory. Its last byte
+    /// arrived at `came`.
     pub(crate) fn choose(self: &Rc<Card>, handling: &Handling, mut checked: Checked, came: Time) {
         let message = checked.message;
         handling.frames.watch_arrived(message, checked.frame.len() as u64);
@@ -395,7 +394,7 @@ impl Card {
         });
     }
 
-    /// Delivers frames without a rule to host memory, one after another.
+    /// Delivers frames that match no rule to host memory, one after another.
     pub(crate) async fn serve_host(self: Rc<Card>) {
         let handling = self.handling.as_ref().expect("it has rules");
         loop {
@@ -408,7 +407,7 @@ impl Card {
         }
     }
 
-    /// Forwards a frame after its handler. Returns when it has left the card's buffer.
+    /// Forwards a frame after its handler. Returns when the frame has left the card's buffer.
     async fn take_on(self: &Rc<Card>, handled: Handled) {
         let Handled { message, bytes, path, came, .. } = handled;
         let came = Came { at: came, source: message.source, counts: true };
@@ -422,14 +421,15 @@ impl Card {
         self.write(Arriving { hash, payload, frames: 1, verified, message, path, came }).await;
     }
 
-    /// Records that a frame has left the card's buffer. Its last byte arrived at `came`.
+    /// Records that a frame has left the card's buffer. The frame's last byte arrived at `came`.
     fn left(&self, handling: &Handling, message: MessageId, came: Time) {
         handling.frames.watch_settled(message, self.sim.now());
+        self.recorder.packet_settled(message, 0, self.sim.now());
         self.settle(message.source, came);
         self.port.free_slot();
     }
 
-    /// Sends a frame of a handler. Returns when it has left the card's buffer.
+    /// Sends a frame of a handler. Returns when the frame has left the card's buffer.
     async fn send_on(&self, by: MessageId, frame: &[u8], path: Path) {
         let payload = crate::card::transmit::whole(frame);
         // A switch does not return a frame to its source.
@@ -451,7 +451,7 @@ impl Card {
         self.put_on_wire(destination, message, payload, path).await;
     }
 
-    /// Busy times of its parts so far.
+    /// Busy times of the card's parts so far.
     pub(crate) fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.dma.bus().busy();
         let matching = self.handling.as_ref().map(|handling| handling.matching.borrow().busy());

@@ -1,10 +1,10 @@
-//! Large receive offload: consecutive frames of a connection are joined before they go to host memory.
+//! Large receive offload. The card joins consecutive frames of a connection before they go to host memory.
 //!
-//! A frame with payload waits for the next of its connection, at most for `receive.lro_time`. It goes to host memory,
-//! with the frames joined to it, in each of these cases:
+//! A frame with payload waits for the next frame of its connection, at most for `receive.lro_time`. The waiting frame
+//! goes to host memory, with the frames joined to it, in each of these cases:
 //!
-//! - A frame arrives that pushes (PSH) or does not continue it.
-//! - It has the maximum length.
+//! - A frame arrives that pushes (PSH) or does not continue the waiting frame.
+//! - The joined frame has the maximum length.
 //! - Frames of too many other connections wait.
 
 use crate::card::Card;
@@ -40,10 +40,10 @@ pub(crate) struct Joining {
 }
 
 struct Waiting {
-    /// Its number among all that ever waited.
+    /// The frame's number among all frames that waited.
     number: u64,
     bytes: Vec<u8>,
-    /// Without its payload, which is in `bytes`.
+    /// The frame without its payload, which is in `bytes`.
     arriving: Arriving,
 }
 
@@ -56,7 +56,7 @@ impl Waiting {
 }
 
 impl Card {
-    /// Joins a frame to a waiting one, lets it wait, or writes it.
+    /// Joins a frame to a waiting one, makes it wait, or writes it to host memory.
     pub(crate) async fn join(self: &Rc<Card>, arriving: Arriving, frame: &[u8]) {
         let channel = arriving.hash % self.receive.len();
         let joining = &self.receive[channel].joining;
@@ -114,7 +114,7 @@ impl Card {
     }
 }
 
-/// Whether a frame may wait for the next: it has payload, and no flag but an acknowledgement.
+/// Whether a frame may wait for the next one. Such a frame has payload, and no flag but an acknowledgement.
 fn waits(frame: &[u8]) -> bool {
     let Some(ip) = Parsed::read(frame).ok().and_then(|parsed| parsed.ip) else { return false };
     let segment = &frame[ip.payload.clone()];

@@ -66,20 +66,21 @@ pub struct Card {
     pub(crate) fifo: Credits,
     pub(crate) leaving: RefCell<VecDeque<Rc<Leaving>>>,
     pub(crate) fetched: Signal,
-    /// The time of fetches of descriptors, one after another. A fetch of fewer descriptors than possible counts as its part.
+    /// The total time of fetches of descriptors. A fetch of fewer descriptors than possible counts in proportion to its
+    /// descriptors.
     pub(crate) fetching: Cell<Duration>,
     pub(crate) receive: Vec<ReceiveRing>,
     /// Rules and handlers, if the card has processors for them.
     pub(crate) handling: Option<Handling>,
-    /// The link's owner: frames of the rings and those of handlers alternate.
+    /// Ownership of the link. Frames of the rings and those of handlers alternate.
     pub(crate) link: Pool,
-    /// Whether the card generates frames, and drops those received.
+    /// Whether the card generates frames, and drops received frames.
     pub(crate) discards: Cell<bool>,
-    /// Stations with separate counters for their frames.
+    /// Stations with separate counters for the frames that they send.
     pub(crate) testers: Testers,
     /// The XDP program of the driver, and its counters.
     pub(crate) xdp: Xdp,
-    /// Bus time of frames to the host, for frames with a buffer and for frames without.
+    /// Bus time of frames to the host: of frames with a buffer, and of frames without one.
     pub(crate) carried: Cell<Duration>,
     pub(crate) left_out: Cell<Duration>,
     counters: Cell<Statistics>,
@@ -92,7 +93,7 @@ impl Card {
         sim: &Sim,
         spec: Arc<EthernetSpec>,
         memory: &Rc<Memory>,
-        port: Port,
+        mut port: Port,
         nodes: u32,
         (log, recorder): (&Log, &Recorder),
     ) -> Result<Rc<Card>, nicety_host::MemoryError> {
@@ -102,6 +103,7 @@ impl Card {
         let rings = (0..spec.receive.channels).map(|i| ReceiveRing::new(&spec, memory, coalescing(i)));
         let receive = rings.collect::<Result<Vec<_>, _>>()?;
         let limits = (spec.frames.mtu + HEADERS, spec.receive.channels);
+        port.record(recorder);
         let handling = spec.handlers.as_ref().map(|own| Handling::new(sim, own, limits, log, recorder));
         let card = Rc::new(Card {
             dma: Dma::new(sim, spec.bus, memory.clone(), recorder),
@@ -172,7 +174,7 @@ impl Card {
     pub(crate) fn soft_ring(&self, frame: &[u8]) -> usize {
         let hash = self.spec.stack.hash.of(&self.rss, frame);
         match self.spec.stack.hash {
-            // The remainder has selected the receive channel.
+            // The remainder of the hash selects the receive channel, and the quotient the soft ring.
             FlowHash::Toeplitz => hash / self.receive.len() % self.spec.stack.rings,
             _ => hash % self.spec.stack.rings,
         }

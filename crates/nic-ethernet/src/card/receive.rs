@@ -1,4 +1,4 @@
-//! The receive path of the card: frames to the rings in host memory, and their interrupts.
+//! The receive path of the card: writes of frames to host memory, and their interrupts.
 
 use crate::blocks::{Blocks, Place};
 use crate::card::Card;
@@ -19,33 +19,33 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Cache lines of a ring touched to post a buffer: its index with the lock, and the descriptor.
+/// Cache lines of a ring that are touched to post a buffer: the index with the lock, and the descriptor.
 const POSTING_LINES: u64 = 2;
 
 /// A frame in a buffer of a ring.
 pub(crate) struct Arrived {
-    /// Its address.
+    /// The frame's address.
     pub(crate) address: u64,
-    /// Its length.
+    /// The frame's length in bytes.
     pub(crate) bytes: u64,
-    /// Its buffers.
+    /// The frame's buffers.
     pub(crate) held: Held,
-    /// Whether the card found its checksums valid.
+    /// Whether the card found the frame's checksums valid.
     pub(crate) verified: bool,
-    /// Its number.
+    /// The frame's number.
     pub(crate) message: MessageId,
-    /// The path up to the arrival of its completion in host memory.
+    /// The path up to the arrival of the frame's completion in host memory.
     pub(crate) path: Path,
-    /// Its arrival at the card.
+    /// The frame's arrival at the card.
     pub(crate) came: Came,
 }
 
 /// Buffers of a frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Held {
-    /// Their number.
+    /// The number of the buffers.
     pub(crate) buffers: u64,
-    /// The place of a buffer in a block, if there are blocks.
+    /// The buffer's place in a block, if the ring has blocks.
     place: Option<Place>,
 }
 
@@ -55,40 +55,40 @@ pub(crate) struct ReceiveRing {
     /// Size of a buffer in bytes.
     buffer: u64,
     entries: u64,
-    /// The pages of the buffers, and their size; none if they are always in the TLB.
+    /// The pages of the buffers, and the size of a page. The ring has no pages if they are always in the TLB.
     pages: Vec<Rc<Page>>,
     page: u64,
-    /// None if entries are single buffers.
+    /// The ring's blocks. `None` if its entries are single buffers.
     blocks: Option<Blocks>,
     completions: Allocation,
     completion: u64,
     slots: u64,
-    /// Completions so far.
+    /// Number of completions so far.
     completed: Cell<u64>,
-    /// The most completions that the driver has not taken, and their number.
+    /// The maximum number of completions that the driver has not taken, and the present number.
     most_reported: u64,
     pub(crate) reported: Cell<u64>,
-    /// Single buffers used so far.
+    /// Number of single buffers used so far.
     used: Cell<u64>,
-    /// Single buffers that the driver has returned.
+    /// Number of single buffers that the driver has returned.
     given_back: Cell<u64>,
-    /// Buffers, or blocks, that are free and not yet returned.
+    /// Number of buffers or blocks that are free but not yet returned.
     pub(crate) emptied: Cell<u64>,
-    /// Buffers of frames in the kernel.
+    /// Number of buffers of frames in the kernel.
     pub(crate) lent: Cell<u64>,
     /// The ring's lines in the caches of CPUs that post buffers.
     pub(crate) posting: Data,
     /// Frames that wait to be joined with others.
     pub(crate) joining: Joining,
-    /// Packets received; joined frames count as one.
+    /// Number of received packets. Joined frames count as one packet.
     pub(crate) packets: Cell<u64>,
-    /// Frames received, without those that had no buffer.
+    /// Number of received frames with a buffer.
     pub(crate) frames: Cell<u64>,
-    /// Frames without a buffer.
+    /// Number of frames without a buffer.
     pub(crate) missed: Cell<u64>,
     /// Frames with a completion in host memory.
     pub(crate) arrived: RefCell<VecDeque<Arrived>>,
-    /// Frames with completions that wait in the card, and the addresses of these.
+    /// Frames with completions that wait in the card, and the addresses of the completions.
     staged: RefCell<VecDeque<(u64, Arrived)>>,
     pub(crate) coalescing: Coalescing,
 }
@@ -152,7 +152,7 @@ impl ReceiveRing {
         Some(Taken { address: self.buffers.address() + offset, completion, held })
     }
 
-    /// Takes consecutive free buffers. A row that would wrap skips the buffers at the end of the ring.
+    /// Takes consecutive free buffers. If they would wrap, the buffers at the end of the ring are skipped.
     fn take_row(&self, bytes: u64) -> Option<(u64, Held)> {
         let (used, row) = (self.used.get(), bytes.div_ceil(self.buffer));
         let slot = used % self.entries;
@@ -166,14 +166,14 @@ impl ReceiveRing {
         Some((offset, Held { buffers, place: None }))
     }
 
-    /// The page of a buffer.
+    /// Returns the page of a buffer.
     pub(crate) fn page(&self, address: u64) -> Option<Rc<Page>> {
         let at = (address - self.buffers.address()) / self.page;
         self.pages.get(at as usize).cloned()
     }
 
-    /// Records that the driver sees a frame. Returns whether it copies the frame, because the kernel has too much of the
-    /// ring.
+    /// Records that the driver sees a frame. Returns whether the driver copies the frame. It does so if the kernel
+    /// holds too much of the ring.
     pub(crate) fn copies(&self, held: Held, driver: &DriverSpec) -> bool {
         match (&self.blocks, held.place) {
             (Some(blocks), Some(place)) => blocks.see(&place, driver.loan, driver.loan_small),
@@ -181,7 +181,7 @@ impl ReceiveRing {
         }
     }
 
-    /// Frees a frame's buffers. Returns the number of buffers or of blocks to give back.
+    /// Frees a frame's buffers. Returns the number of buffers or blocks to return to the card.
     pub(crate) fn free(&self, held: Held) -> u64 {
         match (&self.blocks, held.place) {
             (Some(blocks), Some(place)) => u64::from(blocks.free(place.block)),
@@ -189,7 +189,7 @@ impl ReceiveRing {
         }
     }
 
-    /// Records at the card that the driver has returned buffers, or blocks of them.
+    /// Records at the card that the driver has returned buffers or blocks.
     pub(crate) fn give_back(&self, returned: u64) {
         match &self.blocks {
             Some(blocks) => blocks.post(returned),
@@ -201,7 +201,7 @@ impl ReceiveRing {
 /// Buffers for a frame.
 struct Taken {
     address: u64,
-    /// The address of its completion.
+    /// The address of the frame's completion.
     completion: u64,
     held: Held,
 }
@@ -212,7 +212,7 @@ impl Card {
         loop {
             let packet = self.port.receive().await;
             if packet.is_control() {
-                // No station sends such a frame.
+                // No station sends a control packet.
                 self.count(|counted| counted.fcs_errors += 1);
                 continue;
             }
@@ -237,7 +237,7 @@ impl Card {
         }
     }
 
-    /// Checks a frame from the link; none if its check sequence is wrong.
+    /// Checks a frame from the link. Returns `None` if the frame's check sequence is wrong.
     fn check(&self, packet: Packet) -> Option<Checked> {
         let Packet { label, header, payload, mut path, .. } = packet;
         let message = label.message;
@@ -258,7 +258,7 @@ impl Card {
         Some(Checked { message, frame, payload, path, came })
     }
 
-    /// Delivers a frame to host memory, or drops it. Returns when it has left the card's buffer.
+    /// Delivers a frame to host memory, or drops it. Returns when the frame has left the card's buffer.
     pub(crate) async fn accept(self: &Rc<Card>, checked: Checked) {
         let Checked { message, frame, payload, path, came } = checked;
         let hash = self.hash(&frame);
@@ -272,7 +272,7 @@ impl Card {
         }
         let verified = self.verified(&frame);
         let arriving = Arriving { hash, payload, frames: 1, verified, message, path, came };
-        // A program sees frames as they came.
+        // An XDP program gets the frames as they arrived, so the card joins no frames.
         if self.spec.receive.lro > 0 && verified && !self.xdp.is_attached() {
             self.join(arriving, &frame).await;
         } else {
@@ -285,7 +285,8 @@ impl Card {
         self.spec.frames.checksums && is_right(frame)
     }
 
-    /// Writes a frame and then its completion to host memory, or drops it. Returns when it has left the card's buffer.
+    /// Writes a frame and then its completion to host memory, or drops the frame. Returns when the frame has left the
+    /// card's buffer.
     pub(crate) async fn write(self: &Rc<Card>, arriving: Arriving) {
         let Arriving { hash, payload, frames, verified, message, path, came } = arriving;
         let number = hash % self.receive.len();
@@ -331,7 +332,7 @@ impl Card {
         });
     }
 
-    /// Keeps a frame's completion until there are enough for a write.
+    /// Keeps a frame's completion until there are enough completions for a write.
     fn stage(self: &Rc<Card>, number: usize, completion: u64, arrived: Arrived) {
         let ring = &self.receive[number];
         let staged = {
@@ -367,14 +368,14 @@ impl Card {
         });
     }
 
-    /// Sends an interrupt over the bus, after earlier writes. Returns when it reaches the host.
+    /// Sends an interrupt over the bus, after earlier writes. Returns when the interrupt reaches the host.
     pub(crate) async fn interrupt(&self) {
         let seen = self.dma.bus().post(Notice::Event, Path::clock(self.sim.now()));
         self.sim.until(seen.at()).await;
     }
 }
 
-/// Whether a frame has an IP packet with valid checksums, as far as it has any.
+/// Whether a frame has an IP packet, and the packet's checksums are valid.
 fn is_right(frame: &[u8]) -> bool {
     let ip = Parsed::read(frame).ok().and_then(|parsed| parsed.ip);
     ip.is_some_and(|ip| nicety_stack::verify(frame, &ip))

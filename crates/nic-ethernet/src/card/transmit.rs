@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A frame in host memory, or a packet for several frames, with a descriptor in a ring.
+/// A frame in host memory with a descriptor in a ring. A packet that the card splits into several frames counts as one.
 pub(crate) struct Job {
     address: u64,
     bytes: u64,
@@ -25,18 +25,18 @@ pub(crate) struct Job {
     path: Path,
 }
 
-/// The work that the host leaves to the card.
+/// The work on a frame that the host leaves to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Finish {
     /// Whether the card writes the checksums.
     pub(crate) checksum: bool,
-    /// The payload of each frame but the last, if the card splits the packet.
+    /// The bytes of payload of each frame but the last, if the card splits the packet.
     pub(crate) segment: Option<usize>,
     /// The arrival of the frame, if an XDP program sends it.
     pub(crate) came: Option<Came>,
 }
 
-/// Cache lines of a ring touched per frame: the descriptor, the indices, the lock.
+/// Cache lines of a ring that are touched for a frame: the descriptor, the indices, and the lock.
 const RING_LINES: u64 = 4;
 
 /// A ring of a transmit channel.
@@ -45,20 +45,20 @@ pub(crate) struct TransmitRing {
     buffers: Allocation,
     /// Size of a buffer in bytes.
     buffer: u64,
-    /// Unused buffers. The last used one is reused first.
+    /// Unused buffers. The buffer that was freed last is reused first.
     unused: RefCell<Vec<u64>>,
     entries: u64,
-    /// Descriptors used so far, and the number of them that are free again.
+    /// Number of descriptors used so far, and the number of these that are free again.
     used: Cell<u64>,
     freed: Cell<u64>,
-    /// Descriptors that the driver knows to be free.
+    /// Number of used descriptors that the driver knows to be free again.
     reclaimed: Cell<u64>,
     announced: RefCell<VecDeque<Job>>,
     /// Threads that wait for a free descriptor.
     pub(crate) waiting: Waiters,
     /// Whether the driver wants an interrupt when the next descriptor is free.
     pub(crate) wanted: Cell<bool>,
-    /// The handler of that interrupt.
+    /// The handler's thread for that interrupt.
     pub(crate) handler: RefCell<Option<Thread>>,
     /// The ring's lines in the caches of CPUs that fill it.
     pub(crate) data: Data,
@@ -107,13 +107,14 @@ pub(crate) struct Leaving {
     message: MessageId,
     buffer: u64,
     came: Option<Came>,
-    /// Its frames; none until it has been read.
+    /// The frames to send. `None` until they have been read.
     ready: RefCell<Option<(Vec<Payload>, Path)>>,
     place: RefCell<Option<Permit>>,
 }
 
 impl Card {
-    /// Puts a frame into a buffer of host memory, with a descriptor. The card does not know of it yet.
+    /// Puts a frame into a buffer of host memory, with a descriptor. The card does not see the descriptor until the
+    /// doorbell.
     ///
     /// # Panics
     /// When the ring is full.
@@ -137,7 +138,7 @@ impl Card {
         self.announced.notify_one();
     }
 
-    /// Fetches descriptors of all rings in turn, and starts the reads of their frames.
+    /// Fetches the descriptors of all rings in turn, and starts the reads of the frames.
     pub(crate) async fn fetch_descriptors(self: Rc<Card>) {
         let mut turn = 0;
         let all = self.transmit.len();
@@ -241,7 +242,8 @@ impl Card {
         }
     }
 
-    /// The station that takes a frame. One of an XDP program goes back to its generator, whatever its address.
+    /// Returns the station that takes a frame. A frame that an XDP program sends returns to its generator if no other
+    /// station has its address.
     fn destination(&self, frame: &[u8], came: Option<Came>) -> Option<NodeId> {
         let station = wire::destination(frame, self.nodes);
         let Some(Came { source, .. }) = came else { return station };
@@ -285,12 +287,12 @@ impl Card {
         end
     }
 
-    /// Sends a frame that is not from a ring. Returns when it is on the link.
+    /// Sends a frame that is not from a ring. Returns when the frame's last byte is on the link.
     pub(crate) async fn put_on_wire(&self, to: NodeId, message: MessageId, payload: Payload, path: Path) {
         self.launch(Label { destination: to, message, offset: 0 }, payload, path).await;
     }
 
-    /// Begins to send such a frame. Returns the start of its transmission.
+    /// Begins to send a frame that is not from a ring. Returns the start of the frame's transmission.
     pub(crate) async fn start_on_wire(
         &self,
         to: NodeId,
@@ -303,8 +305,8 @@ impl Card {
         self.sim.now()
     }
 
-    /// Frees the descriptor of a sent frame as soon as the driver can see that, and interrupts if a thread waits for
-    /// one.
+    /// Frees the descriptor of a sent frame as soon as the driver can see that. Interrupts if a thread waits for a
+    /// descriptor.
     fn sent(self: &Rc<Card>, leaving: &Leaving) {
         let (ring, buffer) = (leaving.ring, leaving.buffer);
         let seen = self.dma.bus().post(Notice::Counter, Path::clock(self.sim.now()));
@@ -325,7 +327,7 @@ impl Card {
     }
 }
 
-/// Returns a frame as sent, padded if it is short.
+/// Returns a frame as the card sends it. A short frame is padded.
 pub(crate) fn whole(frame: &[u8]) -> Payload {
     if frame.len() >= wire::SHORTEST {
         return Payload::real(Buffer::copy_of(frame));

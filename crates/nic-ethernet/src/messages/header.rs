@@ -22,7 +22,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Bytes of a header.
+    /// Length of a header in bytes.
     pub(super) const BYTES: usize = 28;
 
     pub(super) fn emit(self) -> [u8; Header::BYTES] {
@@ -37,7 +37,7 @@ impl Header {
         bytes
     }
 
-    /// Parses a header; none unless it is that of a message from this rank.
+    /// Parses a header. Returns `None` unless the bytes are the header of a message from this rank.
     pub(super) fn parse(bytes: &[u8; Header::BYTES], source: u32) -> Option<Header> {
         let number = |at: Range<usize>| bytes[at].iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
         let header = Header { source, tag: number(8..16), bytes: number(16..22), number: number(22..28) };

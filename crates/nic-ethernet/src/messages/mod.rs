@@ -1,4 +1,5 @@
-//! `send` and `recv` over connections: one from each rank to each destination, with a header before each message.
+//! `send` and `recv` over connections. Each rank has a connection to each destination, and a header precedes each
+//! message.
 //!
 //! | file | contents |
 //! |---|---|
@@ -7,9 +8,9 @@
 //! | `receive.rs` | reading |
 //! | `hints.rs` | deadlock hints |
 //!
-//! A program that waits for a message reads all arriving data, and hands each message to the oldest receive that takes
-//! it. Only one thread reads at a time. A message without a receive goes into the library's memory. If that is full,
-//! the message stays in the connection, and TCP's window slows down its sender.
+//! A thread that waits for a message reads all arriving data, and hands each message to the oldest receive that takes
+//! it. Only one thread reads at a time. A message without a receive goes into the library's memory. If that memory is
+//! full, the message stays in the connection, and TCP's window slows down the message's sender.
 
 mod header;
 mod hints;
@@ -39,14 +40,14 @@ pub(crate) const PORT: u16 = 1;
 pub(super) struct Unexpected {
     header: Header,
     bytes: RefCell<Vec<u8>>,
-    /// The path to its last byte, once that has arrived.
+    /// The path up to the message's last byte, once that byte has arrived.
     whole: RefCell<Option<Path>>,
-    /// Notifies the receive that has taken it.
+    /// Notifies the receive that has taken the message.
     taken: RefCell<Option<Signal>>,
 }
 
 type ArrivedMessage = library::ArrivedMessage<Rc<Unexpected>>;
-/// A posted receive. Its progress is its message, if that is in the library's memory.
+/// A posted receive. Its progress is the message for it, if the message is in the library's memory.
 type Posted = library::Receiving<Messenger>;
 
 /// Whether the message of a receive has arrived.
@@ -90,11 +91,11 @@ pub(super) struct Messenger {
     memory: Rc<Memory>,
     listener: Listening,
     senders: RefCell<BTreeMap<u32, Rc<Sender>>>,
-    /// Held by the one waiting thread that reads.
+    /// The one waiting thread that reads connections holds this.
     turn: Server,
     incoming: RefCell<Vec<Rc<Incoming>>>,
     library: Library<Messenger>,
-    /// Bytes of messages in the library's memory.
+    /// Number of bytes of messages in the library's memory.
     kept: Cell<u64>,
 }
 
@@ -140,7 +141,7 @@ impl Messenger {
         }
     }
 
-    /// Stores a part of a message in its receive, as far as there is room.
+    /// Stores a part of a message in its receive, as far as the receive has room.
     fn store(&self, posted: &Posted, done: u64, bytes: &[u8]) {
         let room = posted.wanted.room.saturating_sub(done).min(bytes.len() as u64);
         if room > 0 {
@@ -186,7 +187,7 @@ impl Messenger {
 impl Types for Messenger {
     type Body = Rc<Unexpected>;
     type Progress = RefCell<Option<Rc<Unexpected>>>;
-    /// Only single messages fail.
+    /// A failure concerns a single message only.
     type Failure = Infallible;
     type Error = CardError;
 
@@ -206,7 +207,7 @@ impl Transport for Messenger {
         self.write_message(thread, message, path).await
     }
 
-    /// The receive's own call copies the message to its buffer.
+    /// The call of the receive itself copies the message to its buffer.
     fn deliver(self: &Rc<Self>, receiving: Rc<Posted>, came: ArrivedMessage, _path: Path) {
         came.body.taken.replace(Some(receiving.done.clone()));
         receiving.progress.replace(Some(came.body));
@@ -228,7 +229,7 @@ impl Transport for Messenger {
         call.thread().run(work, Stage::NOTICE, path).await;
     }
 
-    /// Reads arrived data up to a message that a receive would take, unless another thread reads.
+    /// Reads arrived data up to a message that matches `wanted`, unless another thread reads.
     async fn look(self: &Rc<Self>, thread: u32, wanted: &Wanted, path: &mut Path) -> Result<(), CardError> {
         if let Some(turn) = self.turn.try_acquire() {
             let reads = Rc::new(Reads { call: self.net.programs.enter(thread), _turn: turn });

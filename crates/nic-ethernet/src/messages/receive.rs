@@ -14,7 +14,7 @@ use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The most bytes per read of a connection.
+/// The maximum number of bytes per read of a connection.
 const CHUNK: u64 = 64 << 10;
 
 /// A guard of the reading thread.
@@ -25,7 +25,7 @@ pub(super) struct Reads {
 
 impl Messenger {
     /// Waits for the message of a receive, for a thread of the host's program. Reads connections if no other thread
-    /// does.
+    /// reads them.
     pub(super) async fn read_message(
         self: &Rc<Messenger>,
         program: u32,

@@ -1,4 +1,4 @@
-//! Sending: a connection to each rank, and one message after another on it.
+//! Sending: a connection to each rank carries one message after another.
 
 use super::header::Header;
 use super::{Messenger, PORT, Sender, failed};
@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 impl Messenger {
-    /// Sends a message, for a thread of the host's program. Returns when its buffer may be reused: the socket has its
-    /// bytes.
+    /// Sends a message, for a thread of the host's program. Returns when the socket has the message's bytes, so that
+    /// the program may reuse the buffer.
     pub(super) async fn write_message(
         self: &Rc<Messenger>,
         program: u32,
@@ -34,7 +34,7 @@ impl Messenger {
         let call = self.net.programs.enter(program);
         path.advance(Stage::SEND_QUEUED, self.net.sim.now());
         let (own, mut on) = (self.clone(), path.clone());
-        // A message is always written completely, as the bytes after it begin with a header.
+        // A message is always written completely, because the bytes after it begin with a header.
         let work = async move {
             let result = own.send_on(&sender, call.thread(), header, to, &payload, &mut on).await;
             drop((turn, call));

@@ -1,5 +1,5 @@
-//! Bytes held back from a reader until there are enough, or the peer has pushed them. Fewer wake-ups of a reader then
-//! serve several frames.
+//! Bytes that are held back from a reader until there are enough, or until the peer has pushed them. One wake-up of a
+//! reader then serves several frames.
 
 use crate::net::{Connection, Net};
 use crate::stages;
@@ -14,7 +14,7 @@ use std::rc::{Rc, Weak};
 #[derive(Default)]
 pub(crate) struct Held {
     bytes: Cell<usize>,
-    /// The deadline.
+    /// The deadline for the notification of a reader.
     until: Cell<Option<Time>>,
 }
 
@@ -42,7 +42,7 @@ impl Holding {
 }
 
 impl Net {
-    /// Handles a frame with bytes for a reader. Returns whether to notify the reader of them.
+    /// Handles a frame with bytes for a reader. Returns whether the reader must be notified of the bytes.
     pub(crate) fn is_told(&self, connection: &Rc<Connection>, arrival: &Arrival, pushed: bool) -> bool {
         let (sockets, held) = (&self.spec.sockets, &connection.held);
         let bytes = held.bytes.get() + arrival.readable;
@@ -62,7 +62,7 @@ impl Net {
         false
     }
 
-    /// Notifies a reader of its bytes. Returns the threads to wake.
+    /// Records that readers may read the held bytes. Returns the threads to wake.
     pub(crate) fn told(&self, connection: &Connection, path: &Path) -> Vec<Thread> {
         connection.path.replace(path.clone());
         let mut threads = connection.readers.all();

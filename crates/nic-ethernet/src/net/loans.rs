@@ -1,5 +1,6 @@
-//! Receive buffers lent to the kernel with their frames. If the driver returns each separately, the code that frees a
-//! frame does so by a register write. A driver short of buffers copies frames instead, and keeps their buffers.
+//! Receive buffers that are lent to the kernel with their frames. If the driver returns each entry separately, the code
+//! that frees a frame returns the entry by a register write. If too many buffers are lent, the driver copies frames
+//! instead and keeps the buffers.
 
 use crate::card::Card;
 use crate::card::receive::Held;
@@ -12,13 +13,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The buffers of a frame in the kernel. Dropping it frees them, and returns them to the card. Buffers of a block return
-/// together.
+/// The buffers of a frame in the kernel. Dropping the loan frees the buffers, and returns them to the card. The buffers
+/// of a block return together.
 pub(crate) struct Loan {
     card: Rc<Card>,
     channel: usize,
     held: Held,
-    /// Their page, unless it is always in the TLB.
+    /// The page of the buffers, unless it is always in the TLB.
     page: Option<Rc<Page>>,
     freed: bool,
 }
@@ -53,7 +54,8 @@ impl Drop for Loan {
     }
 }
 
-/// Buffers without frames, or a block of them, or none where a block has frames yet. Dropping them returns them to the card.
+/// Buffers that a freed frame no longer uses: single buffers, a whole block, or none if the block still has frames.
+/// Dropping this value returns the buffers to the card.
 struct Emptied {
     card: Rc<Card>,
     channel: usize,
@@ -70,7 +72,7 @@ impl Drop for Emptied {
 #[derive(Default)]
 pub(crate) struct Loans {
     frames: RefCell<VecDeque<(usize, Loan)>>,
-    /// Bytes read of the first frame.
+    /// Number of bytes read of the first frame.
     read: Cell<usize>,
 }
 
@@ -102,7 +104,8 @@ impl Loans {
 }
 
 impl Net {
-    /// Lends a frame's buffers to its connection, if its bytes wait for a program. Otherwise returns them, to be freed.
+    /// Lends a frame's buffers to its connection, if the frame's bytes wait for a program. Otherwise returns the
+    /// buffers, so that the caller frees them.
     pub(crate) fn lend(&self, arrival: &Arrival, loan: Option<Loan>) -> Option<Loan> {
         let Source::Connection(id) = arrival.source else { return loan };
         match (self.connection(id), loan) {
@@ -114,7 +117,8 @@ impl Net {
         }
     }
 
-    /// Frees frames, one after another: returns their buffers to the card, or the block of buffers that is free then.
+    /// Frees frames, one after another. Each frame's buffers return to the card. A block returns when all its buffers
+    /// are free.
     pub(crate) async fn free(&self, thread: &Thread, loans: impl IntoIterator<Item = Loan>, path: &mut Path) {
         let driver = &self.spec.driver;
         for mut loan in loans {

@@ -32,7 +32,7 @@ pub(crate) const NO_FRAME: u64 = u64::MAX;
 
 /// A connection's state in the kernel, besides the stack's own.
 pub(crate) struct Connection {
-    /// Its cache lines.
+    /// The cache lines of the state.
     pub(crate) data: Data,
     /// Buffers of unread frames.
     pub(crate) loans: Loans,
@@ -42,20 +42,21 @@ pub(crate) struct Connection {
     pub(crate) readers: Waiters,
     /// Threads that wait to write, or for the connection to be established.
     pub(crate) writers: Waiters,
-    /// Whether [`Net::watcher`] waits for it.
+    /// Whether [`Net::watcher`] waits for this socket.
     pub(crate) watched: Cell<bool>,
     /// The path up to the stack's work for the last frame.
     pub(crate) path: RefCell<Path>,
-    /// The path up to its last segment, received or sent. Its timers run from there.
+    /// The path up to the connection's last segment, received or sent. The connection's timers run from this segment
+    /// on.
     last: RefCell<Path>,
-    /// Whether it is established.
+    /// Whether the connection is established.
     pub(crate) connected: Cell<bool>,
-    /// The reason for its failure.
+    /// The reason for the connection's failure.
     pub(crate) failed: Cell<Option<Error>>,
 }
 
 impl Connection {
-    /// Records a segment with `readable` bytes for a program. A reader may see them before its notification.
+    /// Records a segment with `readable` bytes for a program. A reader may see the bytes before its notification.
     pub(crate) fn note_arrival(&self, readable: usize, path: &Path) {
         self.last.replace(path.clone());
         if readable > 0 || !self.connected.get() {
@@ -81,9 +82,9 @@ pub(crate) struct Waited {
     pub(crate) readers: Waiters,
     /// Threads that wait for room.
     pub(crate) writers: Waiters,
-    /// Whether [`Net::watcher`] waits for it.
+    /// Whether [`Net::watcher`] waits for this socket.
     pub(crate) watched: Cell<bool>,
-    /// The path up to the stack's work for its last frame.
+    /// The path up to the stack's work for the socket's last frame.
     pub(crate) path: RefCell<Option<Path>>,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct Net {
     pub(crate) threads: Threads,
     pub(crate) stack: RefCell<Stack>,
     pub(crate) rings: Vec<SoftRing>,
-    /// One per transmit ring, or none.
+    /// The serialisers, one per transmit ring. Empty if each thread sends its own frames.
     pub(crate) serialisers: Vec<Serialiser>,
     pub(crate) programs: Rc<Programs>,
     pub(crate) holding: Holding,
@@ -115,7 +116,7 @@ pub(crate) struct Net {
     pub(crate) cpu_queues: RefCell<BTreeMap<u32, Rc<CpuQueue>>>,
     /// The threads of interrupts, with their CPUs.
     pub(crate) interrupted: RefCell<Vec<(usize, Thread)>>,
-    /// The time at which the timer's thread runs next.
+    /// The next time at which the timers' thread runs.
     due: Cell<Option<Time>>,
     due_sooner: Signal,
 }
@@ -179,7 +180,7 @@ impl Net {
         act(&mut self.stack.borrow_mut(), self.sim.now())
     }
 
-    /// The message number of bus transfers that belong to no frame.
+    /// Returns the message number of bus transfers that belong to no frame.
     pub(crate) fn no_frame(&self) -> MessageId {
         MessageId { source: self.card.node, sequence: NO_FRAME }
     }
@@ -224,7 +225,7 @@ impl Net {
         self.set_timer();
     }
 
-    /// Wakes threads. The path continues without them.
+    /// Wakes threads. The given path continues without the woken threads.
     pub(crate) async fn wake(&self, thread: &Thread, woken: Vec<Thread>, path: &Path) {
         for other in woken {
             thread.wake(&other, &mut path.clone()).await;
@@ -265,7 +266,7 @@ impl Net {
         threads
     }
 
-    /// Records an arrival for a socket. Returns the thread that watches it, if any.
+    /// Records an arrival for a socket. Returns the thread that watches the socket, if any.
     pub(crate) fn came_for(&self, watched: &Cell<bool>) -> Option<Thread> {
         if watched.get() {
             self.early.note();
@@ -320,7 +321,7 @@ impl Net {
         }
     }
 
-    /// Number of cache lines of `bytes` bytes.
+    /// Returns the number of cache lines of `bytes` bytes.
     pub(crate) fn lines(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.spec.threads.caches.line)
     }
@@ -342,7 +343,7 @@ impl Net {
         }
     }
 
-    /// The clock of the kernel's timers: wakes their thread at a deadline.
+    /// Wakes the thread of the kernel's timers at each deadline.
     async fn watch_time(self: Rc<Net>, timer: Thread) {
         loop {
             self.due_sooner.wait_until(|| self.due.get().is_some()).await;
@@ -354,7 +355,7 @@ impl Net {
         }
     }
 
-    /// The thread of the kernel's timers.
+    /// Handles the kernel's timers, on their thread.
     async fn serve_timer(self: Rc<Net>, thread: Thread) {
         loop {
             thread.sleep().await;
@@ -367,7 +368,8 @@ impl Net {
         }
     }
 
-    /// Handles a socket's change by a frame. Returns the threads to wake: readers, and writers if there is enough room.
+    /// Handles the change of a socket by a frame. Returns the threads to wake: readers, and writers if there is enough
+    /// room.
     pub(crate) fn arrived(&self, arrival: &Arrival, pushed: bool, path: &Path) -> Vec<Thread> {
         match arrival.source {
             Source::Connection(id) => {
@@ -389,14 +391,14 @@ impl Net {
         }
     }
 
-    /// Whether a connection's send buffer has enough room to wake a thread that waits for it.
+    /// Whether a connection's send buffer has enough room to wake a thread that waits for room.
     pub(crate) fn has_room(&self, id: ConnectionId) -> bool {
         let stack = self.stack.borrow();
         let (room, used) = (stack.writable(id).unwrap_or(0), stack.unacknowledged(id).unwrap_or(0));
         room as u64 * 100 >= (room + used) as u64 * self.spec.sockets.wake_room
     }
 
-    /// Removes a connection with a returned handle. Returns the threads that waited for it.
+    /// Removes a connection with a returned handle. Returns the threads that waited for the connection.
     pub(crate) fn forget(&self, id: ConnectionId) -> Vec<Thread> {
         let known = self.connections.borrow_mut().remove(&id);
         known.map_or_else(Vec::new, |state| [state.readers.all(), state.writers.all()].concat())

@@ -1,4 +1,4 @@
-//! Soft rings: kernel threads that take frames from the interrupts' CPUs, and run the protocols.
+//! Soft rings: kernel threads that take frames from the interrupts' CPUs and run the protocols.
 
 use crate::net::Net;
 use crate::net::loans::Loan;
@@ -13,12 +13,12 @@ use std::rc::Rc;
 /// A received frame in the kernel.
 pub(crate) struct Frame {
     pub(crate) bytes: Buffer,
-    /// Whether the card found its checksums valid.
+    /// Whether the card found the frame's checksums valid.
     pub(crate) verified: bool,
-    /// The cache lines of its headers.
+    /// The cache lines of the frame's headers.
     pub(crate) headers: Data,
     pub(crate) path: Path,
-    /// Its buffers, if the code that frees it must post them again.
+    /// The frame's buffers, if the code that frees the frame must return them.
     pub(crate) loan: Option<Loan>,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct Frame {
 pub(crate) struct SoftRing {
     pub(crate) thread: Thread,
     frames: RefCell<VecDeque<Frame>>,
-    /// Accepted frames.
+    /// Number of accepted frames.
     pub(crate) taken: Cell<u64>,
-    /// Frames dropped because the backlog was full.
+    /// Number of frames dropped because the backlog was full.
     pub(crate) dropped: Cell<u64>,
 }
 
@@ -37,7 +37,7 @@ impl SoftRing {
         SoftRing { thread, frames: RefCell::default(), taken: Cell::new(0), dropped: Cell::new(0) }
     }
 
-    /// Adds a frame, if fewer than `most` wait, or drops it. Returns whether it was added.
+    /// Adds a frame if fewer than `most` frames wait. Drops it otherwise. Returns whether the frame was added.
     pub(crate) fn push(&self, frame: Frame, most: usize) -> bool {
         let mut frames = self.frames.borrow_mut();
         let fits = frames.len() < most;
@@ -52,7 +52,7 @@ impl SoftRing {
 }
 
 impl Net {
-    /// The thread of a soft ring.
+    /// Runs the frames of a soft ring through the protocols, on the ring's thread.
     pub(crate) async fn serve_soft_ring(self: Rc<Net>, number: usize) {
         let ring = &self.rings[number];
         loop {
@@ -102,9 +102,9 @@ impl Net {
 
 /// Properties of a frame for the kernel.
 struct Segment {
-    /// Whether it has bytes for a program.
+    /// Whether the frame has bytes for a program.
     has_payload: bool,
-    /// Whether its sender has no more bytes at present.
+    /// Whether the frame's sender has no more bytes at present.
     is_pushed: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Rules on the words of a frame, which select its handlers. They have two forms, as in PsPIN and FPsPIN: names of
-//! header fields (`udp dport=53`), and the hardware's comparison (`word@36&ffff0000=00350000`).
+//! Rules on the words of a frame, which select the frame's handlers. Rules have two forms, as in PsPIN and FPsPIN:
+//! names of header fields (`udp dport=53`), and the hardware's comparison (`word@36&ffff0000=00350000`).
 //!
-//! A rule is a list of alternatives, and one of them has to match. An alternative is a list of words, and all of them
-//! have to match. A word is 32 bits of the frame in network order, at a multiple of 4 bytes from its first byte. Its
-//! masked value lies between a start and an end.
+//! A rule is a list of alternatives, and one alternative has to match. An alternative is a list of words, and all words
+//! have to match. A word compares 32 bits of the frame in network order, at a multiple of 4 bytes from the frame's
+//! first byte. The word matches if the masked value lies between a start and an end.
 
 mod overlap;
 mod parse;
@@ -11,7 +11,7 @@ mod parse;
 pub(super) use overlap::common;
 use std::fmt;
 
-/// The most words of a rule.
+/// The maximum number of words of a rule.
 pub const MOST_WORDS: usize = 16;
 
 /// A comparison of 32 bits of a frame.
@@ -21,14 +21,14 @@ pub struct Word {
     pub offset: u32,
     /// The compared bits.
     pub mask: u32,
-    /// The least value of these bits.
+    /// The least value of the compared bits that matches.
     pub start: u32,
-    /// The greatest value.
+    /// The greatest value of the compared bits that matches.
     pub end: u32,
 }
 
 impl Word {
-    /// Whether a frame matches it.
+    /// Whether a frame matches the rule.
     pub fn matches(&self, frame: &[u8]) -> bool {
         let bytes = frame.get(self.offset as usize..).and_then(<[u8]>::first_chunk);
         bytes.is_some_and(|bytes| {
@@ -80,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Number of words in all alternatives.
+    /// Returns the number of words in all alternatives.
     pub fn words(&self) -> usize {
         self.alternatives.iter().map(Vec::len).sum()
     }
@@ -90,7 +90,7 @@ impl Rule {
         &self.alternatives
     }
 
-    /// Whether a frame matches it.
+    /// Whether a frame matches the rule.
     pub fn matches(&self, frame: &[u8]) -> bool {
         self.alternatives.iter().any(|words| words.iter().all(|word| word.matches(frame)))
     }
@@ -125,7 +125,7 @@ pub struct TooManyMasks;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     rule: String,
-    /// Its range in bytes; none for the whole rule.
+    /// The range of the error in bytes of the text. `None` for the whole rule.
     at: Option<(usize, usize)>,
     why: String,
     help: String,

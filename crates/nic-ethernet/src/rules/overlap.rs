@@ -3,10 +3,10 @@
 use super::{TooManyMasks, Word};
 use rustc_hash::FxHashSet;
 
-/// Limit of search states at one offset.
+/// Maximum number of search states at one offset.
 const MOST_STATES: usize = 1 << 16;
 
-/// Returns the words of a frame that matches all of these, if there is one.
+/// Returns the words of a frame that matches all these words, if such a frame exists.
 ///
 /// # Errors
 /// When the search takes too long.
@@ -31,8 +31,8 @@ fn value(words: &[Word]) -> Result<Option<u32>, TooManyMasks> {
     if words.iter().any(|word| word.start > word.end) {
         return Ok(None);
     }
-    // Starts at the most significant bit. The state of each word: whether its value so far equals its start, and its
-    // end.
+    // The search starts at the most significant bit. The state of each word is whether its value so far equals its
+    // start, and whether it equals its end.
     let full = (1u64 << words.len()) - 1;
     let mut seen: FxHashSet<(u32, u64, u64)> = FxHashSet::default();
     let mut open = vec![(32u32, 0u32, full, full)];
@@ -42,7 +42,7 @@ fn value(words: &[Word]) -> Result<Option<u32>, TooManyMasks> {
         }
         let bit = left - 1;
         let (zero, one) = (step(words, bit, 0, low, high), step(words, bit, 1, low, high));
-        // The last one is searched first: the bit 0.
+        // The bit 0 is pushed last, so it is searched first.
         for (set, state) in [(1u32, one.filter(|_| one != zero)), (0, zero)] {
             if let Some((low, high)) = state
                 && seen.insert((bit, low, high))
@@ -57,7 +57,7 @@ fn value(words: &[Word]) -> Result<Option<u32>, TooManyMasks> {
     Ok(None)
 }
 
-/// Returns the state after a bit; none if a word's value leaves its range.
+/// Returns the state after a bit, or `None` if a word's value leaves its range.
 fn step(words: &[Word], bit: u32, set: u32, mut low: u64, mut high: u64) -> Option<(u64, u64)> {
     for (number, word) in words.iter().enumerate() {
         let of = |value: u32| value >> bit & 1;

@@ -4,7 +4,7 @@ use super::{RuleError, Word};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// The last offset of a word: that in the longest frame of any card.
+/// The last offset of a word in the longest frame of any card.
 const LAST: u32 = 9600 + 18 - 4;
 
 /// Names of IP protocols.
@@ -20,7 +20,7 @@ pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Word>>, RuleError> {
     let mut ors = terms.iter().filter(|term| is_or(term));
     let mut found = Vec::new();
     for part in terms.split(is_or) {
-        // The `or` with a missing term on one side.
+        // If a term is missing, it is missing on one side of this `or`.
         let or = ors.next().or(terms.last());
         if part.is_empty() {
             let at = or.map_or((0, 0), |or| (or.start, or.end));
@@ -224,7 +224,7 @@ impl Terms {
         }
         let of_ports = self.ports.iter().any(Option::is_some);
         match self.ethertype {
-            // Options would shift later words.
+            // The word also requires a header without IP options, because options would shift later words.
             Some(IPV4) if of_ports => words.push(word(12 + shift, 0xffff_ff00, 0x0800_4500)),
             Some(IPV4) => words.push(word(12 + shift, 0xffff_f000, 0x0800_4000)),
             Some(IPV6) => words.push(word(12 + shift, 0xffff_f000, 0x86dd_6000)),
@@ -301,7 +301,7 @@ fn prefix(text: &str) -> Result<(IpAddr, u32), String> {
     }
 }
 
-/// A mask of the first `bits` of `ALL` bits.
+/// Returns a mask of the first `bits` of `ALL` bits.
 const fn masked<const ALL: u32>(bits: u32) -> u128 {
     let all = if ALL == 128 { u128::MAX } else { (1 << ALL) - 1 };
     if bits == 0 { 0 } else { all << (ALL - bits) & all }

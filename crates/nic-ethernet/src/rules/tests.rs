@@ -119,13 +119,13 @@ fn rules_overlap_where_a_frame_matches_both() {
     ] {
         assert!(!found(a, b), "{a}, {b}");
     }
-    // Interleaved masks: the even value below 4 with its second bit set is 2.
+    // The masks are interleaved. The even value in 2..3 is 2.
     let words = rule("word@0&1=0").overlap(&rule("word@0=2..3")).unwrap().unwrap();
     assert_eq!(words, [Word { offset: 0, mask: u32::MAX, start: 2, end: 2 }]);
 }
 
 fn word() -> impl Strategy<Value = Word> {
-    // Few bits, so that words overlap.
+    // Words of few bits are likely to overlap.
     (0u32..2, 0u32..16, 0u32..16, 0u32..16).prop_map(|(place, mask, a, b)| Word {
         offset: 4 * place,
         mask,

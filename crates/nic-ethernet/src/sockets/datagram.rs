@@ -26,7 +26,7 @@ impl Datagram {
         Ok(Datagram { net: net.clone(), id, state })
     }
 
-    /// The port.
+    /// Returns the socket's port.
     pub(super) fn port(&self) -> Result<u16, Error> {
         self.net.stack.borrow().port(self.id)
     }
@@ -60,7 +60,7 @@ impl Datagram {
         }
     }
 
-    /// Waits for a datagram. Returns its bytes, cut to `most`, and its sender.
+    /// Waits for a datagram. Returns the first `most` bytes of the datagram, and its sender.
     pub(super) async fn recv_from(
         &self,
         thread: &Thread,
@@ -100,5 +100,5 @@ impl Datagram {
     }
 }
 
-/// The longest datagram (RFC 768).
+/// Length of the longest datagram in bytes (RFC 768).
 const MOST: usize = 65_535;

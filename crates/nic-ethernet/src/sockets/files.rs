@@ -14,9 +14,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// The first number of a socket. Lower ones are a program's input and outputs.
+/// The first number of a socket. Lower numbers are a program's input and outputs.
 const FIRST: u32 = 3;
-/// The most pending connections at a port.
+/// The maximum number of pending connections at a port.
 const MOST_BACKLOG: u32 = 4096;
 
 /// The kind of a socket.
@@ -44,14 +44,14 @@ pub enum Setting {
 pub enum SocketError {
     /// A failure of the protocols.
     Protocol(Error),
-    /// It is connected already (`EISCONN`).
+    /// The socket is already connected (`EISCONN`).
     IsConnected,
     /// The call is impossible on a socket of this kind (`EOPNOTSUPP`).
     NotSupported,
 }
 
 impl SocketError {
-    /// Its name in `errno.h`.
+    /// Returns the error's name in `errno.h`.
     pub const fn name(self) -> &'static str {
         match self {
             SocketError::Protocol(error) => match error {
@@ -98,9 +98,9 @@ impl std::error::Error for SocketError {}
 /// A socket by its number.
 #[derive(Clone)]
 enum File {
-    /// Not connected, with its port if it has one.
+    /// A stream socket without a connection, with its port if it has one.
     Fresh(Option<u16>, Options),
-    /// A call is connecting it.
+    /// A stream socket that a call is connecting.
     Connecting,
     Connected(Socket),
     Listening(Listening),
@@ -108,7 +108,7 @@ enum File {
     Datagram(Option<Datagram>),
 }
 
-/// The sockets of a host's programs. Threads of programs have numbers.
+/// The sockets of a host's programs. The threads of programs have numbers.
 pub struct Sockets {
     net: Rc<Net>,
     files: RefCell<BTreeMap<u32, File>>,
@@ -121,12 +121,12 @@ impl Sockets {
         Sockets { net: net.clone(), files: RefCell::default(), bound: RefCell::default() }
     }
 
-    /// The IPv4 address of a rank's host, even if it does not exist.
+    /// Returns the IPv4 address of a rank's host, even if the rank does not exist.
     pub fn address(rank: u32) -> IpAddr {
         wire::ipv4(rank).into()
     }
 
-    /// Makes a socket. Set-up: takes no virtual time.
+    /// Makes a socket. This is set-up, and takes no virtual time.
     pub fn open(&self, kind: SocketKind) -> u32 {
         self.add(match kind {
             SocketKind::Stream => File::Fresh(None, Options::default()),
@@ -153,7 +153,7 @@ impl Sockets {
         }
     }
 
-    /// The cost of a call with only its system call and the socket's work.
+    /// Charges a call that consists only of the system call and the socket's work.
     async fn call(&self, thread: &Thread, path: &mut Path) {
         self.net.system_call(thread, path).await;
         self.net.socket_work(thread, path).await;
@@ -254,7 +254,7 @@ impl Sockets {
         let connected = Socket::connect(&self.net, call.thread(), (to, port), &options, path).await;
         let waits = matches!(self.files.borrow().get(&socket), Some(File::Connecting));
         match connected {
-            // Another thread has closed it meanwhile.
+            // Another thread has closed the socket meanwhile.
             Ok(stream) if !waits => {
                 stream.close(call.thread(), path).await?;
                 Err(Error::BadHandle.into())
@@ -330,7 +330,8 @@ impl Sockets {
         Ok(stream.write(call.thread(), &[bytes], path).await?)
     }
 
-    /// Reads at most `most` bytes of a connection, and waits for the first. Empty after the peer's last byte.
+    /// Reads at most `most` bytes of a connection, and waits for the first byte. Returns no bytes after the peer's last
+    /// byte.
     ///
     /// # Errors
     /// `ECONNRESET`, `ETIMEDOUT`, `ENOTCONN`, `EOPNOTSUPP`, `EBADF`.
@@ -372,7 +373,7 @@ impl Sockets {
         Ok(datagram.send_to(call.thread(), bytes, to, path).await?)
     }
 
-    /// Waits for a datagram. Returns its bytes, cut to `most`, and its sender.
+    /// Waits for a datagram. Returns the first `most` bytes of the datagram, and its sender.
     ///
     /// # Errors
     /// `EINVAL` for a socket without a port, `EOPNOTSUPP`, `EBADF`.
@@ -393,7 +394,7 @@ impl Sockets {
         Ok(datagram.recv_from(call.thread(), most, path).await?)
     }
 
-    /// Ends sending on a connection: the peer reads the end after the sent bytes.
+    /// Ends sending on a connection. The peer reads the end after the sent bytes.
     ///
     /// # Errors
     /// `ENOTCONN`, `EOPNOTSUPP`, `EBADF`.
@@ -427,7 +428,7 @@ impl Sockets {
         loop {
             let first = self.files.borrow().keys().next().copied();
             let Some(socket) = first else { return };
-            // A failed connection is closed, too.
+            // `close` also removes the socket of a failed connection.
             let _ = self.close(program, socket, path).await;
         }
     }

@@ -32,7 +32,7 @@ impl Waited {
 }
 
 impl Net {
-    /// Charges a system call without work. Before it, its thread was outside the kernel.
+    /// Charges a system call without work. Before the call, its thread was outside the kernel.
     pub(crate) async fn system_call(&self, thread: &Thread, path: &mut Path) {
         self.system_calls.set(self.system_calls.get() + 1);
         thread.leave_kernel().await;
@@ -44,8 +44,8 @@ impl Net {
         thread.run(Piece::new(Group::Socket, self.spec.sockets.socket), stages::SOCKET, path).await;
     }
 
-    /// Charges a copy of bytes between kernel and user. The kernel's bytes are in these pages, or in others that are always
-    /// in the TLB.
+    /// Charges a copy of bytes between kernel and user. The kernel's bytes are in `pages`, or in other pages that are
+    /// always in the TLB.
     pub(crate) async fn copy(&self, thread: &Thread, bytes: usize, pages: &[Rc<Page>], path: &mut Path) {
         let lines = self.lines(bytes);
         let pages: Vec<&Page> = pages.iter().map(Rc::as_ref).collect();

@@ -1,4 +1,4 @@
-//! Connection sockets: a thread's calls on them, and their costs.
+//! Connection sockets: the calls of threads on them, and the costs of the calls.
 
 use crate::net::loans::Loan;
 use crate::net::{Connection, Net};
@@ -40,7 +40,7 @@ impl Socket {
         let socket = Socket::new(net, id)?;
         let established = socket.established(thread, path).await;
         if established.is_err() {
-            // No socket has its handle.
+            // No socket has the handle of this connection.
             drop(net.forget(id));
             net.with(|stack, now| stack.close(now, id))?;
         }
@@ -73,7 +73,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Writes as many of the bytes as fit, at least one.
+    /// Waits for room, and writes at least one byte of `bytes` and as many as fit.
     async fn write_some(&self, thread: &Thread, bytes: &[u8], path: &mut Path) -> Result<usize, Error> {
         loop {
             self.check()?;
@@ -92,7 +92,7 @@ impl Socket {
                 }
                 continue;
             }
-            // Returns the error, if sending is impossible.
+            // This call returns the error, if sending is impossible.
             match self.net.with(|stack, now| stack.send(now, self.id, &bytes[..1])) {
                 Err(Error::WouldBlock) => {}
                 taken => return taken,
@@ -102,12 +102,12 @@ impl Socket {
         }
     }
 
-    /// Number of bytes that can be read at once.
+    /// Returns the number of bytes that can be read immediately.
     pub(crate) fn readable(&self) -> usize {
         self.there().saturating_sub(self.state.held.bytes())
     }
 
-    /// Number of received bytes, including those held back from readers.
+    /// Returns the number of received bytes, including those that are held back from readers.
     fn there(&self) -> usize {
         self.net.stack.borrow().readable(self.id).unwrap_or(0)
     }
@@ -117,7 +117,7 @@ impl Socket {
         self.state.watched.set(true);
     }
 
-    /// Reads at most `most` of the received bytes; empty if there are none.
+    /// Reads at most `most` of the received bytes. Returns no bytes if there are none.
     pub(crate) async fn read_now(
         &self,
         thread: &Thread,
@@ -132,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Reads at most `most` bytes, at least one; empty after the peer's last byte.
+    /// Waits for at least one byte, and reads at most `most` bytes. Returns no bytes after the peer's last byte.
     pub(crate) async fn read(&self, thread: &Thread, most: usize, path: &mut Path) -> Result<Vec<u8>, Error> {
         let _waiting = self.state.readers.enter(thread);
         self.call(thread, path).await;
@@ -165,7 +165,7 @@ impl Socket {
         Ok(bytes)
     }
 
-    /// Ends sending: the peer reads the end after the written bytes.
+    /// Ends sending. The peer reads the end after the written bytes.
     pub(crate) async fn shutdown(&self, thread: &Thread, path: &mut Path) -> Result<(), Error> {
         self.call(thread, path).await;
         self.net.with(|stack, now| stack.shutdown(now, self.id))?;
@@ -196,7 +196,7 @@ impl Socket {
         Ok(())
     }
 
-    /// The addresses of this end and of the peer.
+    /// Returns the addresses of this end and of the peer.
     pub(crate) fn ends(&self) -> Result<(SocketAddr, SocketAddr), Error> {
         self.net.stack.borrow().ends(self.id)
     }
@@ -204,7 +204,7 @@ impl Socket {
     /// Checks that the connection is not over.
     ///
     /// # Errors
-    /// The reason.
+    /// The reason why the connection is over.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.state.failed.get().map_or(Ok(()), Err)
     }

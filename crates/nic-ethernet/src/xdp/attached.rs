@@ -1,7 +1,9 @@
 //! An attached program, and its run on a frame.
 
+use super::events::Events;
 use super::targets::{Target, targets};
-use nicety_ebpf::{Calls, Machine, Packet, SHORTEST, verdict};
+use super::xsk::Xsk;
+use nicety_ebpf::{Calls, Machine, Packet, SHORTEST, Site};
 use nicety_types::{Buffer, Time};
 use std::cell::RefCell;
 use std::fmt;
@@ -36,6 +38,22 @@ pub struct XdpProgram {
     pub fragments: bool,
     /// The place where it runs.
     pub mode: Mode,
+    pub(crate) events: Rc<Events>,
+    /// Sockets of AF_XDP.
+    pub(crate) sockets: Rc<RefCell<Vec<Rc<Xsk>>>>,
+}
+
+impl XdpProgram {
+    /// A program of a machine, by its number there.
+    pub fn new(
+        name: &str,
+        machine: Rc<RefCell<Machine>>,
+        program: usize,
+        (fragments, mode): (bool, Mode),
+    ) -> XdpProgram {
+        let (events, sockets) = Default::default();
+        XdpProgram { name: name.to_owned(), machine, program, fragments, mode, events, sockets }
+    }
 }
 
 impl fmt::Debug for XdpProgram {
@@ -50,6 +68,8 @@ pub(crate) struct Run {
     pub(crate) queue: usize,
     pub(crate) cpu: usize,
     pub(crate) now: Time,
+    /// The interface that a frame leaves by, for programs of device maps.
+    pub(crate) leaves: u32,
 }
 
 /// The verdict on a frame.
@@ -61,7 +81,8 @@ pub(crate) enum Verdict {
     Redirect(Vec<Target>),
     /// `XDP_ABORTED`, or a number that is no verdict.
     Aborted {
-        named: bool,
+        /// The place of `XDP_ABORTED`; none for another number.
+        at: Option<Site>,
     },
     Trapped(String),
 }
@@ -88,29 +109,41 @@ impl Attached {
         Attached { program, packet: RefCell::new(packet) }
     }
 
+    pub(crate) fn program(&self) -> &XdpProgram {
+        &self.program
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         self.program.mode
     }
 
     /// Runs the program on a frame. Its effects on maps are immediate.
     pub(crate) fn run(&self, frame: &[u8], run: Run) -> Ran {
+        self.run_second(self.program.program, frame, run)
+    }
+
+    /// Runs another program of its machine on a frame.
+    pub(crate) fn run_second(&self, program: usize, frame: &[u8], run: Run) -> Ran {
         let (mut packet, mut machine) = (self.packet.borrow_mut(), self.program.machine.borrow_mut());
         packet.fill(frame, 0).expect("a frame with its header, no longer than the driver takes");
-        (packet.interface, packet.queue) = (1, run.queue as u32);
+        (packet.interface, packet.queue, packet.leaves) = (1, run.queue as u32, run.leaves);
         (machine.cpu, machine.now_ns) = (run.cpu as u32, run.now.ps() / 1000);
-        let outcome = match machine.run(self.program.program, &mut packet) {
+        let mut outcome = match machine.run(program, &mut packet) {
             Ok(outcome) => outcome,
             Err(trap) => {
                 let verdict = Verdict::Trapped(trap.to_string());
                 return Ran { verdict, instructions: 0, calls: Calls::default(), frame: None };
             }
         };
+        if !outcome.samples.is_empty() {
+            self.program.events.keep(std::mem::take(&mut outcome.samples));
+        }
         let after = match outcome.value {
             PASS => Verdict::Pass,
             DROP => Verdict::Drop,
             TX => Verdict::Transmit,
             REDIRECT => Verdict::Redirect(targets(&machine, outcome.redirect)),
-            other => Verdict::Aborted { named: verdict(other).is_some() },
+            _ => Verdict::Aborted { at: outcome.aborted },
         };
         let goes = matches!(after, Verdict::Pass | Verdict::Transmit | Verdict::Redirect(_));
         let frame = goes.then(|| Buffer::copy_of(&packet.bytes()[packet.metadata()..]));

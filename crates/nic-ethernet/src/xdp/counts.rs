@@ -1,11 +1,12 @@
 //! Counters of XDP in a host's driver.
 
 use super::attached::{Ran, Verdict};
+use nicety_ebpf::{Aborted, Calls};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Counters of XDP programs in a host's driver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "XdpReport")]
 pub struct XdpReport {
     /// Frames on which a program ran.
@@ -22,6 +23,8 @@ pub struct XdpReport {
     pub aborted: u64,
     /// Of those, numbers that are no verdict.
     pub invalid: u64,
+    /// Frames with `XDP_ABORTED`, by program and line.
+    pub aborted_at: Vec<Aborted>,
     /// Programs that trapped.
     pub trapped: u64,
     /// Frames to send that found the transmit ring full, and were dropped.
@@ -30,6 +33,10 @@ pub struct XdpReport {
     pub unreachable: u64,
     /// Redirected frames that found the queue of a CPU or of a socket full, and were dropped.
     pub queue_full: u64,
+    /// Runs of programs of device maps and CPU maps.
+    pub second: u64,
+    /// Frames that these programs dropped: any verdict but `XDP_PASS`, and on a CPU `XDP_REDIRECT`.
+    pub second_dropped: u64,
     /// Instructions of eBPF.
     pub instructions: u64,
     /// Calls of helpers.
@@ -44,27 +51,41 @@ pub struct XdpReport {
 pub(crate) type Counts = XdpReport;
 
 impl Counts {
-    pub(super) const fn report(self) -> XdpReport {
-        self
-    }
-
     /// Counts a run.
     pub(super) fn add(&mut self, ran: &Ran) {
         self.frames += 1;
-        match ran.verdict {
+        match &ran.verdict {
             Verdict::Pass => self.passed += 1,
             Verdict::Drop => self.dropped += 1,
             Verdict::Transmit => self.transmitted += 1,
             Verdict::Redirect(_) => self.redirected += 1,
-            Verdict::Aborted { named } => {
+            Verdict::Aborted { at } => {
                 self.aborted += 1;
-                self.invalid += u64::from(!named);
+                match at {
+                    Some(site) => Aborted::add(&mut self.aborted_at, site, 1),
+                    None => self.invalid += 1,
+                }
             }
             Verdict::Trapped(_) => self.trapped += 1,
         }
-        self.instructions += ran.instructions;
-        self.helper_calls += ran.calls.plain;
-        self.map_calls += ran.calls.maps;
-        self.inlined_calls += ran.calls.inlined;
+        self.add_work(ran.instructions, ran.calls);
+    }
+
+    /// Counts a run behind a redirect. The frame already has its verdict.
+    pub(super) fn add_second(&mut self, verdict: &Verdict, (instructions, calls): (u64, Calls)) {
+        self.second += 1;
+        match verdict {
+            Verdict::Aborted { at: Some(site) } => Aborted::add(&mut self.aborted_at, site, 1),
+            Verdict::Trapped(_) => self.trapped += 1,
+            _ => {}
+        }
+        self.add_work(instructions, calls);
+    }
+
+    fn add_work(&mut self, instructions: u64, calls: Calls) {
+        self.instructions += instructions;
+        self.helper_calls += calls.plain;
+        self.map_calls += calls.maps;
+        self.inlined_calls += calls.inlined;
     }
 }

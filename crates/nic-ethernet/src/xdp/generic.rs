@@ -2,7 +2,8 @@
 
 use super::Came;
 use super::attached::{Attached, Verdict};
-use super::native::Batch;
+use super::native::{Batch, Polled};
+use super::queues::Queued;
 use super::targets::Target;
 use crate::card::transmit::Finish;
 use crate::net::Net;
@@ -16,7 +17,7 @@ impl Net {
     pub(super) async fn run_generic(
         self: &Rc<Net>,
         thread: &Thread,
-        attached: &Attached,
+        attached: &Rc<Attached>,
         number: usize,
         (mut frame, came): (Frame, Came),
         batch: &mut Batch,
@@ -24,6 +25,7 @@ impl Net {
         let ran = self.run_program(attached, thread, number, &frame.bytes);
         let work = self.costs().program(ran.instructions, ran.calls);
         thread.run(Piece::new(Group::Driver, work), stages::XDP, &mut frame.path).await;
+        self.wake_readers(thread, attached.program(), &frame.path).await;
         if let Some(bytes) = ran.frame {
             frame.bytes = bytes;
         }
@@ -33,7 +35,10 @@ impl Net {
                 return Some(frame);
             }
             Verdict::Transmit => self.send_buffer(thread, frame, came).await,
-            Verdict::Redirect(targets) => self.redirect_buffer(thread, (frame, came), targets, batch).await,
+            Verdict::Redirect(targets) => {
+                let polled = Polled { thread, number, came, verified: frame.verified, lent: false };
+                self.redirect_buffer(&polled, attached, (frame, targets), batch).await;
+            }
             _ => {
                 self.free_buffer(thread, frame).await;
                 self.card.xdp.done(came, self.sim.now());
@@ -44,18 +49,34 @@ impl Net {
 
     async fn redirect_buffer(
         self: &Rc<Net>,
-        thread: &Thread,
-        (mut frame, came): (Frame, Came),
-        targets: Vec<Target>,
+        polled: &Polled<'_>,
+        attached: &Rc<Attached>,
+        (mut frame, targets): (Frame, Vec<Target>),
         batch: &mut Batch,
     ) {
-        let redirect = Piece::new(Group::Driver, self.costs().redirect);
+        let (thread, came) = (polled.thread, polled.came);
+        let to_socket = matches!(targets.first(), Some(Target::Socket { .. }));
+        let work = if to_socket { self.costs().socket } else { self.costs().redirect };
+        let redirect = Piece::new(Group::Driver, work);
         thread.run(redirect, stages::XDP, &mut frame.path).await;
         // The generic path has one destination.
         match targets.first() {
-            Some(&Target::Port(port)) if self.has_port(port) => self.send_buffer(thread, frame, came).await,
-            Some(&Target::Cpu { cpu, room }) if (cpu as usize) < self.spec.cpus => {
-                self.queue_frame(cpu, room, (frame, came), batch);
+            Some(&Target::Port { port, program }) if self.has_port(port) => {
+                let mut path = frame.path.clone();
+                let own = (frame.bytes.clone(), port);
+                match self.run_for_port(polled, (&**attached, program), own, &mut path).await {
+                    Some(bytes) => self.send_buffer(thread, Frame { bytes, path, ..frame }, came).await,
+                    None => self.free_buffer(thread, frame).await,
+                }
+            }
+            Some(&Target::Cpu { cpu, room, program }) if (cpu as usize) < self.spec.cpus => {
+                let second = program.map(|program| (program, attached.clone()));
+                self.queue_frame((cpu, room), Queued { frame, came, number: polled.number, second }, batch);
+            }
+            Some(&Target::Socket { map, key }) => {
+                let own = (frame.bytes.clone(), frame.path.clone());
+                self.to_socket(polled, attached, (map, key), own, batch).await;
+                self.free_buffer(thread, frame).await;
             }
             _ => {
                 self.free_buffer(thread, frame).await;

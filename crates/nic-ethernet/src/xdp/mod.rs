@@ -4,22 +4,32 @@
 //! |---|---|
 //! | `attached.rs` | a program on a frame: its verdict, the changed bytes, the host's work |
 //! | `counts.rs` | counters and their report |
+//! | `events.rs`, `readers.rs` | records of ring buffers and of perf events, and their readers |
 //! | `native.rs` | programs in the driver's poll, before the kernel's packet buffer |
 //! | `generic.rs` | programs behind it |
-//! | `queues.rs` | queues of CPUs |
-//! | `targets.rs` | frames to ports, to other CPUs and to sockets of programs |
+//! | `queues.rs`, `serving.rs` | queues of CPUs, and their threads |
+//! | `socket.rs`, `xsk.rs` | sockets of AF_XDP, which take frames to programs of the host, and their rings |
+//! | `second.rs` | programs of entries of device maps and CPU maps |
+//! | `targets.rs` | destinations: ports, other CPUs, sockets of programs |
 
 mod attached;
 mod counts;
+mod events;
 mod generic;
 mod native;
 mod queues;
+mod readers;
+mod second;
+mod serving;
+mod socket;
 mod targets;
+mod xsk;
 
 pub use attached::{Mode, XdpProgram};
 pub use counts::XdpReport;
 pub(crate) use native::Batch;
 pub(crate) use queues::CpuQueue;
+pub use xsk::XskOptions;
 
 use crate::spec::{EthernetSpec, HEADERS};
 use attached::Attached;
@@ -27,7 +37,7 @@ use counts::Counts;
 use nicety_ebpf::LINEAR;
 use nicety_nic_core::{FailureKind, ProgramFailure};
 use nicety_types::{Histogram, NodeId, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -53,6 +63,8 @@ pub enum XdpError {
         /// Those of the host.
         host: usize,
     },
+    /// A socket of AF_XDP cannot be bound, with the reason.
+    Socket(String),
 }
 
 impl fmt::Display for XdpError {
@@ -66,6 +78,7 @@ impl fmt::Display for XdpError {
                 f,
                 "frames of {frame} bytes do not fit the {LINEAR} of one piece; write a smaller frames.mtu, or SEC(\"xdp.frags\")"
             ),
+            XdpError::Socket(problem) => f.write_str(problem),
             XdpError::Cpus { machine, host } => {
                 write!(f, "maps with values for {machine} CPUs, and the host has {host}")
             }
@@ -118,7 +131,7 @@ impl XdpProgress {
 #[derive(Default)]
 pub struct Xdp {
     attached: RefCell<Option<Rc<Attached>>>,
-    counts: Cell<Counts>,
+    counts: RefCell<Counts>,
     /// Latencies of frames, in picoseconds.
     latency: RefCell<Histogram>,
     progress: RefCell<XdpProgress>,
@@ -160,8 +173,8 @@ impl Xdp {
 
     /// The counters so far; none if no frame met a program.
     pub fn report(&self) -> Option<XdpReport> {
-        let counts = self.counts.get();
-        (counts != Counts::default()).then(|| counts.report())
+        let counts = self.counts.borrow();
+        (*counts != Counts::default()).then(|| counts.clone())
     }
 
     /// Time from a frame's last byte at the card until its verdict is carried out, in picoseconds. Then the frame is
@@ -176,9 +189,7 @@ impl Xdp {
     }
 
     pub(crate) fn count(&self, change: impl FnOnce(&mut Counts)) {
-        let mut counts = self.counts.get();
-        change(&mut counts);
-        self.counts.set(counts);
+        change(&mut self.counts.borrow_mut());
     }
 
     /// Records that a frame's verdict is carried out. It is not for a frame that finds a queue or a ring full.

@@ -1,7 +1,9 @@
 //! Programs in the driver's poll, before the kernel's packet buffer.
 
 use super::attached::{Attached, Mode, Ran, Run, Verdict};
+use super::queues::Queued;
 use super::targets::Target;
+use super::xsk::Xsk;
 use super::{Came, Xdp};
 use crate::card::receive::Arrived;
 use crate::card::transmit::Finish;
@@ -24,15 +26,20 @@ pub(crate) struct Batch {
     posted: Option<MessageId>,
     /// CPUs with new frames in their queues.
     cpus: BTreeSet<u32>,
+    /// Sockets of AF_XDP with new frames, each with the path of its first one.
+    pub(super) sockets: Vec<(Rc<Xsk>, Path)>,
 }
 
 /// A frame in its ring, on the way through a program.
 #[derive(Clone, Copy)]
-struct Polled<'a> {
-    thread: &'a Thread,
-    number: usize,
-    came: Came,
-    verified: bool,
+pub(super) struct Polled<'a> {
+    pub(super) thread: &'a Thread,
+    /// The receive queue.
+    pub(super) number: usize,
+    pub(super) came: Came,
+    pub(super) verified: bool,
+    /// Whether its buffer is that of a socket.
+    pub(super) lent: bool,
 }
 
 impl Net {
@@ -78,7 +85,7 @@ impl Net {
         frame: &[u8],
     ) -> Ran {
         let cpu = thread.cpu().expect("it runs");
-        let ran = attached.run(frame, Run { queue, cpu, now: self.sim.now() });
+        let ran = attached.run(frame, Run { queue, cpu, now: self.sim.now(), leaves: 0 });
         let xdp: &Xdp = &self.card.xdp;
         xdp.count(|counts| counts.add(&ran));
         if let Verdict::Trapped(trap) = &ran.verdict {
@@ -91,7 +98,7 @@ impl Net {
     async fn run_native(
         self: &Rc<Net>,
         thread: &Thread,
-        attached: &Attached,
+        attached: &Rc<Attached>,
         number: usize,
         arrived: Arrived,
         (handler, batch): (&Path, &mut Batch),
@@ -106,46 +113,78 @@ impl Net {
         let work = costs.program(ran.instructions, ran.calls);
         if ran.verdict == Verdict::Pass {
             thread.run(Piece::new(Group::Driver, work), stages::XDP, &mut path).await;
+            self.wake_readers(thread, attached.program(), &path).await;
             let frame = ran.frame.expect("a passed frame has bytes");
+            self.copy_out(thread, attached, (number, frame.len()), &mut path).await;
             return Some((Arrived { address, bytes, held, verified, message, path, came }, frame));
         }
-        // The frame ends here, and its buffer goes back into the ring.
-        let ring = &self.card.receive[number];
+        // The frame ends here, and its buffer goes back into the ring, or to a socket.
         thread.run(Piece::new(Group::Driver, costs.frame + work), stages::XDP, &mut path).await;
-        ring.copies(held, &self.spec.driver);
-        ring.emptied.set(ring.emptied.get() + ring.free(held));
+        self.wake_readers(thread, attached.program(), &path).await;
+        let lent = self.leave_ring(attached, (number, held, address), &ran.verdict);
+        if let (false, Some(frame)) = (lent, &ran.frame) {
+            self.copy_out(thread, attached, (number, frame.len()), &mut path).await;
+        }
         self.card.recorder.message_noticed(message, self.sim.now());
-        let polled = Polled { thread, number, came, verified };
-        self.carry_out(&polled, ran, path, batch).await;
+        let polled = Polled { thread, number, came, verified, lent };
+        self.carry_out(&polled, attached, ran, (path, batch)).await;
         None
     }
 
     /// Carries out a verdict that ends in the driver.
-    async fn carry_out(self: &Rc<Net>, polled: &Polled<'_>, ran: Ran, mut path: Path, batch: &mut Batch) {
-        let (thread, came) = (polled.thread, polled.came);
+    async fn carry_out(
+        self: &Rc<Net>,
+        polled: &Polled<'_>,
+        attached: &Rc<Attached>,
+        ran: Ran,
+        (path, batch): (Path, &mut Batch),
+    ) {
         match (ran.verdict, ran.frame) {
             (Verdict::Transmit, Some(frame)) => self.post_raw(polled, &frame, path, batch).await,
             (Verdict::Redirect(targets), Some(frame)) => {
-                let work = self.costs().redirect;
-                thread.run(Piece::new(Group::Driver, work), stages::XDP, &mut path).await;
-                if targets.is_empty() {
-                    self.unreachable(came);
-                }
-                for (copy, target) in targets.into_iter().enumerate() {
-                    let came = Came { counts: copy == 0, ..came };
-                    let polled = Polled { came, ..*polled };
-                    match target {
-                        Target::Port(port) if self.has_port(port) => {
-                            self.post_raw(&polled, &frame, path.clone(), batch).await;
-                        }
-                        Target::Cpu { cpu, room } if (cpu as usize) < self.spec.cpus => {
-                            self.queue_for(cpu, room, &polled, (frame.clone(), path.clone()), batch);
-                        }
-                        _ => self.unreachable(came),
+                self.redirect(polled, attached, (frame, targets), (path, batch)).await;
+            }
+            _ => self.card.xdp.done(polled.came, self.sim.now()),
+        }
+    }
+
+    /// Sends copies of a frame to their destinations, through the programs of their entries.
+    pub(super) async fn redirect(
+        self: &Rc<Net>,
+        polled: &Polled<'_>,
+        attached: &Rc<Attached>,
+        (frame, targets): (Buffer, Vec<Target>),
+        (mut path, batch): (Path, &mut Batch),
+    ) {
+        let to_socket = matches!(targets[..], [Target::Socket { .. }]);
+        let work = if to_socket { self.costs().socket } else { self.costs().redirect };
+        polled.thread.run(Piece::new(Group::Driver, work), stages::XDP, &mut path).await;
+        if targets.is_empty() {
+            self.unreachable(polled.came);
+        }
+        for (copy, target) in targets.into_iter().enumerate() {
+            let came = Came { counts: copy == 0, ..polled.came };
+            let polled = Polled { came, ..*polled };
+            match target {
+                Target::Port { port, program } if self.has_port(port) => {
+                    let mut path = path.clone();
+                    let second = (&**attached, program);
+                    if let Some(frame) =
+                        self.run_for_port(&polled, second, (frame.clone(), port), &mut path).await
+                    {
+                        self.post_raw(&polled, &frame, path, batch).await;
                     }
                 }
+                Target::Cpu { cpu, room, program } if (cpu as usize) < self.spec.cpus => {
+                    let second = program.map(|program| (program, attached.clone()));
+                    self.queue_for((cpu, room), &polled, (frame.clone(), path.clone(), second), batch);
+                }
+                Target::Socket { map, key } => {
+                    let frame = (frame.clone(), path.clone());
+                    self.to_socket(&polled, attached, (map, key), frame, batch).await;
+                }
+                _ => self.unreachable(came),
             }
-            _ => self.card.xdp.done(came, self.sim.now()),
         }
     }
 
@@ -162,25 +201,19 @@ impl Net {
     /// Queues a frame for another CPU.
     fn queue_for(
         self: &Rc<Net>,
-        cpu: u32,
-        room: u32,
+        (cpu, room): (u32, u32),
         polled: &Polled<'_>,
-        (bytes, path): (Buffer, Path),
+        (bytes, path, second): (Buffer, Path, Option<(usize, Rc<Attached>)>),
         batch: &mut Batch,
     ) {
         let headers = Data::new(HEADER_LINES);
         let frame = Frame { bytes, verified: polled.verified, headers, path, loan: None };
-        self.queue_frame(cpu, room, (frame, polled.came), batch);
+        let queued = Queued { frame, came: polled.came, number: polled.number, second };
+        self.queue_frame((cpu, room), queued, batch);
     }
 
-    pub(super) fn queue_frame(
-        self: &Rc<Net>,
-        cpu: u32,
-        room: u32,
-        (frame, came): (Frame, Came),
-        batch: &mut Batch,
-    ) {
-        if self.enqueue(cpu, room, frame, came) {
+    pub(super) fn queue_frame(self: &Rc<Net>, (cpu, room): (u32, u32), queued: Queued, batch: &mut Batch) {
+        if self.enqueue(cpu, room, queued) {
             batch.cpus.insert(cpu);
         } else {
             self.card.xdp.count(|counts| counts.queue_full += 1);
@@ -212,5 +245,6 @@ impl Net {
         for cpu in batch.cpus {
             self.wake_cpu(thread, cpu).await;
         }
+        self.wake_sockets(thread, batch.sockets).await;
     }
 }

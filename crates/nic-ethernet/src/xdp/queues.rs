@@ -1,19 +1,33 @@
 //! The queue of a CPU for redirected frames.
 
 use super::Came;
+use super::attached::Attached;
 use crate::net::softrings::Frame;
 use nicety_host::threads::Thread;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A redirected frame.
+pub(crate) struct Queued {
+    pub(super) frame: Frame,
+    pub(super) came: Came,
+    /// The receive queue that it came by.
+    pub(super) number: usize,
+    /// The program that runs on it there, and the one that redirected it.
+    pub(super) second: Option<(usize, Rc<Attached>)>,
+}
 
 /// The queue of a CPU, and the kernel's thread that takes its frames to the protocols.
 pub(crate) struct CpuQueue {
     pub(super) thread: Thread,
-    pub(super) frames: RefCell<VecDeque<(Frame, Came)>>,
+    /// The CPU.
+    pub(super) cpu: usize,
+    pub(super) frames: RefCell<VecDeque<Queued>>,
 }
 
 impl CpuQueue {
-    pub(super) fn new(thread: Thread) -> CpuQueue {
-        CpuQueue { thread, frames: RefCell::default() }
+    pub(super) fn new(thread: Thread, cpu: usize) -> CpuQueue {
+        CpuQueue { thread, cpu, frames: RefCell::default() }
     }
 }

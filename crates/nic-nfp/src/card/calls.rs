@@ -14,7 +14,7 @@ use nicety_hpu::TrapKind;
 use nicety_types::{MessageId, Path, Time};
 use std::rc::{Rc, Weak};
 
-/// Result codes of a call, equal to those in `nfp.h`.
+/// Result codes of a call. They are equal to those in `nfp.h`.
 mod code {
     pub(super) const OK: i32 = 0;
     pub(super) const SIZE_MISMATCH: i32 = -1;
@@ -32,19 +32,19 @@ mod code {
     pub(super) const BAD_GUARDS: i32 = -13;
 }
 
-/// The timeout value for no timeout.
+/// The value of a timeout that means no timeout.
 const FOREVER: u32 = u32::MAX;
-/// The most guards of a selection.
+/// Maximum number of guards in a selection.
 const MOST_GUARDS: u32 = 64;
-/// Bytes of a guard in local memory: target, buffer, size, kind, result.
+/// Size in bytes of a guard in local memory. Its words are target, buffer, size, kind and result.
 const GUARD: u32 = 20;
 
 /// The state of the call in which a context sleeps.
 #[derive(Clone, Debug)]
 pub(super) struct ContextCall {
-    /// The path of its process.
+    /// The critical path of the context's process.
     pub(super) path: Path,
-    /// Time of the call.
+    /// The time of the call.
     pub(super) called: Time,
     /// For each guard, the address in local memory for the bytes of a direct message.
     into: Vec<u32>,
@@ -119,7 +119,7 @@ struct Call {
 }
 
 impl Card {
-    /// Acts on the call state of a context.
+    /// Calls `act` with the call state of a context.
     pub(super) fn context<R>(&self, context: ContextId, act: impl FnOnce(&mut ContextCall) -> R) -> R {
         let mut contexts = self.contexts.borrow_mut();
         let number = usize::from(context.0);
@@ -145,7 +145,8 @@ impl Card {
         } as u32)
     }
 
-    /// Begins a call of a context. `into` has the address in local memory, for each guard, of a direct message's bytes.
+    /// Begins a call of a context. For each guard, `into` has the address in local memory to which the bytes of a
+    /// direct message go.
     pub(super) fn called(&self, place: Place, into: &[u32], guards: Option<u32>) -> ContextId {
         let (context, now) = (self.id(place), self.sim.now());
         self.context(context, |call| {
@@ -234,7 +235,7 @@ impl Card {
         Ok(begun(self.on_card(None, |card, effects| card.select(context, &guards, deadline, effects))))
     }
 
-    /// Returns the 40-bit DMA address of a call's memory. `None` if not all of its bytes are in CTM, IMEM or EMEM.
+    /// Returns the 40-bit DMA address of a call's memory. `None` unless all of its bytes are in CTM, IMEM or EMEM.
     pub(super) fn address(&self, place: Place, low: u32, island: u32, bytes: u32) -> Option<u64> {
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low)?;
         let inside =
@@ -282,7 +283,7 @@ impl Card {
             self.nfp.write_local(place, into, payload).expect("checked when the call was made");
         }
         let answer = match guards {
-            // A timeout belongs to no guard.
+            // The result of a timeout is not that of any guard.
             Some(address) if code != code::TIMED_OUT => {
                 let at = address + u32::from(guard) * GUARD + 16;
                 self.nfp.write_local(place, at, &code.to_le_bytes()).expect("checked when the call was made");

@@ -11,23 +11,23 @@ use std::rc::Rc;
 /// The result of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
-    /// Index of the chosen guard.
+    /// Index of the guard that received a message.
     pub index: usize,
-    /// The result of its receive.
+    /// The result of this guard's receive.
     pub result: Result<Completion, ChannelError>,
 }
 
 /// An open device. A clone is cheap and refers to the same device.
 ///
-/// At most `limits.threads` threads (a spec key) may be in calls at a time. At the beginning of a call, `path` accounts
-/// for the thread's time up to now. At the return, it accounts also for the call. A call that the caller drops
-/// completes by itself, like the call of a thread that is never joined.
+/// At most `limits.threads` threads (a spec key) may be in calls at the same time. At the beginning of a call, `path`
+/// accounts for the thread's time up to now. When the call returns, `path` also accounts for the call. If the caller
+/// drops a call, the call still completes, like the call of a thread that is never joined.
 ///
-/// A timeout bounds the wait for the other end. Without a timeout the wait is unbounded.
+/// A timeout limits the wait for the other end. Without a timeout, the wait is unlimited.
 #[derive(Clone)]
 pub struct Device {
     card: Rc<Card>,
-    /// Whether a call waits for a free thread instead of failing.
+    /// Whether a call waits for a free thread. If not, it fails when no thread is free.
     patient: bool,
 }
 
@@ -36,20 +36,21 @@ impl Device {
         Device { card: card.clone(), patient: false }
     }
 
-    /// The same device, with calls that wait for a free thread.
+    /// Returns the same device, with calls that wait for a free thread.
     pub(crate) fn patient(self) -> Device {
         Device { patient: true, ..self }
     }
 
-    /// Returns its card.
+    /// Returns the device's card.
     pub fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    /// Subscribes to a target: a channel to the process that registered it.
+    /// Subscribes to a target, and returns a channel to the process that registered it.
     ///
     /// # Errors
-    /// When no process has registered it, another channel is subscribed, or all channels are open.
+    /// When no process has registered the target, another channel is subscribed to it, or the maximum number of
+    /// channels is open.
     pub async fn subscribe(&self, path: &mut Path, target: u32) -> Result<Channel, ChannelError> {
         let what = move || format!("the card to answer its subscription to target {target}");
         let (ended, opened) = self.call(path, Request::Subscribe(TargetId(target)), None, what).await?;
@@ -66,7 +67,7 @@ impl Device {
     /// Closes a channel. A process that waits at the other end of the channel receives an error.
     ///
     /// # Errors
-    /// When the channel is not open, or a thread is in a call on it.
+    /// When the channel is not open, or a thread is in a call on the channel.
     pub async fn close(&self, path: &mut Path, channel: Channel) -> Result<(), ChannelError> {
         let what = move || format!("the card to let go of target {}", self.target(channel));
         let (ended, _) = self.call(path, Request::Close(channel), None, what).await?;
@@ -77,8 +78,8 @@ impl Device {
     /// Sends a direct message of 1 to 56 bytes. Returns when the process has received the message.
     ///
     /// # Errors
-    /// When the message has no bytes or too many, another thread sends on this channel, or the channel is not open.
-    /// Also when the process expects another size or kind, or does not read before the timeout.
+    /// When the message is empty or too long, another thread sends on this channel, or the channel is not open. Also
+    /// when the process expects another size or kind of message, or does not read before the timeout.
     pub async fn send(
         &self,
         path: &mut Path,
@@ -98,7 +99,7 @@ impl Device {
     /// Receives a direct message of exactly `bytes` bytes.
     ///
     /// # Errors
-    /// As [`Device::send`].
+    /// Those of [`Device::send`].
     pub async fn receive(
         &self,
         path: &mut Path,
@@ -115,7 +116,7 @@ impl Device {
     /// pages are unlocked.
     ///
     /// # Errors
-    /// As [`Device::send`]. Also when the range is not in host memory, or DMA fails too often.
+    /// Those of [`Device::send`]. Also when the range is not in host memory, or DMA fails too often.
     pub async fn send_indirect(
         &self,
         path: &mut Path,
@@ -135,7 +136,7 @@ impl Device {
     /// pages are unlocked.
     ///
     /// # Errors
-    /// As [`Device::send_indirect`].
+    /// Those of [`Device::send_indirect`].
     pub async fn receive_indirect(
         &self,
         path: &mut Path,
@@ -155,8 +156,8 @@ impl Device {
     /// written, receives from the first of them in the order of the guards.
     ///
     /// # Errors
-    /// When there are no guards, a guard is invalid, or no process writes before the timeout. An error of the chosen
-    /// guard's receive is not among them: it is in [`Selected::result`].
+    /// When there are no guards, a guard is invalid, or no process writes before the timeout. An error of the receive
+    /// itself is in [`Selected::result`].
     pub async fn select(
         &self,
         path: &mut Path,
@@ -174,17 +175,17 @@ impl Device {
         }
     }
 
-    /// A guard for [`Device::select`]: a direct message of `bytes` bytes.
+    /// Returns a guard for [`Device::select`] that receives a direct message of `bytes` bytes.
     pub const fn direct(channel: Channel, bytes: u32) -> Guard<Channel> {
         Guard { from: channel, want: Want::Direct(bytes) }
     }
 
-    /// A guard for [`Device::select`]: an indirect message into host memory.
+    /// Returns a guard for [`Device::select`] that receives an indirect message into host memory.
     pub const fn indirect(channel: Channel, address: u64, bytes: u32) -> Guard<Channel> {
         Guard { from: channel, want: Want::Indirect(Buffer { address, bytes }) }
     }
 
-    /// The target of a channel; 0 if this device did not open it.
+    /// Returns the target of a channel, or 0 if the card has no such channel.
     pub(super) fn target(&self, channel: Channel) -> u32 {
         self.card.targets.borrow().get(usize::from(channel.index())).copied().unwrap_or(0)
     }
@@ -204,7 +205,7 @@ impl Device {
         Ok((outcome.result?, outcome.opened))
     }
 
-    /// Makes a call in a free thread. The call continues without the caller.
+    /// Makes a call in a free thread. If the caller drops this future, the call continues.
     pub(super) async fn make(
         &self,
         path: &mut Path,

@@ -1,8 +1,8 @@
 //! The host's driver: threads in calls, their work in the kernel, and the interrupt that all channels share.
 //!
 //! A thread enters the driver through the library and a system call, and does the work that the host's state machine
-//! requests. The thread then sleeps in a wait queue until the interrupt handler wakes it. The thread, and not the
-//! handler, does the further work of its message: the next list of pages, or a reply.
+//! requests. The thread then sleeps in a wait queue until the interrupt handler wakes it. Further work on the message
+//! is done by the thread, not by the handler: the next list of pages, or a reply.
 
 use crate::card::record::Taken;
 use crate::card::{Card, ChannelError, waited};
@@ -20,7 +20,7 @@ use std::rc::Rc;
 /// Bytes of a write to a doorbell register.
 const DOORBELL: u64 = 4;
 
-/// A call's result: the index of the chosen guard, and the outcome.
+/// The result of a call: the index of the guard that received a message, and the outcome.
 pub(super) type Ended = (u16, Result<Completion, Failure>);
 
 /// A call of a thread.
@@ -90,22 +90,22 @@ impl Request {
 
 /// A thread in a call.
 pub(super) struct Thread {
-    /// Its work, in order.
+    /// The thread's work, in order.
     work: RefCell<VecDeque<HostEffect>>,
     given: Signal,
     /// The path of the last event that woke the thread. `None` if a deadline woke it.
     release: Cell<Option<Path>>,
     claims: RefCell<Vec<Mailbox>>,
-    /// Number of pages pinned for the thread, and the buffer of their list.
+    /// Number of pages pinned for the thread, and a reusable list of these pages.
     pages: Cell<u64>,
     list: RefCell<Vec<Page>>,
     state: Cell<ThreadState>,
     outcome: RefCell<Option<Outcome>>,
-    /// The path up to the end of the call's first work. `None` until then.
+    /// The path up to the end of the call's first work. `None` before that.
     begun: RefCell<Option<Path>>,
-    /// Notified when the call's first work is done, and when it ends.
+    /// Notified when the call's first work is done, and when the call ends.
     pub(super) ended: Signal,
-    /// Notified when a thread becomes free; one signal for all threads.
+    /// Notified when a thread becomes free. All threads share one signal.
     freed: Signal,
 }
 
@@ -119,7 +119,7 @@ impl Thread {
     }
 }
 
-/// A call's result: the opened channel, the received message, and the path to its end.
+/// The outcome of a call: its result, the opened channel, the received message, and the path to the end of the call.
 pub(super) struct Outcome {
     pub(super) result: Result<Ended, ChannelError>,
     pub(super) opened: Option<Channel>,
@@ -138,12 +138,12 @@ struct Through {
 enum ThreadState {
     Free,
     Called,
-    /// In a call with a future that was dropped.
+    /// The thread is in a call, but the caller has dropped the call's future.
     Abandoned,
     Done,
 }
 
-/// A thread in a call. If dropped, the call completes by itself.
+/// The caller's handle of a thread in a call. If the caller drops it, the call still completes.
 pub(super) struct Caller {
     pub(super) thread: Rc<Thread>,
     pub(super) id: ThreadId,
@@ -155,8 +155,8 @@ impl Caller {
         self.thread.outcome.take()
     }
 
-    /// Returns the path up to the end of the call's first work, or `None` until then. At that time the message is with
-    /// the card, or the call waits for the other end.
+    /// Returns the path up to the end of the call's first work, or `None` before that. After its first work, the card
+    /// has the message, or the call waits for the other end.
     pub(super) fn begun(&self) -> Option<Path> {
         self.thread.begun.borrow().clone()
     }
@@ -166,7 +166,7 @@ impl Caller {
         self.thread.outcome.borrow().as_ref().and_then(|outcome| outcome.result.as_ref().err().copied())
     }
 
-    /// Ends a call that has no task of its own.
+    /// Frees the thread of a call that has no separate task.
     pub(super) fn end(self) {
         self.thread.state.set(ThreadState::Done);
     }
@@ -187,7 +187,7 @@ impl Drop for Caller {
 }
 
 impl Card {
-    /// Takes a thread for a call.
+    /// Returns a free thread for a call.
     pub(super) fn take_thread(&self) -> Result<Caller, Error> {
         let mut threads = self.threads.borrow_mut();
         let free = threads.iter().position(|thread| thread.state.get() == ThreadState::Free);
@@ -218,7 +218,7 @@ impl Card {
         Ok(Caller { thread, id: ThreadId(index as u16) })
     }
 
-    /// Makes a call of a thread, from the library to the return from it.
+    /// Makes a call of a thread, from the entry into the library to the return.
     pub(super) async fn call(
         self: Rc<Card>,
         thread: Rc<Thread>,
@@ -261,7 +261,8 @@ impl Card {
         let opened = self.on_host(Some((id, &request)), Some(path.clone()), |host, effects| {
             request.begin(host, id, deadline, effects)
         })?;
-        // The message sent, the message received, and the path of the last wake-up.
+        // The message that the call sends, the message that it receives, and the path of the last event that woke the
+        // thread.
         let (mut sent, mut taken, mut released): (_, Option<Taken>, _) = (None, None, None);
         loop {
             let Some(effect) = thread.work.borrow_mut().pop_front() else {
@@ -357,7 +358,8 @@ impl Card {
     }
 
     /// Handles the card's interrupt, which reaches the host at `at`. The handler reads the mailbox that was written
-    /// first. If a mailbox was written twice before, that mailbox may not be the one of this interrupt.
+    /// first. If the card wrote a mailbox twice before, the handler may read another mailbox than that of this
+    /// interrupt.
     pub(super) async fn interrupt(self: Rc<Card>, at: Time) {
         self.sim.until(at).await;
         let mut handler = Path::from(at);
@@ -383,8 +385,8 @@ impl Card {
         self.hand_out_all(path);
     }
 
-    /// Runs a step of the host's state machine, and distributes the step's effects. If a call begins, `caller` has its
-    /// thread and the call.
+    /// Runs a step of the host's state machine, and distributes the step's effects. If the step begins a call, `caller`
+    /// is the call's thread and the call.
     pub(super) fn on_host<R>(
         self: &Rc<Card>,
         caller: Option<(ThreadId, &Request)>,
@@ -437,7 +439,7 @@ impl Card {
             HostEffect::Post { mailbox, .. } => self.lane(mailbox, |lane| lane.owner),
         };
         let Some(id) = id else {
-            // No thread waits for this: the handler replies.
+            // No thread waits for this effect, so the interrupt handler posts the reply.
             let HostEffect::Post { mailbox, bytes } = effect else {
                 unreachable!("only a post has no thread")
             };
@@ -457,7 +459,7 @@ impl Card {
     }
 }
 
-/// The result of a step of the host's state machine: whether a call has begun, and the opened channel.
+/// The result of a step of the host's state machine. It says whether a call has begun, and which channel it has opened.
 pub(super) trait Opens {
     fn begun(&self) -> Option<Option<Channel>> {
         None

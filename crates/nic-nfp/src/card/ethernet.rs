@@ -1,15 +1,15 @@
-//! The card's Ethernet port as processes see it. Processes send frames from the card's memories, and receive frames
-//! into them.
+//! The card's Ethernet port as processes use it. Processes send frames from the card's memories, and receive frames
+//! into these memories.
 //!
-//! A send ends when the port has the frame; the port buffers a few frames. A received frame waits in the packet buffer
-//! until a process takes the frame. A frame leaves its sender only when the receiving card has room for it. As with
-//! pause frames, the sender waits, and no frame is lost.
+//! A send ends when the port has the frame. The port buffers a few frames. A received frame waits in the packet buffer
+//! until a process takes it. A frame leaves its sender only when the receiving card has room for the frame. Until then
+//! the sender waits, as with pause frames, so no frame is lost.
 //!
 //! # Demultiplexing
-//! A port has queues with their own addresses, as network cards have for virtual machines. The second byte of a frame's
-//! destination is the number of its queue. A frame goes to the process that waits longest for a frame of this queue.
-//! Without such a process, the frame waits if the queue is open. If no process has opened the queue, the frame is
-//! dropped and counted, so that it occupies no buffer. The last queue carries messages between hosts;
+//! A port has queues, each with its own MAC address, as network cards have for virtual machines. The second byte of a
+//! frame's destination is the number of its queue. A frame goes to the process that waits longest for a frame of this
+//! queue. If no process waits, the frame waits in the queue if the queue is open. If no process has opened the queue,
+//! the frame is dropped and counted, so that it occupies no buffer. The last queue carries messages between hosts;
 //! [`Messenger`](crate::Messenger) opens it.
 //!
 //! # Validation
@@ -35,7 +35,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Result codes of a call, equal to those in `nfp.h`.
+/// Result codes of a call. They are equal to those in `nfp.h`.
 mod code {
     pub(super) const NO_PEER: i32 = -1;
     pub(super) const TOO_LARGE: i32 = -2;
@@ -44,11 +44,11 @@ mod code {
     pub(super) const BAD_QUEUE: i32 = -5;
 }
 
-/// The most bytes of a frame that are copied from or to local memory.
+/// Maximum number of bytes of a frame that are copied from or to local memory.
 pub(crate) const HEAD: u32 = 64;
-/// The source reported for an address without a rank, equal to that in `nfp.h`.
+/// The source reported for a frame from an address without a rank. It is equal to that in `nfp.h`.
 const STRANGER: NodeId = NodeId(u32::MAX);
-/// The most envelopes with a recorded path.
+/// Maximum number of envelopes with a recorded path.
 const ENVELOPES: usize = 64;
 /// The queue of messages between hosts.
 pub const MESSAGE_QUEUE: u8 = u8::MAX;
@@ -93,7 +93,7 @@ pub struct QueueCounters {
 /// A received frame.
 struct Frame {
     source: NodeId,
-    /// EtherType; zero for a frame with a length.
+    /// The EtherType, or zero for a frame with a length field.
     kind: u16,
     payload: Payload,
     path: Path,
@@ -105,7 +105,7 @@ struct Head {
     len: usize,
 }
 
-/// A process waiting for a frame.
+/// A process that waits for a frame.
 #[derive(Clone, Copy)]
 struct Receiver {
     place: Place,
@@ -130,18 +130,18 @@ struct Queue {
 pub(super) struct Ethernet {
     port: Option<Port>,
     nodes: u32,
-    /// Queues in use, by number.
+    /// Maps the number of each queue in use to the queue.
     queues: RefCell<BTreeMap<u8, Queue>>,
     /// The microengine that may take frames of messages between hosts.
     forwards: Cell<Option<usize>>,
     /// Starts the messenger's processes at its first frame.
     starter: RefCell<Option<Rc<dyn Fn()>>>,
-    /// The latest envelopes of messages between hosts, with their paths up to the port. The forwarding processes copy
-    /// only an envelope's bytes, and would lose its path.
+    /// The latest envelopes of messages between hosts, with their sources and their paths up to the port. The
+    /// forwarding processes copy only an envelope's bytes, so its path would be lost.
     envelopes: RefCell<VecDeque<(Buffer, NodeId, Path)>>,
-    /// The frame that each process holds.
+    /// Maps each context to the frame that its process holds.
     held: RefCell<BTreeMap<u16, Frame>>,
-    /// Slots of the transmit queue, granted in turn.
+    /// Free slots of the transmit queue.
     room: Credits,
     turn: Server,
     counters: Cell<PortCounters>,
@@ -176,18 +176,18 @@ impl Ethernet {
 
 /// A parsed frame.
 struct Found {
-    /// Its queue.
+    /// The frame's queue.
     queue: u8,
     source: NodeId,
-    /// EtherType; zero for a frame with a length.
+    /// The EtherType, or zero for a frame with a length field.
     kind: u16,
-    /// Bytes of its payload without padding.
+    /// Length of the frame's payload without padding, in bytes.
     len: u64,
 }
 
 impl Found {
-    /// Parses a frame. `None` if it is damaged or misaddressed. Only ranks may send to the queue of messages between
-    /// hosts.
+    /// Parses a frame. `None` if the frame is damaged or misaddressed. A frame to the queue of messages between hosts
+    /// must come from a rank.
     fn parse(packet: &Packet, own: NodeId, nodes: u32) -> Option<Found> {
         let payload = &packet.payload;
         let frame = wire::Frame::parse(packet.header.as_slice(), payload)?;
@@ -231,19 +231,18 @@ impl Card {
         self.ethernet.queue(queue, |queue| queue.open = true);
     }
 
-    /// Opens the queue of messages between hosts. From now on, only processes of this microengine may take frames from
-    /// it.
+    /// Opens the queue of messages between hosts. Only processes of this microengine may take frames from this queue.
     pub(crate) fn forward_to(&self, core: usize) {
         self.ethernet.forwards.set(Some(core));
         self.open_queue(MESSAGE_QUEUE);
     }
 
-    /// Sets the function called at the first frame of messages between hosts.
+    /// Sets the function that is called at the first frame of messages between hosts.
     pub(crate) fn on_message(&self, start: impl Fn() + 'static) {
         self.ethernet.starter.replace(Some(Rc::new(start)));
     }
 
-    /// Serves a call of the port. `None` if the call is not one of the port.
+    /// Serves a process's call to the port. `None` if the call is not for the port.
     pub(super) fn serve_port(
         self: &Rc<Card>,
         place: Place,
@@ -365,7 +364,7 @@ impl Card {
         drop(room);
     }
 
-    /// The receive path: takes frames from the link; never returns.
+    /// The receive path: takes frames from the link. It never returns.
     pub(super) async fn listen(self: Rc<Card>) {
         let port = self.ethernet.port.as_ref().expect("only a card with a port listens");
         let most = self.spec.port.payload.max(self.spec.port.least);
@@ -404,8 +403,8 @@ impl Card {
         if envelopes.len() == ENVELOPES {
             envelopes.pop_front();
         }
-        // The first word is the destination rank on the way to the card, and the source rank after the card's
-        // processes.
+        // The first word is not recorded, because it changes: on the link it is the destination rank, and after the
+        // card's processes the source rank.
         if let Ok(bytes) = payload.part(4, PAYLOAD_BYTES as u64 - 4).into_buffer() {
             envelopes.push_back((bytes, source, path));
         }
@@ -422,7 +421,7 @@ impl Card {
     }
 
     /// Whether a queue is open, so that its frames wait for a process. The first frame of messages between hosts starts
-    /// the processes that forward them.
+    /// the forwarding processes, which open the queue.
     fn takes(&self, queue: u8) -> bool {
         let open = || self.ethernet.queue(queue, |queue| queue.open);
         let starter = self.ethernet.starter.borrow().clone().filter(|_| queue == MESSAGE_QUEUE && !open());
@@ -465,7 +464,7 @@ impl Card {
     /// Gives a frame to a process, and copies the frame's first bytes to local memory.
     async fn give(self: Rc<Card>, receiver: Receiver, frame: Frame) {
         let Receiver { place, context, queue, head, len, source } = receiver;
-        // A frame that arrived before its receiver has waited for it.
+        // A frame that arrived before the process's call has waited for the call.
         let mut path = frame.path.clone();
         path.advance(stages::RECEIVER, self.context(context, |call| call.called));
         self.context(context, |call| call.path = path);

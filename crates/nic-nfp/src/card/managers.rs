@@ -1,5 +1,5 @@
-//! The card's managers. Each of their steps takes simulated time on the clock of the microengines, on the bus and in
-//! the memories.
+//! The card's managers. Each of their steps takes virtual time on the clock of the microengines, on the bus and in the
+//! memories.
 
 use crate::card::record::{Carried, Leaving};
 use crate::card::{Card, waited};
@@ -20,15 +20,16 @@ pub(super) struct Lane {
     pub(super) rung: Path,
     /// The path up to the card's last interrupt for the mailbox.
     pub(super) raised: Path,
-    /// The host's copy, as written by the driver.
+    /// The host's copy of the mailbox, as written by the driver.
     pub(super) outbox: [u8; MAILBOX_BYTES],
-    /// The thread at the host's end.
+    /// The thread that uses the mailbox at the host's end.
     pub(super) owner: Option<nicety_channels::ThreadId>,
-    /// A message to the host that a manager has begun to collect.
+    /// The message to the host that a manager has begun to collect.
     pub(super) leaving: Option<Leaving>,
     /// The message in the mailbox, if messages are recorded.
     pub(super) carried: Option<Carried>,
-    /// Whether the channel carries messages between hosts. The messenger records these as a whole, from host to host.
+    /// Whether the channel carries messages between hosts. The messenger records such messages as a whole, from host to
+    /// host.
     pub(super) unrecorded: bool,
 }
 
@@ -48,7 +49,7 @@ impl Default for Lane {
     }
 }
 
-/// The address of the host's copy of a mailbox: a cache line in a separate block, below all allocations.
+/// Returns the address of the host's copy of a mailbox. It is a cache line in a separate block, below all allocations.
 fn mailbox_address(mailbox: Mailbox) -> u64 {
     let line = 2 * u64::from(mailbox.channel) + mailbox.direction as u64;
     0x1000 + line % 0x1000 * MAILBOX_BYTES as u64
@@ -67,7 +68,7 @@ struct Move {
 }
 
 impl Card {
-    /// Begins an effect of the card's state machine.
+    /// Begins an action that the card's state machine has requested.
     pub(super) fn begin(self: &Rc<Card>, effect: CardEffect, step: Option<(Mailbox, Path)>) {
         match effect {
             CardEffect::Fetch { manager, mailbox } => {
@@ -124,7 +125,7 @@ impl Card {
         self.card.borrow().serving(manager).expect("a manager with something to do has a mailbox")
     }
 
-    /// Begins a manager's work on a message that a receiver waits for. Returns the mailbox, and the message's path.
+    /// Begins a manager's work on a message that has a waiting receiver. Returns the mailbox, and the message's path.
     fn met(&self, manager: ManagerId, context: ContextId) -> (Mailbox, Path) {
         let mailbox = self.mailbox_of(manager);
         let mut path = self.lane(mailbox, |lane| lane.path.clone());
@@ -133,13 +134,13 @@ impl Card {
         (mailbox, path)
     }
 
-    /// Charges `cycles` cycles of a manager's work.
+    /// Spends `cycles` cycles of a manager's work.
     async fn work(&self, cycles: u64, path: &mut Path) {
         self.sim.delay(self.spec.clock.cycles(cycles)).await;
         waited(path, stages::MANAGER, &self.sim);
     }
 
-    /// Makes a step that consists only of the manager's own work.
+    /// Carries out an action that consists only of the manager's own work.
     async fn manage(self: Rc<Card>, manager: ManagerId, mailbox: Mailbox, cycles: u64, mut path: Path) {
         self.work(cycles, &mut path).await;
         let done = self.on_card(Some((mailbox, path)), |card, effects| card.done(manager, effects));
@@ -156,7 +157,7 @@ impl Card {
         self.sim.until(path.at()).await;
         match Message::decode(&found).map(|message| message.body) {
             Ok(Body::Subscribe(_)) => {
-                // A process that wrote earlier has waited for the channel until now.
+                // A process that wrote before the subscription has waited for the channel until now.
                 let to_host = Mailbox { direction: Direction::ToHost, ..mailbox };
                 self.lane(to_host, |lane| lane.path = path.clone());
             }
@@ -250,7 +251,7 @@ impl Card {
         self.sim.until(self.nfp.time(fetched)).await;
         waited(path, stages::CARD_MEMORY, &self.sim);
         let message = self.next_message();
-        // The reply follows these bytes, in order.
+        // The bus keeps order, so the reply arrives after these bytes.
         let written = match failed {
             true => self.dma.bus().write(message, host, bytes, path.clone()),
             false => self.dma.write(message, host, bytes, payload, path.clone()),
@@ -259,7 +260,7 @@ impl Card {
         self.sim.until(path.at()).await;
     }
 
-    /// Returns the memory and the offset of a 40-bit address. The call with this address has checked it.
+    /// Returns the memory and the offset of a 40-bit address. The address was checked when the call began.
     pub(super) fn card_memory(&self, address: u64) -> (&Memory, u64) {
         let low = address as u32;
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low).expect(INSIDE);

@@ -1,6 +1,6 @@
-//! The card around the processor: channels between the host's threads and the processes, in simulated time.
+//! The card around the processor: channels between the host's threads and the processes, in virtual time.
 //!
-//! A file imports only from files before it in this order:
+//! A file imports only from files above it in this table:
 //!
 //! | file | contents |
 //! |---|---|
@@ -11,15 +11,16 @@
 //! | `managers.rs` | the managers: mailboxes over the bus, transfer registers, DMA |
 //! | `driver.rs` | the host's driver: threads, the shared interrupt, pinned pages |
 //! | `device.rs` | [`Device`]: the calls of a host's programs |
-//! | `pending.rs` | calls on channels that go on by themselves |
+//! | `pending.rs` | asynchronous calls on channels |
 //! | `setup.rs` | channels connected before the run |
 //!
-//! The state machines of the two ends are in the `channels` crate, without simulated time. In this module each of their
-//! effects takes simulated time: on the host's CPUs, on the bus, or on the clock of the microengines.
+//! The state machines of the two ends are in the `channels` crate, and model no time. In this module, each of their
+//! actions takes virtual time: on the host's CPUs, on the bus, or on the clock of the microengines.
 //!
 //! # Accounting for time
-//! Every mailbox has a path that accounts for the time of its message. The wait of a message in a mailbox is charged to
-//! the stage [receiver](crate::stages::RECEIVER). A receiver that waited for the message continues the message's path.
+//! Every mailbox has a path that accounts for the time of its message. The wait of a message in a mailbox counts as the
+//! stage [receiver](crate::stages::RECEIVER). The path of a receiver that waited for the message continues the
+//! message's path.
 
 mod calls;
 mod device;
@@ -79,6 +80,40 @@ pub struct ChannelCounters {
     pub pinned: u64,
 }
 
+/// The slot of a card in its host.
+#[derive(Clone, Debug, Default)]
+pub struct Slot {
+    /// The number of the card. The first card is 0.
+    pub card: usize,
+    messages: Rc<MessageNumbers>,
+}
+
+impl Slot {
+    /// The slot of the next card of the host.
+    #[must_use]
+    pub fn next(&self) -> Slot {
+        Slot { card: self.card + 1, messages: self.messages.clone() }
+    }
+
+    /// Returns a name that is different on each card of the host. The first card has the given name.
+    fn name(&self, name: &str) -> String {
+        match self.card {
+            0 => name.to_owned(),
+            card => format!("{name} of card {card}"),
+        }
+    }
+}
+
+/// The numbers of messages on the channels of a host. A number is unique among all cards of the host.
+#[derive(Debug, Default)]
+struct MessageNumbers(Cell<u64>);
+
+impl MessageNumbers {
+    fn next(&self) -> u64 {
+        self.0.replace(self.0.get() + 1)
+    }
+}
+
 /// A card: its processor, its managers, and its path to the host.
 pub struct Card {
     sim: Sim,
@@ -99,12 +134,12 @@ pub struct Card {
     threads: RefCell<Vec<Rc<Thread>>>,
     /// Notified when a thread is free.
     thread_freed: Signal,
-    /// The deadline for which the timer task sleeps, and a signal that is notified when it changes.
+    /// The deadline until which the timer task sleeps, and a signal that is notified when the deadline changes.
     armed: Cell<Option<u64>>,
     deadlines: Signal,
-    /// Draws the DMA transfers that fail.
+    /// The random stream that decides which DMA transfers fail.
     faults: RefCell<Rng>,
-    messages: Cell<u64>,
+    messages: Rc<MessageNumbers>,
     counters: Cell<ChannelCounters>,
     ethernet: Ethernet,
     recorder: Recorder,
@@ -112,14 +147,15 @@ pub struct Card {
 
 impl Card {
     /// Installs a card at its host and starts the card's tasks. A card with a link has a port to the other `nodes` - 1
-    /// nodes.
+    /// nodes. `slot` is its slot in
+    /// the host.
     pub fn install(
         sim: &Sim,
         spec: Arc<NfpSpec>,
         memory: Rc<Memory>,
         cpus: &Rc<Cpus>,
         (port, nodes): (Option<Port>, u32),
-        recorder: &Recorder,
+        (slot, recorder): (&Slot, &Recorder),
     ) -> Rc<Card> {
         let channels = &spec.channels;
         let nfp = Nfp::new(sim, &spec);
@@ -143,8 +179,8 @@ impl Card {
             thread_freed: Signal::new(sim),
             armed: Cell::default(),
             deadlines: Signal::new(sim),
-            faults: RefCell::new(sim.rng("dma errors")),
-            messages: Cell::default(),
+            faults: RefCell::new(sim.rng(&slot.name("dma errors"))),
+            messages: slot.messages.clone(),
             counters: Cell::default(),
             ethernet: Ethernet::new(sim, port, nodes, &spec.port),
             recorder: recorder.clone(),
@@ -167,7 +203,7 @@ impl Card {
         &self.nfp
     }
 
-    /// Returns its spec.
+    /// Returns the card's spec.
     pub fn spec(&self) -> &Arc<NfpSpec> {
         &self.spec
     }
@@ -177,22 +213,22 @@ impl Card {
         self.dma.memory()
     }
 
-    /// Opens the device for the host's programs. Takes no simulated time.
+    /// Opens the device for the host's programs. This takes no virtual time.
     pub fn open(self: &Rc<Card>) -> Device {
         Device::new(self)
     }
 
-    /// Counters of the channels.
+    /// Returns the counters of the channels.
     pub fn channel_counters(&self) -> ChannelCounters {
         self.counters.get()
     }
 
-    /// Returns the operating system of its host.
+    /// Returns the operating system of the card's host.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// Kernel entries on the host.
+    /// Returns the counters of entries into the host's kernel.
     pub fn kernel_counters(&self) -> KernelCounters {
         self.kernel.counters()
     }
@@ -214,12 +250,10 @@ impl Card {
     }
 
     pub(super) fn next_message(&self) -> MessageId {
-        let sequence = self.messages.get();
-        self.messages.set(sequence + 1);
-        MessageId { source: self.sim.node(), sequence }
+        MessageId { source: self.sim.node(), sequence: self.messages.next() }
     }
 
-    /// Acts on the state of a mailbox.
+    /// Calls `act` with the state of a mailbox.
     fn lane<R>(&self, mailbox: Mailbox, act: impl FnOnce(&mut Lane) -> R) -> R {
         let mut lanes = self.lanes.borrow_mut();
         let channel = usize::from(mailbox.channel);
@@ -283,7 +317,7 @@ impl fmt::Debug for Card {
     }
 }
 
-/// Charges a wait, up to now, to a stage.
+/// Counts the time up to now as time in a stage.
 fn waited(path: &mut Path, stage: Stage, sim: &Sim) {
     path.advance(stage, sim.now());
 }

@@ -1,4 +1,4 @@
-//! Asynchronous calls: a thread hands a message to the driver, and continues. A thread of the kernel does the rest of
+//! Asynchronous calls: a thread passes a message to the driver, and continues. A thread of the kernel does the rest of
 //! the call.
 
 use crate::card::driver::{Caller, Request};
@@ -10,7 +10,7 @@ use nicety_types::{Duration, MessageId, Path, Stage};
 use std::fmt;
 use std::rc::Rc;
 
-/// A message to be sent or received by an asynchronous call.
+/// A message that an asynchronous call sends or receives.
 #[derive(Clone, Copy, Debug)]
 pub enum Job<'b> {
     /// Sends a direct message of these bytes to the process.
@@ -23,7 +23,7 @@ pub enum Job<'b> {
     ReceiveIndirect(u64, u32),
 }
 
-/// A call that has begun. If this value is dropped, the call completes by itself.
+/// A call that has begun. If this value is dropped, the call still completes.
 pub struct Pending {
     card: Rc<Card>,
     caller: Caller,
@@ -31,13 +31,12 @@ pub struct Pending {
 }
 
 impl Device {
-    /// Begins a call on a channel. Returns when the driver has done the call's first work: a message to be sent is with
-    /// the card, or pages are locked. A thread of the kernel, which the interrupt wakes, does the driver's further
-    /// work.
+    /// Begins a call on a channel. Returns when the driver has done the call's first work: the card has the message to
+    /// send, or the pages are locked. The interrupt wakes a thread of the kernel, which does the driver's further work.
     ///
     /// # Errors
-    /// As [`Device::send`] and [`Device::send_indirect`], if the call cannot begin. [`Pending::wait`] returns the later
-    /// errors.
+    /// Those of [`Device::send`] and [`Device::send_indirect`], if the call cannot begin. [`Pending::wait`] returns
+    /// later errors.
     pub async fn start(
         &self,
         path: &mut Path,
@@ -67,7 +66,7 @@ impl Device {
 }
 
 impl Pending {
-    /// Whether the call has ended. The library reads this from memory, and takes no simulated time.
+    /// Whether the call has ended. The library reads this from memory, which takes no virtual time.
     pub fn is_done(&self) -> bool {
         self.caller.is_done()
     }
@@ -76,7 +75,7 @@ impl Pending {
     /// bytes of a received direct message, and an empty payload after other calls.
     ///
     /// # Errors
-    /// As [`Device::send`] and [`Device::send_indirect`].
+    /// Those of [`Device::send`] and [`Device::send_indirect`].
     pub async fn wait(self, path: &mut Path) -> Result<Payload, ChannelError> {
         let (card, caller) = (&self.card, &self.caller);
         card.kernel.cpus().spend(card.spec.channels.library, Stage::LIBRARY, path).await;

@@ -1,11 +1,11 @@
-//! The recording of messages on channels: when they are posted, when they arrive, and the stages of their time.
+//! Records the messages on channels: when they are posted, when they arrive, and the time of each stage.
 //!
 //! The record of a message to the card begins when the sending thread posts the first mailbox. It is complete when the
 //! process that reads the message continues. The record of a message to the host begins when a manager collects the
 //! message, but its time counts from the process's call. It is complete when the receiving thread returns from its
-//! call. The acknowledgement to the sender belongs to no message.
+//! call. The acknowledgement to the sender is not part of a message's record.
 //!
-//! Messages between hosts are not recorded here, because the messenger records them, and they would count twice.
+//! Messages between hosts are not recorded here, because the messenger already records them.
 
 use crate::card::Card;
 use crate::stages;
@@ -17,9 +17,9 @@ use nicety_types::{Level, MessageId, Path, Starter};
 /// A message to the host that a manager collects.
 #[derive(Clone, Debug)]
 pub(super) struct Leaving {
-    /// The process that writes it.
+    /// The context of the process that writes the message.
     pub(super) context: ContextId,
-    /// The writer's path when it called.
+    /// The writer's path at the time of its call.
     pub(super) base: Path,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Leaving {
 #[derive(Clone, Debug)]
 pub(super) struct Carried {
     message: MessageId,
-    /// Its path up to the arrival of its mailbox at the other end.
+    /// The message's path up to the arrival of its mailbox at the other end.
     come: Option<Path>,
 }
 
@@ -47,14 +47,15 @@ pub(super) struct Taken {
 }
 
 impl Card {
-    /// Marks a channel as carrying messages between hosts.
+    /// Marks a channel that carries messages between hosts.
     pub(crate) fn leave_unrecorded(&self, channel: nicety_channels::Channel) {
         for direction in [Direction::ToCard, Direction::ToHost] {
             self.lane(Mailbox { channel: channel.index(), direction }, |lane| lane.unrecorded = true);
         }
     }
 
-    /// Numbers a message. `None` if the message is not recorded. The numbers do not depend on the options of recording.
+    /// Assigns a number to a message. Returns `None` if the message is not recorded. The numbers do not depend on the
+    /// options of recording.
     fn begin_message(
         &self,
         mailbox: Mailbox,
@@ -81,8 +82,8 @@ impl Card {
         message
     }
 
-    /// Records that a mailbox is about to be written to the host. Returns the message in it, if a manager has just
-    /// collected a message.
+    /// Records that a mailbox is about to be written to the host. If a manager has just collected a message for the
+    /// mailbox, returns this message.
     pub(super) fn leaves(&self, mailbox: Mailbox, bytes: &[u8; MAILBOX_BYTES]) -> Option<MessageId> {
         let Leaving { context, base } = self.lane(mailbox, |lane| lane.leaving.take())?;
         let what = match Message::decode(bytes).ok()?.body {
@@ -116,9 +117,9 @@ impl Card {
         }
     }
 
-    /// Records that a receiving thread posts a mailbox. Returns the message that the thread takes by this mailbox, if
-    /// any. `released` is the path of the event that woke the thread. If the message woke the thread, this path is the
-    /// message's own.
+    /// Records that a receiving thread posts a mailbox. If the thread takes a message by this mailbox, returns the
+    /// message. `released` is the path of the event that woke the thread. If the message woke the thread, `released` is
+    /// the message's path.
     pub(super) fn taken(
         &self,
         mailbox: Mailbox,
@@ -129,7 +130,7 @@ impl Card {
         let takes = self.lane(mailbox, |lane| lane.carried.is_some())
             && match Message::decode(bytes).ok()?.body {
                 Body::Pages(_) => true,
-                // A message withdrawn by its writer gets a reply, too.
+                // The thread also replies to a withdrawal, but takes no message by it.
                 Body::Reply(Reply { status, .. }) => status != Status::Cancelled,
                 _ => false,
             };

@@ -5,11 +5,11 @@ use nicety_channels::{CardEffect, Channel, HostEffect, TargetId};
 use std::rc::Rc;
 
 impl Card {
-    /// Registers a target and subscribes to it as part of set-up: the mailboxes take no simulated time. The process
-    /// finds its target registered when it reads or writes.
+    /// Registers a target and subscribes to it as set-up, which takes no virtual time. The target is already registered
+    /// when the process first reads or writes.
     ///
     /// # Errors
-    /// When the target is registered already, or no channel or target is left.
+    /// When the target is already registered, or the limit of channels or targets is reached.
     ///
     /// # Panics
     /// When calls are in flight.

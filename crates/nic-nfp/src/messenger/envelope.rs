@@ -1,53 +1,54 @@
-//! The protocol unit between messengers: 56 bytes, sent in a channel's direct message and in a frame.
+//! The envelope: the protocol unit of messengers. Its 56 bytes are sent in a direct message on a channel, and in a
+//! frame.
 
 use crate::messenger::error::Arrival;
 use nicety_nic_core::check_tag;
 use nicety_nic_core::library::ArrivedMessage;
 use nicety_types::{MessageId, NodeId, Path};
 
-/// The most bytes of an eager message.
+/// Maximum length of an eager message in bytes.
 pub const INLINE: u64 = 32;
 
-/// Lanes of a card in each direction, equal to that in `forward.c`.
+/// Number of lanes of a card in each direction. It is equal to that in `forward.c`.
 pub(super) const LANES: usize = 8;
 
-/// The lane of a CTS that refuses the message, because the receiver has no room.
+/// The lane in a CTS that refuses the message, because the receive's buffer is too small.
 pub(super) const NO_LANE: u32 = u32::MAX;
 
 /// The kind of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Kind {
-    /// Eager: a message with its bytes.
+    /// Eager: the envelope of a message, with the message's bytes.
     Eager = 1,
-    /// RTS: a message with its bytes still at its sender.
+    /// RTS (request to send): the envelope of a message with bytes that are still at its sender.
     Rts = 2,
-    /// CTS: the reply to an RTS, with the number of the lane for the bytes.
+    /// CTS (clear to send): the reply to an RTS, with the number of the lane for the bytes.
     Cts = 3,
-    /// Credit: the total number of the sender's envelopes that receives have taken.
+    /// Credit: reports the total number of the sender's messages that receives have taken.
     Credit = 4,
 }
 
 impl Kind {
-    /// Whether the envelope is that of a message, and has a tag.
+    /// Whether an envelope of this kind is that of a message, and so has a tag.
     const fn has_tag(self) -> bool {
         matches!(self, Kind::Eager | Kind::Rts)
     }
 }
 
-/// Six words, then the eager bytes. The sixth word is the upper half of the tag in a message, which has no lane yet,
-/// and otherwise the lane.
+/// An envelope has six words, and then the eager bytes. In the envelope of a message, the sixth word is the upper half
+/// of the tag, because there is no lane yet. In other envelopes, it is the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The destination rank; after the arrival, the source rank.
+    /// The destination rank. After the arrival, the source rank.
     pub(super) rank: u32,
     pub(super) kind: Kind,
     pub(super) tag: u64,
-    /// Size of the message.
+    /// Size of the message in bytes.
     pub(super) bytes: u32,
-    /// The sender's number of the message; in [`Kind::Credit`], the total number of envelopes taken.
+    /// The sender's number of the message. In [`Kind::Credit`], the total number of messages taken.
     pub(super) id: u32,
-    /// A lane; in [`Kind::Credit`], the pair of processes.
+    /// The lane. In [`Kind::Credit`], the pair of processes.
     pub(super) lane: u32,
     pub(super) inside: [u8; INLINE as usize],
 }
@@ -66,7 +67,7 @@ impl Envelope {
         Arrival { source: self.rank, tag: self.tag, bytes: self.bytes as u64 }
     }
 
-    /// Returns the identifier of its message.
+    /// Returns the identifier of the envelope's message.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: NodeId(self.rank), sequence: self.id as u64 }
     }

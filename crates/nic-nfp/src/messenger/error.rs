@@ -7,16 +7,16 @@ use std::fmt;
 /// The envelope of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The rank that sent it.
+    /// The rank that sent the message.
     pub source: u32,
-    /// Its tag.
+    /// The message's tag.
     pub tag: u64,
-    /// Its length in bytes.
+    /// The message's length in bytes.
     pub bytes: u64,
 }
 
 impl Arrival {
-    /// The arrival of the message in a buffer of `room` bytes.
+    /// Returns the arrival of the message in a buffer of `room` bytes.
     pub(super) const fn in_room(self, room: u64) -> nicety_nic_core::Arrival {
         nicety_nic_core::Arrival { source: self.source, tag: self.tag, bytes: self.bytes, room }
     }
@@ -25,28 +25,28 @@ impl Arrival {
 /// The failure of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
-    /// There is no such rank.
+    /// The rank does not exist.
     Rank {
         /// The given rank.
         rank: u32,
         /// The number of ranks.
         ranks: u32,
     },
-    /// More bytes than the spec's `limits.message`.
+    /// The message is longer than the spec's `limits.message`.
     TooLong {
-        /// Its length.
+        /// The message's length in bytes.
         bytes: u64,
         /// The limit.
         limit: u32,
     },
-    /// A message longer than the buffer of its receive.
+    /// A received message is longer than the buffer of its receive.
     NoRoom {
         /// The message.
         message: Arrival,
-        /// Bytes of the buffer.
+        /// Size of the buffer in bytes.
         room: u64,
     },
-    /// The receiver's buffer is too small for the message.
+    /// The receiver has refused a sent message, because its buffer is too small.
     Refused {
         /// The receiver.
         rank: u32,
@@ -58,7 +58,7 @@ pub enum MessageError {
         /// The message.
         message: Arrival,
     },
-    /// A microengine that is needed for messages between hosts runs another process.
+    /// Messages between hosts need a microengine that runs another process.
     Microengine {
         /// The microengine.
         number: usize,

@@ -1,12 +1,12 @@
 //! Messages of a host to itself. The host's library copies them from thread to thread, without the card.
 //!
 //! If the receive is posted, the sender copies the message into the receive's buffer. If not, the sender copies a short
-//! message into its envelope, and the receiver copies it from there. The sender of a longer message sleeps until the
-//! receiver has copied the message. Memory is thus bounded. A program that waits for its own later receive is a
-//! deadlock, as with any other host.
+//! message into its envelope, and the receiver copies it out of the envelope. The sender of a longer message sleeps
+//! until the receiver has copied the message. So the memory for waiting messages is limited. A program that sends such
+//! a message before it posts the receive deadlocks, as with any other host.
 //!
-//! Each end's library call takes the time `library.call` of the spec, and each copy the time of a CPU copy. The kernel
-//! wakes a thread that slept during the copy.
+//! The library call of each end takes the spec's `library.call`, and each copy takes the time of a copy by a CPU. If a
+//! thread slept during the copy, the kernel wakes it.
 
 use crate::messenger::Messenger;
 use crate::messenger::envelope::{Envelope, Kind};
@@ -19,15 +19,15 @@ use std::rc::Rc;
 
 /// A message to this host.
 pub(super) struct OwnMessage {
-    /// Address of its bytes in host memory. `None` if they are in its envelope.
+    /// Address of the message's bytes in host memory. `None` if they are in the envelope.
     from: Option<u64>,
-    /// Whether its receive was posted before the send. If true, the sender copies.
+    /// Whether the receive was posted before the send. If so, the sender copies the message.
     met: bool,
     sent: Rc<Sent>,
 }
 
 impl Messenger {
-    /// Sends a message to this host. `window` is its credit of the host's window to itself.
+    /// Sends a message to this host. `window` is the message's credit of the host's window to itself.
     pub(super) async fn send_here(
         self: &Rc<Self>,
         path: &mut Path,
@@ -49,7 +49,7 @@ impl Messenger {
             }
             from = None;
         }
-        // From here on the receiver returns the credit.
+        // From here on, the receiver returns the credit.
         window.forget();
         let sent = Rc::new(Sent::default());
         let met = self.arrive(envelope.into_message(path.clone()), path.clone());

@@ -1,16 +1,16 @@
-//! Lanes: channels for bulk data. A message holds a lane while its bytes move.
+//! Lanes: channels for bulk data. A message occupies a lane during the transfer of its bytes.
 
 use nicety_channels::Channel;
 use nicety_kernel::{Permit, Pool, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes per chunk, equal to that in `forward.c`.
+/// Maximum size of a chunk in bytes. It is equal to that in `forward.c`.
 pub(super) const CHUNK: u32 = 65_536;
-/// Size in bytes of the direct message that ends a message after the failure of a chunk.
+/// Size in bytes of the direct message with which the host ends a message after the failure of a chunk.
 pub(super) const OVER: u32 = 4;
 
-/// Offset and size of each chunk of a message.
+/// Returns the offset and size of each chunk of a message.
 pub(super) fn chunks(bytes: u32) -> impl Iterator<Item = (u64, u32)> {
     (0..bytes).step_by(CHUNK as usize).map(move |at| (u64::from(at), CHUNK.min(bytes - at)))
 }
@@ -22,7 +22,7 @@ pub(super) struct Lanes {
     pool: Pool,
 }
 
-/// A lane held by a message; freed when dropped.
+/// A lane that a message occupies. It becomes free when this value is dropped.
 pub(super) struct Lane {
     lanes: Rc<Lanes>,
     number: usize,
@@ -55,7 +55,8 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // Before the release of its permit, which happens when the fields are dropped.
+        // The lane's number must be free before its permit is released. The permit is released when the fields are
+        // dropped.
         self.lanes.free.borrow_mut().push(self.number);
     }
 }

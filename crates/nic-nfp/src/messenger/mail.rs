@@ -1,4 +1,4 @@
-//! Validation of envelopes from other hosts. Invalid envelopes are refused and counted.
+//! Validates envelopes from other hosts. Invalid envelopes are refused and counted.
 
 use crate::messenger::envelope::{Envelope, Kind};
 use nicety_kernel::Sim;
@@ -8,36 +8,36 @@ use nicety_types::Path;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// The window: the most envelopes of messages from one host to another, for a pair of processes, that no receive has
+/// The window of a pair of processes: the maximum number of messages from one host to another that no receive has
 /// taken.
 pub const WINDOW: u64 = 16;
 
-/// Number of message numbers remembered, to detect duplicates.
+/// Number of message numbers that are remembered to detect duplicates.
 const REMEMBERED: usize = 2 * WINDOW as usize;
 
 /// The result of receiving an envelope.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReceivedEnvelope {
-    /// A message: it goes to a receive, or waits for one.
+    /// The envelope of a message, which goes to a receive or waits for one.
     Message,
-    /// The CTS to a message of this host.
+    /// The CTS for a message of this host.
     Answer,
-    /// Credits that the receiver of this host's messages returns.
+    /// Credits that a receiver of this host's messages returns. The value is their number.
     Room(u64),
     /// The envelope is invalid from this sender.
     Refused,
 }
 
-/// The latest message numbers of a rank and a pair of processes.
+/// Maps a rank and a pair of processes to the latest message numbers.
 type Numbers = BTreeMap<(u32, u32), DuplicateFilter<REMEMBERED>>;
 
-/// The state of a host's exchange with others.
+/// The state of a host's exchange of envelopes with other hosts.
 pub(super) struct Mail {
     own: u32,
     ranks: u32,
     pub(super) windows: Windows,
     numbers: RefCell<Numbers>,
-    /// RTS messages of this host, by number. The CTS of each has a lane.
+    /// The RTS messages of this host, by number. The CTS of each message has a lane.
     pub(super) announced: Announcements<u32>,
 }
 
@@ -77,7 +77,7 @@ impl Mail {
                 }
             }
             Kind::Credit => {
-                // Totals have 32 bits in envelopes.
+                // The totals in envelopes have only 32 bits, and wrap.
                 let more = u64::from(id.wrapping_sub(peer.returned.get() as u32));
                 if more == 0 || more > peer.out() {
                     return ReceivedEnvelope::Refused;
@@ -88,8 +88,8 @@ impl Mail {
         }
     }
 
-    /// Counts a message of a rank as taken by a receive. If receives have taken half of a window since the last report,
-    /// returns the total number of messages taken, to report to the rank.
+    /// Counts a message of a rank as taken by a receive. If receives have taken half of a window since the last report
+    /// to this rank, returns the total number of taken messages to report.
     pub(super) fn took(&self, rank: u32, pair: u32) -> Option<u32> {
         let peer = self.windows.peer(rank, pair);
         peer.take(WINDOW).map(|_| peer.reported.get() as u32)
@@ -107,7 +107,7 @@ mod tests {
 
     const PATH: Path = Path::from(Time::ZERO);
 
-    /// The exchange of host 0, in a simulation of its own.
+    /// Returns the state of host 0, in a separate simulation.
     fn mail(ranks: u32, pairs: Pairs) -> Mail {
         let mut world: World<()> = World::new(Config::default());
         let node = world.add_node();
@@ -136,14 +136,15 @@ mod tests {
                 "{rank}"
             );
         }
-        // The network cannot forge this host's own messages either, while one is on its way.
+        // An envelope from the network that names this host as its source is refused, even while such a message is in
+        // flight.
         send(&mail, 0, 0, 1);
         mail.announced.announce(1, 0, 100);
         for kind in [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit] {
             assert_eq!(mail.arrived(&envelope(kind, 0, 1), &PATH), ReceivedEnvelope::Refused, "{kind:?}");
         }
         assert_eq!((mail.windows.peer(0, 0).out(), mail.announced.is_answered(1)), (1, false));
-        // A CTS without an RTS, one for another host's RTS, and a duplicate.
+        // A CTS without an RTS is refused, and so are a CTS from another host and a duplicate CTS.
         assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), ReceivedEnvelope::Refused);
         mail.announced.announce(7, 1, 100);
         assert_eq!(mail.arrived(&envelope(Kind::Cts, 2, 7), &PATH), ReceivedEnvelope::Refused);
@@ -152,7 +153,7 @@ mod tests {
         assert!(mail.announced.is_answered(7) && mail.announced.take(7).is_some());
         mail.announced.end(7);
         assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), ReceivedEnvelope::Refused);
-        // More taken than sent, and a repeated total.
+        // A total above the number of sent messages is refused, and so is a repeated or smaller total.
         assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 1), &PATH), ReceivedEnvelope::Refused);
         send(&mail, 1, 0, 5);
         assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 6), &PATH), ReceivedEnvelope::Refused);
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn each_pair_of_processes_has_a_window_of_its_own() {
-        // The pair is bits 4 and 5 of the tag.
+        // Bits 4 and 5 of the tag are the number of the pair of processes.
         let mail = mail(2, Pairs { first: 4, bits: 2 });
         let message = |pair: u64, id| Envelope { tag: pair << 4 | 3, ..envelope(Kind::Rts, 1, id) };
         for id in 0..WINDOW as u32 {
@@ -190,7 +191,7 @@ mod tests {
         }
         assert_eq!(mail.arrived(&message(1, 100), &PATH), ReceivedEnvelope::Refused);
         assert_eq!(mail.arrived(&message(2, 101), &PATH), ReceivedEnvelope::Message);
-        // Credits belong to the pair that they name.
+        // Credits are valid only for the pair that they name.
         send(&mail, 1, 3, 1);
         let credit = |lane| Envelope { lane, ..envelope(Kind::Credit, 1, 1) };
         for (pair, came) in [
@@ -204,7 +205,7 @@ mod tests {
     }
 
     proptest! {
-        /// No envelope makes the state grow beyond the windows, and no more credits are granted than were used.
+        /// No sequence of envelopes makes the state grow beyond the windows, or returns more credits than were used.
         #[test]
         fn nothing_that_comes_is_believed_too_far(
             envelopes in prop::collection::vec((0..5u32, 1..5u32, 0..40u32, any::<bool>()), 0..400)

@@ -1,11 +1,11 @@
 //! Messages between hosts over channels and the cards' ports: the host's side of `handlers/nfp/forward.c`.
 //!
-//! A file imports only from files before it in this order:
+//! A file imports only from files above it in this table:
 //!
 //! | file | contents |
 //! |---|---|
 //! | `error.rs` | errors of messages |
-//! | `envelope.rs` | the protocol unit: eager, RTS, CTS, credit |
+//! | `envelope.rs` | the protocol unit: eager message, RTS (request to send), CTS (clear to send), credit |
 //! | `lanes.rs` | the channels for bulk data |
 //! | `progress.rs` | receives in progress |
 //! | `mail.rs` | validation of envelopes |
@@ -14,27 +14,27 @@
 //! | `here.rs` | messages of a host to itself |
 //! | `send.rs` | a send: its envelope, then its bytes |
 //! | `receive.rs` | a receive, from its post to its bytes |
-//! | `seam.rs` | the transport of the library of `send` and `recv` |
+//! | `seam.rs` | the messenger as the transport of the library of `send` and `recv` |
 //!
 //! The card's forwarding processes start with the first message: when the host sends or receives a message, or a
-//! message arrives. Until then the microengines are free for other processes.
+//! message arrives. Before that, the microengines are free for other processes.
 //!
-//! Eager and rendezvous: the bytes of a message of at most [`INLINE`] bytes are inside its envelope. For a longer
-//! message, the sender sends an RTS. When the receive is posted, the receiver replies with a CTS that names a lane. The
-//! sender then gives the bytes to its card in chunks.
+//! A message of at most [`INLINE`] bytes is eager: its bytes are in its envelope. A longer message uses rendezvous. The
+//! sender sends an RTS. When the receive is posted, the receiver replies with a CTS that names a lane. The sender then
+//! passes the bytes to its card in chunks.
 //!
 //! A message to the host itself does not use the card (`here.rs`), so a single host has a messenger, too.
 //!
 //! # Bounds
-//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken. If several processes share the
-//! library, the limit holds for each pair of processes. At the limit `send` waits. Bytes outside envelopes move only
-//! after a receive has been posted. A host that does not receive thus stalls only the hosts that send to it, and its
-//! card always has room.
+//! A host has at most [`WINDOW`] messages to each other host that no receive has taken. If several processes share the
+//! library, the limit holds for each pair of processes. At the limit, `send` waits. Bytes outside envelopes are
+//! transferred only after a receive has been posted. So a host that does not receive stalls only the hosts that send to
+//! it, and its card always has room.
 //!
 //! # Failures
-//! A DMA transfer that fails too often ends its message at both hosts, and no other message. If the caller drops a send
-//! before it has a credit, the send has no effect. If the caller drops it later, the send completes by itself. Guards
-//! free the resources that a send holds.
+//! If a DMA transfer fails too often, its message fails at both hosts. Other messages are not affected. If the caller
+//! drops a send before the send has a credit, the send has no effect. If the caller drops it later, the send still
+//! completes. Guards free the resources of a send.
 
 mod envelope;
 mod error;
@@ -58,6 +58,7 @@ use crate::card::{Card, Device};
 use here::OwnMessage;
 use mail::Mail;
 use network::Network;
+use nicety_hpu::Image;
 use nicety_kernel::{Pool, Sim};
 use nicety_nic_core::library::Library;
 use nicety_nic_core::{BlockedSends, CardError, Pairs};
@@ -79,33 +80,38 @@ pub struct MessengerCounters {
     pub envelopes: u64,
 }
 
-/// The host's end of messages between hosts, and of its messages to itself.
+/// The host's end of messages between hosts, and of messages of the host to itself.
 pub struct Messenger {
     sim: Sim,
     /// The host's rank.
     own: u32,
     device: Device,
-    /// The channels to the card's processes. `None` without other hosts.
+    /// The channels to the card's processes. `None` if there are no other hosts.
     network: Option<Network>,
     ranks: u32,
     /// The reason why messages to and from other ranks are unavailable.
     unfit: Option<CardError>,
     mail: Mail,
     pub(crate) library: Library<Messenger>,
-    /// Keeps messages to this host in the order of sending, whether or not they are copied.
+    /// Keeps the messages of this host to itself in the order of sending.
     turn_here: Pool,
-    /// Unfinished messages of this host to itself, by number.
+    /// Maps the number of each unfinished message of this host to itself to the message.
     here: RefCell<BTreeMap<u32, OwnMessage>>,
     refused: Cell<u64>,
 }
 
 impl Messenger {
-    /// Sends that wait for room in their window, until receives take earlier messages.
+    /// Whether a program has the processes that forward messages.
+    pub fn is_of(image: &Image) -> bool {
+        image.symbol("forward_port").is_some()
+    }
+
+    /// Returns the sends that wait for room in their window.
     pub(crate) fn blocked_sends(&self) -> Vec<BlockedSends> {
         self.mail.windows.blocked_sends()
     }
 
-    /// Gives each pair of processes the window that a host has by default. Call this method before the first message.
+    /// Gives each pair of processes a window. By default, each host has one. Call this method before the first message.
     ///
     /// # Errors
     /// When the card's memory is too small.
@@ -119,12 +125,12 @@ impl Messenger {
         Ok(())
     }
 
-    /// A messenger among `ranks` hosts, without a network to the other hosts.
+    /// Returns a messenger among `ranks` hosts, without a network to the other hosts.
     pub fn local(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Rc<Messenger> {
         Rc::new(Messenger::new(sim, card, ranks, Ok(None)))
     }
 
-    /// A messenger that refuses messages to and from other ranks, with the reason.
+    /// Returns a messenger that refuses messages to and from other ranks. `why` is the reason.
     pub(crate) fn unfit(sim: &Sim, card: &Rc<Card>, ranks: u32, why: CardError) -> Rc<Messenger> {
         Rc::new(Messenger::new(sim, card, ranks, Err(why)))
     }

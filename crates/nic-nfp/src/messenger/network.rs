@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// These constants equal those in `forward.c`.
+/// These constants are equal to those in `forward.c`.
 const SLOTS: u32 = 2;
 const TOLD: u32 = 16;
 const ENTRY: u32 = 64;
@@ -21,26 +21,26 @@ const ENTRY: u32 = 64;
 const MICROENGINES: usize = 4;
 /// The first target of the messenger's channels.
 const TARGETS: u32 = 0xffff_0000;
-/// The most envelopes from one host in its card: messages, the same number of CTS, and credits.
+/// Maximum number of envelopes from one host in the card: messages, the same number of CTS, and credits.
 const ENTRIES: u32 = 4 * WINDOW as u32;
-/// Number of bytes that the forwarding microengines share. The first word counts the frames that they refused.
+/// Number of bytes that the forwarding microengines share. The first word is the number of frames that they refused.
 const SHARED: u32 = 64;
 
 const PROGRAM: &[u8] = include_bytes!("../forward.elf");
 
-/// The arguments of the card's processes.
+/// The program and the arguments of the card's forwarding processes.
 struct Plan {
     program: Rc<Program>,
-    /// The first of their microengines.
+    /// The first microengine of the processes.
     first: usize,
-    /// The address of their memory in EMEM, and the offset of their shared bytes in EMEM.
+    /// The address of the processes' memory in EMEM, and the offset of their shared bytes in EMEM.
     memory: u32,
     shared: u64,
     entries: u32,
 }
 
 impl Plan {
-    /// A plan with room for the envelopes of `peers` hosts or pairs of processes.
+    /// Returns a plan with room for the envelopes of `peers` hosts or pairs of processes.
     fn new(program: Rc<Program>, spec: &NfpSpec, peers: u32) -> Result<Plan, ProgramError> {
         let size = spec.memory(MemoryKind::Emem).size;
         let entries = (u64::from(ENTRIES) * u64::from(peers)).next_power_of_two();
@@ -61,13 +61,13 @@ impl Plan {
     }
 }
 
-/// The channels to the card's processes.
+/// The channels to the card's forwarding processes.
 pub(super) struct Network {
     plan: RefCell<Plan>,
     started: Cell<bool>,
     pub(super) out: Channel,
     pub(super) come: Channel,
-    /// Serialises the threads that hand an envelope to the card.
+    /// Serialises the threads that pass an envelope to the card.
     pub(super) turn: Server,
     pub(super) sending: Rc<Lanes>,
     pub(super) handing: Rc<Lanes>,
@@ -83,7 +83,7 @@ impl Network {
             ("contexts of a microengine", "hpu.contexts", LANES as u64, spec.contexts as u64),
             ("channels", "limits.channels", channels, spec.channels.channels.into()),
             ("targets", "limits.targets", channels, spec.channels.targets.into()),
-            // One for each channel, so that none waits for another message's thread.
+            // There is a thread for each channel, so that no message waits for the thread of another message.
             ("threads", "limits.threads", channels, spec.channels.threads.into()),
         ] {
             if needed > there {
@@ -128,7 +128,7 @@ impl Network {
         self.started.get()
     }
 
-    /// Starts the forwarding processes, which must not be running. Takes no simulated time.
+    /// Starts the forwarding processes, which must not be running. This takes no virtual time.
     ///
     /// # Errors
     /// When another process runs on the microengines of the forwarding processes.
@@ -152,7 +152,7 @@ impl Network {
         Ok(())
     }
 
-    /// Number of invalid frames that the forwarding processes dropped.
+    /// Returns the number of invalid frames that the forwarding processes dropped.
     pub(super) fn refused(&self, card: &Card) -> u64 {
         match self.is_started() {
             true => emem(card).peek_u32(self.plan.borrow().shared).expect("its memory is in EMEM").into(),
@@ -161,13 +161,13 @@ impl Network {
     }
 }
 
-/// The microengines of the forwarding processes: the last four.
+/// Returns the microengines of the forwarding processes: the last four.
 pub(super) fn microengines(cores: usize) -> Range<usize> {
     cores.saturating_sub(MICROENGINES)..cores
 }
 
-/// The forwarding processes of each microengine: the number of the microengine, and the function and lane of each
-/// process.
+/// Returns the forwarding processes. Each item is the number of a microengine, and the function and lane of each
+/// process on it.
 fn processes() -> [(usize, Vec<(&'static str, u32)>); MICROENGINES] {
     let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
     let port = vec![("forward_port", 0), ("forward_out", 0), ("forward_in", 0)];

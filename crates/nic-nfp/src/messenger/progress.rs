@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// The outcome of a send to this host.
 pub(super) type Sent = RefCell<Option<(Result<(), MessageError>, Path)>>;
 
-/// A posted receive. Its message goes into its buffer even if no call waits for it.
+/// A posted receive. Its message is written into its buffer even if no call waits for the receive.
 #[derive(Clone)]
 #[must_use = "a message comes into its buffer; Messenger::received says when"]
 pub struct Posted(pub(super) Rc<Receiving>);
@@ -21,12 +21,12 @@ pub(super) type Receiving = library::Receiving<Messenger>;
 /// The progress of a receive.
 #[derive(Default)]
 pub struct Progress {
-    /// The matched envelope, with the path up to its arrival.
+    /// The matching envelope, with the path up to its arrival.
     pub(super) taken: RefCell<Option<(Envelope, Path)>>,
-    /// The identifier of its message, after the receive has ended.
+    /// The identifier of the received message, after the receive has ended.
     pub(super) message: Cell<Option<MessageId>>,
-    /// Whether the receive was withdrawn. If true, it gets no message.
+    /// Whether the receive was withdrawn. A withdrawn receive gets no message.
     pub(super) withdrawn: Cell<bool>,
-    /// Whether its message was from this host, and the sender has copied it.
+    /// Whether the message was from this host, and the sender has copied it.
     pub(super) filled_by_sender: Cell<bool>,
 }

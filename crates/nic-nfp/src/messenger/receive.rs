@@ -1,4 +1,4 @@
-//! A receive, from its post to its bytes.
+//! A receive, from its post to the arrival of its bytes.
 
 use crate::card::ChannelError;
 use crate::messenger::Messenger;
@@ -15,11 +15,11 @@ use std::rc::Rc;
 
 impl Messenger {
     /// Posts a receive without waiting for its message. The receive takes the first message from `source` with one of
-    /// these tags: a message that waits already, or that arrives later. Its buffer is `room` bytes of host memory from
-    /// `address` on. `path` is the path of the program that posts it.
+    /// these tags, whether this message already waits or arrives later. The receive's buffer is `room` bytes of host
+    /// memory from `address` on. `path` is the path of the program that posts the receive.
     ///
     /// # Errors
-    /// When there is no such rank, or the buffer is not in host memory.
+    /// When the rank does not exist, or the buffer is not in host memory.
     pub fn post(
         self: &Rc<Messenger>,
         path: &Path,
@@ -46,7 +46,7 @@ impl Messenger {
             theirs.progress.message.set(Some(envelope.message()));
             theirs.finish(result.map(|arrival| arrival.in_room(arrival.bytes)), path.clone());
             if envelope.kind == Kind::Eager {
-                // After the program's sends at this instant.
+                // The credit is returned after the sends of the program at this instant.
                 messenger.give_back(&envelope, &path);
             }
         });
@@ -55,7 +55,7 @@ impl Messenger {
     /// Waits until a posted receive is complete.
     ///
     /// # Errors
-    /// When the message is longer than the buffer, its sender has failed, or a channel failed.
+    /// When the message is longer than the buffer, the message's sender has failed, or a channel failed.
     pub async fn received(&self, path: &mut Path, posted: Posted) -> Result<Arrival, MessageError> {
         let receive = &posted.0;
         let slept = !receive.has_result();
@@ -69,7 +69,7 @@ impl Messenger {
         result.map(|whole| Arrival { source: whole.source, tag: whole.tag, bytes: whole.bytes })
     }
 
-    /// Checks the rank. Starts the forwarding processes if `source` is not this host alone.
+    /// Checks the rank. Starts the forwarding processes if the receive accepts messages of other hosts.
     pub(super) fn expect_from(self: &Rc<Messenger>, source: Option<u32>) -> Result<(), MessageError> {
         let ranks = self.ranks;
         if let Some(rank) = source.filter(|&rank| rank >= ranks) {
@@ -81,7 +81,8 @@ impl Messenger {
         Ok(())
     }
 
-    /// Completes a receive: its envelope, then its bytes. Returns the outcome, or `None` if the receive was withdrawn.
+    /// Waits for the receive's envelope, and then receives the bytes. Returns the outcome, or `None` if the receive was
+    /// withdrawn.
     async fn take(
         self: &Rc<Messenger>,
         receive: &Receiving,
@@ -93,7 +94,7 @@ impl Messenger {
         self.library.changed.wait_until(over).await;
         let (envelope, since) = progress.taken.take()?;
         path.follow(&since);
-        // The message's own path, if it differs from the receive's.
+        // The path of the message itself, which may differ from that of the receive.
         let (begun, mut own) = (path.clone(), since);
         own.advance(stages::RECEIVER, begun.at());
         if envelope.kind == Kind::Rts {
@@ -155,19 +156,18 @@ impl Messenger {
         Ok(arrival)
     }
 
-    /// Holds a lane until the card has discarded the rest of its message.
+    /// Keeps a lane occupied until the card has discarded the rest of the lane's message.
     async fn drain(self: Rc<Messenger>, lane: Lane, mut path: Path) {
         loop {
             match self.device.receive(&mut path, lane.channel(), OVER, None).await {
-                // The process was about to hand over another chunk.
+                // The process offered another chunk, which is discarded.
                 Err(ChannelError::Failed(Failure::KindMismatch { .. })) => {}
                 _ => return,
             }
         }
     }
 
-    /// Returns the credit of an envelope to its sender. Credits are reported together as soon as they are half of a
-    /// window.
+    /// Returns the credit of an envelope to its sender. Credits are sent together when they are half of a window.
     fn give_back(self: &Rc<Messenger>, envelope: &Envelope, path: &Path) {
         let (rank, pair) = (envelope.rank, self.mail.windows.pairs().of(envelope.tag));
         if rank == self.own {

@@ -11,8 +11,8 @@ use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 impl Messenger {
-    /// Checks that this host can exchange messages with `peer`, or with any rank if `None`. A rank's messages to itself
-    /// need no card.
+    /// Checks that this host can exchange messages with `peer`, or with all ranks if `peer` is `None`. Messages of a
+    /// rank to itself need no card.
     fn reach(&self, peer: Option<u32>) -> Result<(), CardError> {
         match &self.unfit {
             Some(why) if peer != Some(self.own) => Err(why.clone()),
@@ -50,7 +50,7 @@ impl Transport for Messenger {
     ) -> Result<(), CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         match Messenger::send(self, path, to, tag, address, bytes).await {
-            // A receive that is too short has taken it, and its program gets the error.
+            // The message was taken by a receive that is too short. The program of this receive gets the error.
             Err(MessageError::Refused { .. }) => Ok(()),
             sent => Ok(sent?),
         }
@@ -91,7 +91,7 @@ impl Transport for Messenger {
     ) -> Result<Arrival, CardError> {
         match self.received(path, Posted(receiving.clone())).await {
             Ok(arrival) => Ok(arrival.in_room(arrival.bytes)),
-            // If it fits its envelope, the first bytes have arrived; otherwise none.
+            // If the message was eager, its first bytes are in the buffer. Otherwise the buffer has none of its bytes.
             Err(MessageError::NoRoom { message, room }) => Ok(message.in_room(room)),
             Err(error) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! A send: its envelope, then its bytes.
+//! A send: it sends the envelope, and then the bytes.
 
 use crate::card::ChannelError;
 use crate::messenger::Messenger;
@@ -14,23 +14,24 @@ use nicety_types::{NodeId, Path, Stage, Starter};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A message in the transmit path.
+/// A message that is being sent.
 struct Leaving {
     envelope: Envelope,
     address: u64,
-    /// Its receiver, its credit of the receiver's window, and its turn at the card.
+    /// The receiver, the message's credit of the receiver's window, and the message's turn to pass an envelope to the
+    /// card.
     peer: Rc<Peer>,
     window: Permit,
     turn: Guard,
 }
 
 impl Messenger {
-    /// Sends `bytes` bytes of host memory from `address` on to a rank. Returns when the bytes may be reused. For an
-    /// eager message, this is when the card has its envelope. For a longer message, this is when the card, or this
-    /// host's own receive, has the bytes.
+    /// Sends `bytes` bytes of host memory from `address` on to a rank. Returns when the bytes may be reused. An eager
+    /// send returns when the card has the envelope. The send of a longer message returns when the card, or this host's
+    /// own receive, has the bytes.
     ///
     /// # Errors
-    /// When there is no such rank, the bytes are not in host memory, or a channel failed. Also when the receiver's
+    /// When the rank does not exist, the bytes are not in host memory, or a channel failed. Also when the receiver's
     /// buffer is too small for a message that is not eager.
     pub async fn send(
         self: &Rc<Messenger>,
@@ -72,7 +73,7 @@ impl Messenger {
         }
         let turn = self.network().turn.acquire().await;
         path.advance(Stage::SEND_QUEUED, self.sim.now());
-        // Whether the RTS was sent, and no CTS has arrived.
+        // Whether the RTS has been sent and no CTS has arrived.
         let asked = Rc::new(Cell::new(false));
         let (messenger, theirs, mut its) = (self.clone(), asked.clone(), path.clone());
         let work = async move {
@@ -89,7 +90,7 @@ impl Messenger {
         result
     }
 
-    /// Completes a send: its envelope, then its bytes.
+    /// Sends the envelope of a message, and then its bytes.
     async fn see_off(
         &self,
         asked: &Cell<bool>,
@@ -104,12 +105,12 @@ impl Messenger {
             announced.announce(id.into(), rank, bytes.into());
         }
         if let Err(error) = self.hand_out_in(turn, path, &envelope).await {
-            // It has not left. Dropping its permit returns the credit.
+            // The envelope was not sent. Dropping the permit returns the credit.
             peer.sent.update(|sent| sent - 1);
             announced.end(id.into());
             return Err(error);
         }
-        // From here on the receiver returns the credit.
+        // From here on, the receiver returns the credit.
         window.forget();
         if kind == Kind::Eager {
             return Ok(());
@@ -126,7 +127,7 @@ impl Messenger {
         }
     }
 
-    /// Gives a message's bytes to the card. The card sends them to the lane `their_lane` of the receiving card.
+    /// Passes a message's bytes to the card. The card sends them to the lane `their_lane` of the receiving card.
     async fn send_bytes(
         &self,
         path: &mut Path,
@@ -143,7 +144,7 @@ impl Messenger {
         for (at, piece) in chunks(bytes) {
             if let Err(error) = self.device.send_indirect(path, channel, address + at, piece, None).await {
                 if !seen_by_both(&error) {
-                    // The process still waits for the chunk: a message of another kind ends its wait.
+                    // The process still waits for the chunk. A message of another kind ends this wait.
                     let _ = self.device.send(path, channel, &[0; OVER as usize], None).await;
                 }
                 return Err(error.into());
@@ -152,8 +153,8 @@ impl Messenger {
         Ok(())
     }
 
-    /// Hands an envelope to the card. Only tasks that run to completion may call this method, because a dropped call
-    /// keeps its channel.
+    /// Passes an envelope to the card. Only tasks that run to completion may call this method, because a dropped call
+    /// still occupies its channel.
     pub(super) async fn hand_out(&self, path: &mut Path, envelope: &Envelope) -> Result<(), MessageError> {
         let turn = self.network().turn.acquire().await;
         path.advance(Stage::SEND_QUEUED, self.sim.now());
@@ -172,7 +173,7 @@ impl Messenger {
     }
 }
 
-/// Whether the process at the other end of a channel also gets a call's failure, and has continued.
+/// Whether the process at the other end of the channel also gets this failure, and continues.
 const fn seen_by_both(error: &ChannelError) -> bool {
     matches!(
         error,

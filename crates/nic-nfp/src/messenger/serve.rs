@@ -14,13 +14,13 @@ use std::ops::Range;
 use std::rc::Rc;
 
 impl Messenger {
-    /// The microengines of the forwarding processes: the last four.
+    /// Returns the microengines of the forwarding processes: the last four.
     pub fn microengines(cores: usize) -> Range<usize> {
         microengines(cores)
     }
 
-    /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. Takes no
-    /// simulated time. The forwarding processes start at the first message.
+    /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. This takes no
+    /// virtual time. The forwarding processes start at the first message.
     ///
     /// # Errors
     /// When a resource of the card is too small, such as microengines.
@@ -46,7 +46,8 @@ impl Messenger {
         self.network.as_ref().is_some_and(Network::is_started)
     }
 
-    /// Starts the forwarding processes, unless they run or there are no other hosts. Takes no simulated time.
+    /// Starts the forwarding processes, unless they already run or there are no other hosts. This takes no virtual
+    /// time.
     ///
     /// # Errors
     /// When another process runs on the microengines of the forwarding processes.
@@ -58,7 +59,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Counters of invalid frames and envelopes.
+    /// Returns the counters of invalid frames and envelopes.
     pub fn counters(&self) -> MessengerCounters {
         let frames = self.network.as_ref().map_or(0, |network| network.refused(self.device.card()));
         MessengerCounters { frames, envelopes: self.refused.get() }
@@ -72,7 +73,7 @@ impl Messenger {
                 Ok(payload) => payload,
                 Err(error) => return self.library.fail(error),
             };
-            // An envelope that arrived while a process or the thread was busy has waited.
+            // If the envelope arrived while a process or this thread was busy, its path includes the wait.
             let mut its = path.clone();
             if let Some(came) = self.device.card().envelope_path(&payload)
                 && came.at() <= path.at()

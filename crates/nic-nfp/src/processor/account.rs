@@ -1,4 +1,4 @@
-//! The cycles of a context and of a microengine by cause. Every cycle has exactly one cause.
+//! Counts the cycles of contexts and microengines by cause. Every cycle has exactly one cause.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct ContextCounters {
 }
 
 impl ContextCounters {
-    /// The sum of all causes: the cycles since the processor began.
+    /// Returns the sum of all causes: the cycles since the processor began.
     pub const fn elapsed(&self) -> u64 {
         self.computing + self.asleep + self.ready + self.idle
     }
@@ -47,7 +47,7 @@ impl Add for ContextCounters {
     }
 }
 
-/// The counts since an earlier snapshot.
+/// Subtraction returns the counts since an earlier snapshot.
 impl Sub for ContextCounters {
     type Output = ContextCounters;
 
@@ -83,13 +83,13 @@ pub struct CoreCounters {
 }
 
 impl CoreCounters {
-    /// The sum of all causes: the cycles since the processor began.
+    /// Returns the sum of all causes: the cycles since the processor began.
     pub const fn elapsed(&self) -> u64 {
         self.computing + self.switching + self.asleep + self.idle
     }
 }
 
-/// The counts since an earlier snapshot.
+/// Subtraction returns the counts since an earlier snapshot.
 impl Sub for CoreCounters {
     type Output = CoreCounters;
 
@@ -120,8 +120,8 @@ impl ContextAccount {
         self.counters.computing += self.take(cycle);
     }
 
-    /// Counts the cycles of a waiting context up to `cycle`: asleep until cycle `ready`, and then ready until it gets
-    /// the core. Without `ready`, the context sleeps up to `cycle`.
+    /// Counts the cycles of a waiting context up to `cycle`. They count as asleep before cycle `ready`, and then as
+    /// ready. If `ready` is `None`, all of them count as asleep.
     pub(super) fn waiting_until(&mut self, ready: Option<u64>, cycle: u64) {
         let woken = ready.unwrap_or(cycle).clamp(self.until, cycle);
         self.counters.asleep += self.take(woken);
@@ -151,7 +151,8 @@ pub(super) struct CoreAccount {
 }
 
 impl CoreAccount {
-    /// Counts cycles without a running context: as asleep if the microengine has a process (`live`), otherwise as idle.
+    /// Counts the cycles up to `cycle` in which the core ran no context. They count as asleep if the microengine has a
+    /// process (`live`), or else as idle.
     pub(super) fn resting_until(&mut self, cycle: u64, live: bool) {
         let passed = self.take(cycle);
         *if live { &mut self.counters.asleep } else { &mut self.counters.idle } += passed;

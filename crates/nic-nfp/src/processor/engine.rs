@@ -1,4 +1,4 @@
-//! A microengine: contexts, local memory, and the choice of the next context.
+//! A microengine: its contexts, its local memory, and the choice of the next context.
 //!
 //! Contexts are not preempted. The core runs the first ready context after the context that ran last (round-robin). A
 //! switch to another context costs cycles.
@@ -7,6 +7,7 @@ use crate::map;
 use crate::processor::account::{ContextAccount, ContextCounters, CoreAccount, CoreCounters};
 use crate::processor::intrinsics;
 use crate::processor::memory::Memories;
+use crate::processor::profile::ContextProfile;
 use crate::processor::program::Program;
 use nicety_hpu::{AddressSpace, Context, Region, Reservations, Trap, asm};
 use nicety_kernel::{Signal, Sim};
@@ -19,33 +20,33 @@ pub const SIGNALS: u32 = 16;
 /// The arrival cycle of a signal that has not arrived.
 const NEVER: u64 = u64::MAX;
 
-/// Size of the guard below a stack: an access there is a stack overflow.
+/// Size in bytes of the guard below a stack. An access to the guard is a stack overflow.
 const STACK_GUARD: u32 = 256;
 
 /// The outcome of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its function returned this value.
+    /// The process's function returned this value.
     Returned(u32),
-    /// It trapped.
+    /// The process trapped.
     Trapped(Box<Trap>),
 }
 
 /// The state of a context.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// No process.
+    /// The context has no process.
     Free,
-    /// Ready for the core from this cycle on; asleep until then.
+    /// The context is ready for the core from this cycle on, and asleep before.
     Ready {
         at: u64,
     },
-    /// Waiting for the signals of a mask: for all of them, or for any of them.
+    /// The context waits for all or any of the signals of a mask.
     Waiting {
         mask: u16,
         all: bool,
     },
-    /// Sleeping in the call of the card with this number.
+    /// The context sleeps in a call to the card. `number` is the number of the call.
     Called {
         number: u32,
     },
@@ -54,7 +55,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Describes the state, as the predicate of a sentence.
+    /// Returns a description of the state, as the predicate of a sentence.
     pub(super) fn describe(&self) -> String {
         match self {
             State::Free => "has no process".to_owned(),
@@ -75,17 +76,21 @@ impl State {
 pub(super) struct Slot {
     pub(super) cpu: Context,
     pub(super) state: State,
-    /// The past or future arrival cycle of each signal.
+    /// The cycle in the past or future at which each signal arrives.
     signals: [u64; SIGNALS as usize],
     pub(super) account: ContextAccount,
+    /// The profile of its process, if the card has profiles.
+    pub(super) profile: Option<Box<ContextProfile>>,
+    /// The instructions completed when the observer had its last report.
+    pub(super) reported: Option<u64>,
 }
 
 /// The next context to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Run this context from this cycle on. No signal can change this choice.
+    /// The core runs this context from this cycle on. No signal can change this choice.
     Run { slot: usize, at: u64 },
-    /// Choose the context at this cycle, or earlier if a signal arrives.
+    /// The core chooses the context at this cycle, or earlier if a signal arrives.
     Look { at: u64 },
     /// No context is ready or will become ready without a signal or a result.
     Idle,
@@ -96,7 +101,7 @@ pub(super) struct EngineState {
     pub(super) slots: Vec<Slot>,
     pub(super) local: Vec<u8>,
     pub(super) program: Option<Rc<Program>>,
-    /// Number of contexts with a stack, and the bytes of each stack.
+    /// Number of contexts with a stack, and the size of each stack in bytes.
     contexts: usize,
     stack: u32,
     pub(super) reservations: Reservations,
@@ -108,7 +113,7 @@ pub(super) struct EngineState {
 /// A microengine.
 pub(super) struct Engine {
     pub(super) state: RefCell<EngineState>,
-    /// Notified at an event that a context may wait for.
+    /// Notified at each event for which a context may wait.
     pub(super) wake: Signal,
     pub(super) memories: Memories,
 }
@@ -120,6 +125,8 @@ impl Engine {
             state: State::Free,
             signals: [NEVER; SIGNALS as usize],
             account: ContextAccount::default(),
+            profile: None,
+            reported: None,
         };
         let state = EngineState {
             slots: (0..contexts).map(slot).collect(),
@@ -150,8 +157,8 @@ impl EngineState {
         }
     }
 
-    /// Starts a process at `cycle`.
-    pub(super) fn start(&mut self, number: usize, entry: u32, arguments: &[u32], cycle: u64) {
+    /// Starts a process at `cycle`, or at the cycle that the core has reached. Returns this cycle.
+    pub(super) fn start(&mut self, number: usize, entry: u32, arguments: &[u32], cycle: u64) -> u64 {
         assert!(number < self.contexts, "the program was loaded for {} contexts", self.contexts);
         assert!(!self.slots[number].live(), "context {number} runs a process");
         self.rest_until(cycle);
@@ -163,9 +170,10 @@ impl EngineState {
         let cycle = cycle.max(self.account.until());
         slot.account.idle_until(cycle);
         slot.state = State::Ready { at: cycle };
+        cycle
     }
 
-    /// Accounts for the cycles up to `cycle`, if the core ran no context.
+    /// If the core runs no context, counts the cycles up to `cycle`.
     fn rest_until(&mut self, cycle: u64) {
         let running = self.slots.iter().any(|slot| matches!(slot.state, State::Running));
         if !running && cycle > self.account.until() {
@@ -178,7 +186,7 @@ impl EngineState {
         self.slots.iter().any(Slot::live)
     }
 
-    /// Returns the next context to run, as known at cycle `now`.
+    /// Returns the next context to run, according to the state at cycle `now`.
     pub(super) fn next(&self, now: u64) -> Next {
         let free = self.account.until();
         let count = self.slots.len();
@@ -198,13 +206,14 @@ impl EngineState {
         }
         match first {
             None => Next::Idle,
-            // Signals and call results not yet sent arrive after now.
+            // Signals and results of calls that have not been sent yet arrive after `now`.
             Some((at, slot)) if !open || at <= now => Next::Run { slot, at },
             Some((at, _)) => Next::Look { at },
         }
     }
 
-    /// Gives the core to a context at cycle `at`, or `switch` cycles later if another context had the core before.
+    /// Gives the core to a context at cycle `at`. If another context had the core before, the context gets it `switch`
+    /// cycles later.
     pub(super) fn dispatch(&mut self, number: usize, at: u64, switch: u64) {
         let live = self.live();
         self.account.resting_until(at, live);
@@ -217,6 +226,9 @@ impl EngineState {
         let slot = &mut self.slots[number];
         let ready = slot.ready().expect("only a ready context is given the core");
         slot.account.waiting_until(Some(ready), start);
+        if let Some(profile) = &mut slot.profile {
+            profile.waits_until(Some(ready), start);
+        }
         if let State::Waiting { mask, .. } = slot.state {
             let come = slot.take_signals(mask, ready);
             slot.cpu.set_reg(nicety_hpu::asm::A0 as usize, come.into());
@@ -247,7 +259,7 @@ impl EngineState {
         slot.state = State::Ready { at: cycle };
     }
 
-    /// Whether a context waited for signals and now has them.
+    /// Whether a context has waited for signals, and all required signals have now arrived.
     pub(super) fn is_released(&self, number: usize) -> bool {
         let slot = &self.slots[number];
         matches!(slot.state, State::Waiting { .. }) && slot.ready().is_some()
@@ -280,8 +292,29 @@ impl EngineState {
         account.counters(slot.cpu.instret())
     }
 
-    /// Fills a context's address space: data in local memory, only the context's own stack, code, and the outside
-    /// memories as devices. Returns the context's processor state and the reservations on local memory.
+    /// Returns the profile of a context's process up to cycle `now`, as [`EngineState::context_counters`]. The context has
+    /// no profile afterwards. `None` without a process or a profile.
+    pub(super) fn take_profile(&mut self, number: usize, now: u64) -> Option<Box<ContextProfile>> {
+        let until = now.max(self.account.until());
+        let slot = &mut self.slots[number];
+        let mut profile = slot.profile.take()?;
+        match slot.state {
+            State::Free | State::Ended(_) => return None,
+            State::Running => profile.trapped(slot.cpu.pc(), until),
+            _ => profile.waits_until(slot.ready(), until),
+        }
+        Some(profile)
+    }
+
+    /// Returns the bottom of a context's stack, and its bytes.
+    pub(super) fn stack(&self, number: usize) -> (u32, &[u8]) {
+        let bottom = self.program.as_ref().map_or(0, |program| program.data) + self.stack * number as u32;
+        (map::LOCAL + bottom, &self.local[bottom as usize..(bottom + self.stack) as usize])
+    }
+
+    /// Fills a context's address space. It contains the data in local memory, the context's own stack, the code, and
+    /// the memories outside the core as devices. Returns the context's processor state and the reservations on local
+    /// memory.
     pub(super) fn open<'a>(
         &'a mut self,
         number: usize,
@@ -301,7 +334,11 @@ impl EngineState {
             space.push(Region::device(memory.kind().name(), memory.kind().base(), memory.size() as u32));
         }
         space.push(Region::read_only("the code store", map::CODE, &program.code));
-        (&mut self.slots[number].cpu, &mut self.reservations)
+        let Slot { cpu, profile, .. } = &mut self.slots[number];
+        if let Some(profile) = profile {
+            space.count_in(&mut profile.profile);
+        }
+        (cpu, &mut self.reservations)
     }
 }
 
@@ -313,7 +350,12 @@ impl Slot {
         )
     }
 
-    /// The cycle from which the context can run, if it is known.
+    /// Returns the counters of the context, at the cycle of its last change.
+    pub(super) fn counters(&self) -> ContextCounters {
+        self.account.counters(self.cpu.instret())
+    }
+
+    /// Returns the cycle from which the context can run, if it is known.
     fn ready(&self) -> Option<u64> {
         match self.state {
             State::Ready { at } => Some(at),

@@ -1,39 +1,42 @@
-//! Execution of a microengine, cycle by cycle: one kernel task per core.
+//! Executes the programs of microengines. Each core has a task of the simulation kernel.
 //!
-//! A context's instructions up to its next reference have no effect that another core can see, so they are executed at
-//! once. The task then sleeps until the cycle of the reference, makes the reference, and gives the core to the next
-//! context. A reference thus costs one event of the simulation.
+//! A context's instructions up to its next reference to a memory have no effect that another core can see. So the task
+//! executes them at once. It then sleeps until the cycle of the reference, makes the reference, and gives the core to
+//! the next context. So a reference costs one event of the simulation.
 
-use crate::processor::engine::{Engine, EngineState, Next, Outcome, SIGNALS, State};
+use crate::processor::engine::{Engine, EngineState, Next, Outcome, SIGNALS, Slot, State};
 use crate::processor::intrinsics::{self, Call};
 use crate::processor::memory::{Memories, Reference};
 use crate::processor::nfp::Nfp;
+use crate::processor::observe::Observed;
 use crate::processor::service::{self, Place, Served};
 use crate::spec::NfpSpec;
+use nicety_hpu::profile::Cause;
 use nicety_hpu::{Access, AddressSpace, DeviceAccess, Exit, Nearest, OrderPoint, Region, TrapKind};
 use nicety_kernel::{Sim, race};
 use std::rc::Rc;
 
-/// The most cycles executed ahead of simulated time. The bound allows the user to interrupt every run.
+/// Maximum number of cycles that are executed ahead of virtual time. Due to this limit, the user can interrupt every
+/// run.
 const SLICE: u64 = 1_000_000;
 
 /// The next state of the context that ran.
 enum NextState {
-    /// It continues.
+    /// The context continues.
     Continue,
-    /// It releases the core.
+    /// The context releases the core.
     Leave(State),
 }
 
 impl Nfp {
-    /// A processor with microengines that have no programs.
+    /// Returns a processor without programs on its microengines.
     pub fn new(sim: &Sim, spec: &NfpSpec) -> Rc<Nfp> {
         let nfp = Rc::new(Nfp::parts(sim, spec));
         (0..spec.cores).for_each(|core| sim.spawn(nfp.clone().serve(core)));
         nfp
     }
 
-    /// The task of a microengine; never returns.
+    /// The task of a microengine. It never returns.
     async fn serve(self: Rc<Nfp>, index: usize) {
         let engine = &self.engines[index];
         loop {
@@ -41,6 +44,10 @@ impl Nfp {
             match next {
                 Next::Run { slot, at } => {
                     engine.state.borrow_mut().dispatch(slot, at, self.spec.switch);
+                    if let Some((observer, process, _)) = self.observed(Place { core: index, context: slot })
+                    {
+                        observer.resumes(&process, &mut engine.state.borrow_mut().slots[slot].cpu);
+                    }
                     self.run(index, slot).await;
                 }
                 Next::Look { at } => drop(race(self.sim.until(self.time(at)), engine.wake.wait()).await),
@@ -53,9 +60,9 @@ impl Nfp {
     async fn run(&self, index: usize, slot: usize) {
         let engine = &self.engines[index];
         loop {
-            let (exit, issue) = {
+            let (exit, issue, pc) = {
                 let mut state = engine.state.borrow_mut();
-                let exit = self.compute(&mut state, slot, &engine.memories);
+                let exit = self.compute(&mut state, Place { core: index, context: slot }, &engine.memories);
                 let costs = &self.spec.core.costs;
                 let cost = match &exit {
                     Exit::Device(access) if access.write.is_some() => costs.store,
@@ -64,9 +71,17 @@ impl Nfp {
                     Exit::Ecall => costs.ecall,
                     Exit::Return(_) | Exit::Limit | Exit::Trap(_) | Exit::Fetch { .. } => 0,
                 };
-                (exit, state.slots[slot].cpu.cycle() + u64::from(cost))
+                let cpu = &state.slots[slot].cpu;
+                (exit, cpu.cycle() + u64::from(cost), cpu.pc())
             };
             self.sim.until(self.time(issue)).await;
+            if self.observing.get().is_some() {
+                // A debugger may abandon the run.
+                self.sim.check_interrupt();
+                if self.reports(Place { core: index, context: slot }, &exit) {
+                    continue;
+                }
+            }
             let then = match exit {
                 Exit::Limit => {
                     self.sim.check_interrupt();
@@ -82,9 +97,23 @@ impl Nfp {
             };
             if let NextState::Leave(next) = then {
                 let ended = matches!(next, State::Ended(_));
+                if self.observing.get().is_some() {
+                    self.reports_rest(Place { core: index, context: slot }, &next);
+                }
                 let mut state = engine.state.borrow_mut();
                 let cycle = state.slots[slot].cpu.cycle();
+                if let Some(profile) = &mut state.slots[slot].profile {
+                    profile.sleeps(pc, cause_of_sleep(&next));
+                }
                 state.leave(slot, cycle, next);
+                if ended
+                    && let Some(profiles) = self.profiles.get()
+                    && let Some(profile) = state.slots[slot].profile.take()
+                    && let Some(program) = &state.program
+                {
+                    let counters = state.slots[slot].counters();
+                    profiles.add(&program.image, Place { core: index, context: slot }, &profile, counters);
+                }
                 drop(state);
                 if ended {
                     if let Some(services) = self.services.get() {
@@ -98,35 +127,57 @@ impl Nfp {
     }
 
     /// Executes instructions up to the next instruction with an effect outside the core.
-    fn compute(&self, state: &mut EngineState, slot: usize, memories: &Memories) -> Exit {
+    fn compute(&self, state: &mut EngineState, place: Place, memories: &Memories) -> Exit {
+        let slot = place.context;
         let program = state.program.clone().expect("a program is loaded");
         let image = &program.image;
         let mut space = AddressSpace::new();
+        let watched = self.observed(place);
+        let mut reported = state.slots[slot].reported;
+        let time = |cycle| self.time(cycle);
+        let mut observed = watched.as_ref().map(|(observer, process, outer)| Observed {
+            observer: *observer,
+            process,
+            outer,
+            time: &time,
+            reported: &mut reported,
+        });
         let (cpu, reservations) = state.open(slot, memories, &mut space);
         let until = cpu.cycle().saturating_add(SLICE);
-        loop {
-            let exit = cpu.run(image, &mut space, reservations, until);
+        let exit = loop {
+            let exit = match &mut observed {
+                None => cpu.run(image, &mut space, reservations, until),
+                Some(observed) => observed.run(cpu, &mut space, reservations, until),
+            };
             let own = match exit {
                 Exit::Order(OrderPoint::Atomic { address, .. }) => memories.find(address, 4).is_none(),
                 Exit::Order(_) => true,
                 Exit::Ecall if cpu.args()[7] == intrinsics::CRC32 => {
                     let [crc, word, ..] = cpu.args();
                     let more = self.spec.crc32 - u64::from(self.spec.core.costs.ecall);
+                    let pc = cpu.pc();
                     cpu.finish_ecall(intrinsics::crc32(crc, word), more);
+                    if let Some(profile) = space.profile() {
+                        image.count_in(profile, pc);
+                        profile.reach(pc, Cause::Execute, cpu.cycle());
+                    }
                     continue;
                 }
                 _ => false,
             };
             if !own {
-                return exit;
+                break exit;
             }
             if let Err(trap) = cpu.perform(image, &mut space, reservations) {
-                return Exit::Trap(trap);
+                break Exit::Trap(trap);
             }
-        }
+        };
+        drop(space);
+        state.slots[slot].reported = reported;
+        exit
     }
 
-    /// Makes a call of the core or of the card. The call's instruction ends at cycle `issue`.
+    /// Makes a context's call to the core or to the card. The call's instruction ends at cycle `issue`.
     fn call(&self, index: usize, slot: usize, issue: u64) -> NextState {
         let engine = &self.engines[index];
         let mut state = engine.state.borrow_mut();
@@ -167,14 +218,14 @@ impl Nfp {
         };
         match made {
             Ok(then) => {
-                state.slots[slot].cpu.finish_ecall(0, 0);
+                finish(&mut state, slot, 0);
                 then
             }
             Err(kind) => trapped(&mut state, slot, kind, issue),
         }
     }
 
-    /// Applies the card's answer to a context's call.
+    /// Handles the card's answer to a context's call.
     fn served(
         &self,
         place: Place,
@@ -184,14 +235,13 @@ impl Nfp {
     ) -> NextState {
         let mut state = self.engines[place.core].state.borrow_mut();
         let unknown = TrapKind::UnknownCall { number, served: "nfp.h has the calls of a card" };
-        let cpu = &mut state.slots[place.context].cpu;
         match served.unwrap_or(Err(unknown)) {
             Ok(Served::Now(result)) => {
-                cpu.finish_ecall(result, 0);
+                finish(&mut state, place.context, result);
                 NextState::Continue
             }
             Ok(Served::Later) => {
-                cpu.finish_ecall(0, 0);
+                finish(&mut state, place.context, 0);
                 NextState::Leave(State::Called { number })
             }
             Err(kind) => trapped(&mut state, place.context, kind, issue),
@@ -212,22 +262,48 @@ impl Nfp {
     }
 }
 
+/// Returns the reason for which a context that enters a state sleeps.
+fn cause_of_sleep(state: &State) -> Cause {
+    match state {
+        State::Waiting { .. } => Cause::Signal,
+        State::Called { number } if service::is_of_port(*number) => Cause::Port,
+        State::Called { .. } => Cause::Channel,
+        // A context that yields is ready at once.
+        State::Free | State::Ready { .. } | State::Running | State::Ended(_) => Cause::Memory,
+    }
+}
+
+/// Completes a context's call.
+fn finish(state: &mut EngineState, slot: usize, result: u32) {
+    let EngineState { slots, program, .. } = state;
+    let Slot { cpu, profile, .. } = &mut slots[slot];
+    let pc = cpu.pc();
+    cpu.finish_ecall(result, 0);
+    if let (Some(profile), Some(program)) = (profile, program) {
+        profile.performed(&program.image, pc, cpu.cycle());
+    }
+}
+
 /// Stops a process with a trap for a bad argument.
 fn trapped(state: &mut EngineState, slot: usize, kind: TrapKind, issue: u64) -> NextState {
     let image = state.program.as_ref().expect("a program is loaded").image.clone();
-    let cpu = &mut state.slots[slot].cpu;
+    let Slot { cpu, profile, .. } = &mut state.slots[slot];
     let trap = image.trap(cpu.pc(), kind);
     cpu.set_cycle(issue);
+    if let Some(profile) = profile {
+        profile.trapped(cpu.pc(), issue);
+    }
     NextState::Leave(State::Ended(Outcome::Trapped(trap)))
 }
 
-/// Makes a load from or store to a memory.
+/// Makes a load from a memory, or a store to a memory.
 fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> NextState {
-    let mut state = engine.state.borrow_mut();
-    let slot = &mut state.slots[slot];
+    let EngineState { slots, program, .. } = &mut *engine.state.borrow_mut();
+    let slot = &mut slots[slot];
     let DeviceAccess { address, size, write } = access;
     let (memory, offset) = engine.memories.find(address, size).expect("the devices are the memories");
     let reference = if write.is_some() { Reference::Write } else { Reference::Read };
+    let queue = memory.queue(issue);
     let at = memory.claim(reference, issue, u64::from(size));
     let mut word = [0; 4];
     let bytes = &mut word[..size as usize];
@@ -239,7 +315,12 @@ fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> Next
         None => memory.peek(offset, bytes),
     }
     .expect("the bytes are in the memory");
+    let pc = slot.cpu.pc();
     slot.cpu.finish_device(u32::from_le_bytes(word), 0);
+    if let (Some(profile), Some(program)) = (&mut slot.profile, program) {
+        profile.performed(&program.image, pc, slot.cpu.cycle());
+        profile.queued(queue);
+    }
     // The loaded value is in the register when the context wakes.
     slot.cpu.settle();
     slot.account.referred();
@@ -255,10 +336,17 @@ fn atomic(engine: &Engine, slot: usize, address: u32, issue: u64) -> NextState {
     let mut word = [0; 4];
     memory.peek(offset, &mut word).expect("the word is in the memory");
     let mut space = AddressSpace::new().with(Region::memory(memory.kind().name(), address, &mut word));
+    if let Some(profile) = &mut slot.profile {
+        profile.queued(memory.queue(issue));
+        space.count_in(&mut profile.profile);
+    }
     let performed = slot.cpu.perform(&program.image, &mut space, &mut memory.reservations.borrow_mut());
     drop(space);
     if let Err(trap) = performed {
         slot.cpu.set_cycle(issue);
+        if let Some(profile) = &mut slot.profile {
+            profile.trapped(slot.cpu.pc(), issue);
+        }
         return NextState::Leave(State::Ended(Outcome::Trapped(trap)));
     }
     slot.cpu.settle();
@@ -267,7 +355,7 @@ fn atomic(engine: &Engine, slot: usize, address: u32, issue: u64) -> NextState {
     NextState::Leave(State::Ready { at: memory.claim(Reference::Atomic, issue, 4) })
 }
 
-/// Moves bytes between local memory and a memory, in one reference.
+/// Moves bytes between local memory and another memory, in one reference.
 fn transfer(
     state: &mut EngineState,
     engine: &Engine,
@@ -289,11 +377,15 @@ fn transfer(
     }
     .expect("the bytes are in the memory");
     drop(space);
-    state.slots[slot].account.referred();
+    let slot = &mut state.slots[slot];
+    slot.account.referred();
+    if let Some(profile) = &mut slot.profile {
+        profile.queued(memory.queue(issue));
+    }
     Ok(NextState::Leave(State::Ready { at: memory.claim(reference, issue, u64::from(len)) }))
 }
 
-/// Describes the memory nearest to an address that is in no memory.
+/// Returns a description of the memory that is nearest to an address outside all memories.
 fn nearest(memories: &Memories, address: u32) -> Option<Nearest> {
     let memory = memories.0.iter().rev().find(|memory| memory.kind().base() <= address)?;
     Some(Nearest { region: memory.kind().name(), base: memory.kind().base(), size: memory.size() })

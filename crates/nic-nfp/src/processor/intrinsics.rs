@@ -1,10 +1,10 @@
-//! The numbers of calls, as in `nfp.h`, and the calls that the core serves itself.
+//! The numbers of calls, which are equal to those in `nfp.h`, and the calls that the core itself serves.
 
 use nicety_hpu::TrapKind;
 
-/// `nfp_read(to, from, len)`: from a memory to local memory.
+/// `nfp_read(to, from, len)` copies from a memory to local memory.
 pub const READ: u32 = 0x200;
-/// `nfp_write(to, from, len)`: from local memory to a memory.
+/// `nfp_write(to, from, len)` copies from local memory to a memory.
 pub const WRITE: u32 = 0x201;
 /// `nfp_crc32(crc, word)`.
 pub const CRC32: u32 = 0x210;
@@ -48,7 +48,7 @@ pub const ETH_OPEN: u32 = 0x317;
 /// `nfp_eth_type()`.
 pub const ETH_TYPE: u32 = 0x314;
 
-/// The function of `nfp.h` that makes a call in which a context may sleep.
+/// Returns the name of the function in `nfp.h` for a call in which a context may sleep.
 pub(super) fn name(number: u32) -> &'static str {
     match number {
         CHANNEL_WRITE => "channel_write",
@@ -76,7 +76,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// Decodes the call in registers a0 to a7; a reference moves at most `transfer` bytes.
+    /// Decodes the call in registers a0 to a7. A reference may move at most `transfer` bytes.
     pub(super) fn of(registers: &[u32; 8], transfer: u32) -> Result<Call, TrapKind> {
         let &[a, b, c, .., number] = registers;
         let moved = |call, to, from, len| match len {
@@ -106,7 +106,7 @@ impl Call {
     }
 }
 
-/// The CRC-32 table: the contribution of each byte value.
+/// The CRC-32 table: the remainder for each byte value.
 const CRC_TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_crc_is_that_of_ethernet() {
-        // The check value of CRC-32 is that of "123456789". This is zlib's for its first eight bytes.
+        // The usual check value of CRC-32 is that of "123456789". This value is zlib's CRC-32 of its first eight bytes.
         let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
         assert_eq!(crc32(crc32(0, word(b"1234")), word(b"5678")), 0x9ae0_daaf);
         assert_eq!(crc32(0, 0), 0x2144_df1c);

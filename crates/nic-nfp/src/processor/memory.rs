@@ -1,8 +1,8 @@
 //! The memories outside the microengines, each with a queue.
 //!
-//! A memory serves references one at a time, in the order of issue. A reference reads or changes the bytes already at
-//! its issue. No context can observe this, because a context sleeps until its reference is done, and references keep
-//! their order.
+//! A memory serves references one at a time, in the order of issue. The model reads or changes the bytes already when a
+//! reference is issued. No context can observe this, because a context sleeps until its reference is done, and
+//! references keep their order.
 
 use crate::map::MemoryKind;
 use crate::spec::MemorySpec;
@@ -13,24 +13,24 @@ use std::fmt;
 /// The kind of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// Read.
+    /// A read.
     Read,
-    /// Write.
+    /// A write.
     Write,
-    /// Atomic read-modify-write of a word.
+    /// An atomic read-modify-write of a word.
     Atomic,
 }
 
 /// Counters of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounters {
-    /// References served.
+    /// Number of references served.
     pub references: u64,
-    /// Bytes that the references moved.
+    /// Number of bytes that the references moved.
     pub bytes: u64,
-    /// Busy cycles.
+    /// Number of busy cycles.
     pub busy: u64,
-    /// Sum of the cycles that references waited in the memory's queue.
+    /// Sum of the cycles for which references waited in the memory's queue.
     pub queued: u64,
 }
 
@@ -62,12 +62,12 @@ impl std::error::Error for Outside {}
 
 const PAGE: usize = 64 << 10;
 
-/// A memory. A page is allocated when it is first written.
+/// A memory. Pages of its contents are allocated at their first write.
 pub struct Memory {
     kind: MemoryKind,
     spec: MemorySpec,
     pages: RefCell<Vec<Option<Box<[u8]>>>>,
-    /// The next cycle at which it is free.
+    /// The next cycle at which the memory is free.
     free: Cell<u64>,
     counters: Cell<MemoryCounters>,
     pub(super) reservations: RefCell<Reservations>,
@@ -86,17 +86,17 @@ impl Memory {
         }
     }
 
-    /// Returns its kind.
+    /// Returns the memory's kind.
     pub fn kind(&self) -> MemoryKind {
         self.kind
     }
 
-    /// Returns its size in bytes.
+    /// Returns the memory's size in bytes.
     pub fn size(&self) -> u64 {
         u64::from(self.spec.size)
     }
 
-    /// Returns its counters.
+    /// Returns the memory's counters.
     pub fn counters(&self) -> MemoryCounters {
         self.counters.get()
     }
@@ -104,8 +104,8 @@ impl Memory {
     /// Issues a reference to `len` bytes at `cycle`. Returns the cycle at which it is done.
     ///
     /// A reference begins when the memory has served the earlier references. It occupies the memory for `gap` cycles,
-    /// or for the cycles of its bytes if these are more. It is done one latency after its beginning, plus the cycles of
-    /// its bytes after the first cycle.
+    /// or longer if the transfer of its bytes takes more cycles. It is done one latency after its beginning, plus the
+    /// transfer cycles after the first.
     pub(crate) fn claim(&self, reference: Reference, cycle: u64, len: u64) -> u64 {
         let spec = &self.spec;
         let latency = match reference {
@@ -127,12 +127,17 @@ impl Memory {
         start + latency + (transfer - 1)
     }
 
-    /// Cycles from a write's last bytes to its completion.
+    /// Returns the number of cycles for which a reference at `cycle` would wait for earlier ones.
+    pub(super) fn queue(&self, cycle: u64) -> u64 {
+        self.free.get().saturating_sub(cycle)
+    }
+
+    /// Returns the number of cycles from the last bytes of a write to its completion.
     pub(crate) fn write_latency(&self) -> u64 {
         self.spec.write
     }
 
-    /// Copies bytes out of the memory. Takes no simulated time.
+    /// Copies bytes out of the memory. This takes no virtual time.
     ///
     /// # Errors
     /// When the access reaches beyond the memory.
@@ -154,7 +159,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes into the memory. Takes no simulated time.
+    /// Copies bytes into the memory. This takes no virtual time.
     ///
     /// # Errors
     /// When the access reaches beyond the memory.
@@ -168,7 +173,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes into the memory and leaves reservations unchanged, for an atomic instruction that has handled them.
+    /// Copies bytes into the memory without a change of reservations. An atomic instruction calls this after it has
+    /// handled the reservations.
     pub(super) fn replace(&self, offset: u64, from: &[u8]) {
         let mut pages = self.pages.borrow_mut();
         let (mut at, mut rest) = (offset as usize, from);
@@ -182,7 +188,7 @@ impl Memory {
         }
     }
 
-    /// Reads a word. Takes no simulated time.
+    /// Reads a word. This takes no virtual time.
     ///
     /// # Errors
     /// When the access reaches beyond the memory.
@@ -210,7 +216,7 @@ impl fmt::Debug for Memory {
 pub(super) struct Memories(pub(super) [std::rc::Rc<Memory>; 4]);
 
 impl Memories {
-    /// Returns the memory that holds all bytes of a range, and the range's offset in that memory.
+    /// Returns the memory that contains all bytes of a range, and the range's offset in that memory.
     pub(super) fn find(&self, address: u32, len: u32) -> Option<(&Memory, u64)> {
         self.0.iter().find_map(|memory| {
             let offset = u64::from(address.checked_sub(memory.kind.base())?);

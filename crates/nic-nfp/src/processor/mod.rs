@@ -1,26 +1,29 @@
-//! The processor: microengines with contexts that hide the latency of memories.
+//! The processor: microengines with several contexts each, which hide the latency of memories.
 //!
-//! A file imports only from files before it in this order:
+//! A file imports only from files above it in this table:
 //!
 //! | file | contents |
 //! |---|---|
 //! | `account.rs` | the counters of cycles by cause |
-//! | `intrinsics.rs` | the core's own calls |
+//! | `intrinsics.rs` | the calls that the core itself serves |
 //! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
-//! | `program.rs` | [`Program`]: compiled C, checked against code store and local memory |
-//! | `engine.rs` | a microengine: its contexts and the choice of the next |
+//! | `program.rs` | [`Program`]: compiled C that fits into code store and local memory |
 //! | `service.rs` | the interface for calls that the card serves |
-//! | `nfp.rs` | [`Nfp`]: all microengines and memories, and calls of the card |
-//! | `execute.rs` | the task that runs a microengine, cycle by cycle: references, atomics, signals |
+//! | `profile.rs` | the cycles of processes by instruction |
+//! | `engine.rs` | a microengine: its contexts and the choice of the next |
+//! | `observe.rs` | an observer of the instructions of processes |
+//! | `nfp.rs` | [`Nfp`]: all microengines and memories, and the functions that the card calls |
+//! | `watched.rs` | the reports to an observer between slices |
+//! | `execute.rs` | the task that runs a microengine: references, atomics, signals |
 //!
 //! # Timing
 //! A context computes until it refers to a memory outside the core, waits for a signal or yields. The instruction of
 //! the reference itself counts as computing. From the end of this instruction, the context sleeps until the memory is
 //! done, and then waits until the core is free. The core takes the next ready context round-robin. A switch to another
-//! context takes `hpu.cycles.switch` cycles. Code is in the core, so a fetch takes no cycles. Constants are read from
-//! the code store at the cost of local memory.
+//! context takes `hpu.cycles.switch` cycles. The code store is in the core, so the fetch of an instruction takes no
+//! cycles. A read of a constant from the code store takes the same time as one from local memory.
 //!
-//! All cores, the memories on the chip and the counters share one clock. Its cycle 0 is simulated time 0.
+//! All cores, the memories on the chip and the counters share one clock. Its cycle 0 is virtual time 0.
 
 mod account;
 mod engine;
@@ -28,8 +31,11 @@ mod execute;
 mod intrinsics;
 mod memory;
 mod nfp;
+pub mod observe;
+mod profile;
 mod program;
 mod service;
+mod watched;
 
 pub use account::{ContextCounters, CoreCounters};
 pub use engine::{Outcome, SIGNALS};
@@ -37,11 +43,12 @@ pub use intrinsics::crc32;
 pub(crate) use memory::Reference;
 pub use memory::{Memory, MemoryCounters, Outside};
 pub use nfp::{Nfp, Trapped};
+pub use profile::{ProcessProfile, ProgramProfile};
 pub use program::{LEAST_STACK, Program, ProgramError};
 pub use service::Place;
 pub(crate) use service::{Served, Services};
 
-/// The numbers of the calls, in a7.
+/// The numbers of the calls, which a context puts into register a7.
 pub mod number {
     pub use super::intrinsics::{
         CHANNEL_READ, CHANNEL_READ_IND, CHANNEL_REGISTER, CHANNEL_SELECT, CHANNEL_WRITE, CHANNEL_WRITE_IND,

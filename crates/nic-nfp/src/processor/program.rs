@@ -1,4 +1,4 @@
-//! A program for microengines, checked against their capacity.
+//! A program that fits into microengines.
 
 use crate::map;
 use crate::spec::NfpSpec;
@@ -7,15 +7,15 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The least stack of a context, in bytes.
+/// Minimum size of a context's stack, in bytes.
 pub const LEAST_STACK: u32 = 64;
 
-/// A program that fits a microengine. Several microengines share its code.
+/// A program that fits into a microengine. Several microengines share its code.
 pub struct Program {
     pub(super) image: Arc<Image>,
     /// Code and constants, from the address [`map::CODE`] on.
     pub(super) code: Vec<u8>,
-    /// Bytes of data at the bottom of local memory.
+    /// Size of the data at the bottom of local memory, in bytes.
     pub(super) data: u32,
     local: u32,
 }
@@ -27,26 +27,26 @@ pub enum ProgramError {
     Image(LoadError),
     /// The code store is too small.
     Code {
-        /// Bytes of code and constants.
+        /// Size of code and constants in bytes.
         size: u64,
         /// Capacity of the code store in bytes.
         room: u32,
     },
     /// Local memory is too small for the data.
     Data {
-        /// Bytes of data.
+        /// Size of the data in bytes.
         size: u64,
-        /// Bytes of local memory.
+        /// Size of local memory in bytes.
         room: u32,
     },
     /// A segment of the program is neither in the code store nor in local memory.
     Place {
-        /// Its contents.
+        /// A description of the segment's contents.
         contents: &'static str,
-        /// Its address.
+        /// The segment's address.
         address: u32,
     },
-    /// More contexts than a microengine has, or none.
+    /// The requested number of contexts is zero, or higher than that of a microengine.
     Contexts {
         /// The requested number.
         asked: usize,
@@ -68,11 +68,11 @@ pub enum ProgramError {
     Stack {
         /// Number of stacks.
         contexts: usize,
-        /// Bytes per stack.
+        /// Size of a stack in bytes.
         stack: u32,
-        /// Bytes of data.
+        /// Size of the data in bytes.
         data: u32,
-        /// Bytes of local memory.
+        /// Size of local memory in bytes.
         local: u32,
     },
 }
@@ -121,15 +121,15 @@ impl Program {
     /// Parses a linked RV32 ELF file.
     ///
     /// # Errors
-    /// When the file is not such a file, or the program does not fit a microengine.
+    /// When the file is not such a file, or the program does not fit into a microengine.
     pub fn load(file: &[u8], spec: &NfpSpec) -> Result<Rc<Program>, ProgramError> {
         Program::new(Image::load(file, &spec.core).map_err(ProgramError::Image)?, spec)
     }
 
-    /// Checks a decoded program.
+    /// Returns a decoded program, after a check that it fits into a microengine.
     ///
     /// # Errors
-    /// When it does not fit a microengine.
+    /// When the program does not fit.
     pub fn new(image: Arc<Image>, spec: &NfpSpec) -> Result<Rc<Program>, ProgramError> {
         let (mut code, mut data) = (0, 0);
         for segment in image.segments() {
@@ -157,13 +157,13 @@ impl Program {
         Ok(Rc::new(Program { image, code: bytes, data: data.next_multiple_of(16), local: spec.local_memory }))
     }
 
-    /// The image, to look up functions.
+    /// Returns the program's image, in which functions can be looked up.
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// Returns the size in bytes of each context's stack: the local memory beside the data, divided by `contexts`, and
-    /// rounded down to 16 bytes.
+    /// Returns the size in bytes of each context's stack. It is the local memory beside the data divided by `contexts`,
+    /// and rounded down to 16 bytes.
     ///
     /// # Errors
     /// When the stacks would be too small.
@@ -177,7 +177,7 @@ impl Program {
         }
     }
 
-    /// The initial contents of local memory.
+    /// Fills local memory with its initial contents.
     pub(super) fn fill(&self, local: &mut [u8]) {
         local.fill(0);
         self.image.segments().iter().filter(|s| s.writable()).for_each(|s| write(s, map::LOCAL, local));

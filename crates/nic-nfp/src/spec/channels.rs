@@ -6,7 +6,7 @@ use nicety_nic_core::read_kernel;
 use nicety_spec::{Ratio, Reader};
 use nicety_types::Duration;
 
-/// The software and the managers between a host's programs and a card's processes.
+/// Costs and limits of the software and the managers between a host's programs and a card's processes.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelSpec {
     /// The host's operating system.
@@ -19,13 +19,13 @@ pub struct ChannelSpec {
     pub managers: ManagerSpec,
     /// Fraction of the DMA transfers that fail.
     pub dma_errors: Ratio,
-    /// The most open channels.
+    /// Maximum number of open channels.
     pub channels: u16,
-    /// The most registered targets.
+    /// Maximum number of registered targets.
     pub targets: u16,
-    /// The most concurrent calls of the host's threads.
+    /// Maximum number of concurrent calls of the host's threads.
     pub threads: u16,
-    /// The most bytes per message.
+    /// Maximum size of a message in bytes.
     pub message: u32,
 }
 
@@ -38,7 +38,7 @@ pub struct DriverSpec {
     pub indirect: Duration,
     /// Time to build a list of pages.
     pub list: Duration,
-    /// Number of resends of a page list.
+    /// Maximum number of retries of a page list.
     pub retries: u8,
 }
 
@@ -65,7 +65,7 @@ pub struct ManagerSpec {
 }
 
 impl ChannelSpec {
-    /// The limits of the host's state machine.
+    /// Returns the limits of the host's state machine.
     pub fn host_limits(&self) -> HostLimits {
         HostLimits {
             channels: self.channels,
@@ -75,7 +75,7 @@ impl ChannelSpec {
         }
     }
 
-    /// The limits of the state machine of a card with `contexts` contexts.
+    /// Returns the limits of the state machine of a card with `contexts` contexts.
     pub fn card_limits(&self, contexts: u16) -> CardLimits {
         CardLimits {
             channels: self.channels,

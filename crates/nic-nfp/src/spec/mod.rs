@@ -13,11 +13,16 @@ use nicety_nic_core::{NodeSpec, read_costs, read_isa, read_misaligned, read_node
 use nicety_spec::{Reader, Section};
 use nicety_types::Frequency;
 
-/// The spec of a network flow processor. Durations are in cycles of its single clock.
+/// The most cards of a host.
+const MOST_CARDS: u64 = 16;
+
+/// The spec of a network flow processor. Durations are in cycles of its clock, unless they have a unit.
 #[derive(Clone, Debug)]
 pub struct NfpSpec {
     /// The surroundings of the card: host and network.
     pub node: NodeSpec,
+    /// Number of equal cards in the host, each with its own bus. The first card has the port to the network.
+    pub cards: usize,
     /// The bus between host and card.
     pub bus: BusSpec,
     /// Software and managers between the host's programs and the card's processes.
@@ -26,9 +31,9 @@ pub struct NfpSpec {
     pub port: PortSpec,
     /// Number of microengines.
     pub cores: usize,
-    /// Microengines per island. The microengines of an island share a CLS and a CTM.
+    /// Number of microengines per island. The microengines of an island share a CLS and a CTM.
     pub island: usize,
-    /// Contexts per microengine.
+    /// Number of contexts per microengine.
     pub contexts: usize,
     /// The clock.
     pub clock: Frequency,
@@ -36,28 +41,28 @@ pub struct NfpSpec {
     pub core: Core,
     /// The ISA as written in the spec.
     pub isa: String,
-    /// Bytes of a microengine's local memory.
+    /// Size of a microengine's local memory in bytes.
     pub local_memory: u32,
-    /// Bytes of its code store.
+    /// Size of a microengine's code store in bytes.
     pub code: u32,
-    /// The most bytes of one reference.
+    /// Maximum number of bytes of a reference.
     pub transfer: u32,
-    /// Transfer registers for a direct message, of four bytes each.
+    /// Number of transfer registers for a direct message. Each has four bytes.
     pub message_registers: u32,
     /// Cycles of a context switch.
     pub switch: u64,
-    /// Cycles of the CRC of a word, including its instruction.
+    /// Cycles of the CRC of a word, including the instruction.
     pub crc32: u64,
     /// Cycles from the sending of a signal until a context sees it.
     pub signal: u64,
-    /// The memories, by [`MemoryKind::ALL`].
+    /// The memories, in the order of [`MemoryKind::ALL`].
     pub memories: [MemorySpec; 4],
 }
 
 /// A memory outside the microengines. Durations are in cycles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySpec {
-    /// Its size in bytes.
+    /// The memory's size in bytes.
     pub size: u32,
     /// Latency of a read: from the reference to its first bytes.
     pub read: u64,
@@ -65,29 +70,29 @@ pub struct MemorySpec {
     pub write: u64,
     /// Latency of an atomic reference: from the reference to its completion.
     pub atomic: u64,
-    /// The least number of cycles between the starts of two references.
+    /// Minimum number of cycles between the starts of two references.
     pub gap: u64,
-    /// Bytes that it moves per cycle.
+    /// Number of bytes that the memory transfers per cycle.
     pub width: u64,
 }
 
 impl NfpSpec {
-    /// Number of islands.
+    /// Returns the number of islands.
     pub fn islands(&self) -> usize {
         self.cores.div_ceil(self.island)
     }
 
-    /// Number of contexts of all microengines.
+    /// Returns the number of contexts of all microengines together.
     pub fn hardware_contexts(&self) -> u16 {
         (self.cores * self.contexts) as u16
     }
 
-    /// The most bytes of a direct message.
+    /// Returns the maximum length of a direct message in bytes.
     pub fn message(&self) -> u32 {
         4 * self.message_registers
     }
 
-    /// The memory of a kind.
+    /// Returns the spec of a memory.
     pub fn memory(&self, kind: MemoryKind) -> &MemorySpec {
         &self.memories[kind as usize]
     }
@@ -132,8 +137,15 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
             as u32;
     let memories =
         MemoryKind::ALL.map(|kind| read_memory(&reader.section(&format!("memory.{}", kind.key())), kind));
+    let cards = reader.section("host").count_or(
+        "cards",
+        1..=MOST_CARDS,
+        1,
+        "equal cards in the host, each with its bus",
+    );
     NfpSpec {
         node: read_node(reader),
+        cards: cards as usize,
         bus: nicety_nic_core::read_bus(reader),
         channels: channels::read(reader),
         port: port::read(reader),
@@ -155,7 +167,7 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
 }
 
 fn read_memory(s: &Section<'_>, kind: MemoryKind) -> MemorySpec {
-    // The space up to the next memory's first address.
+    // A memory must fit into the space up to the first address of the next memory.
     let most = match kind {
         MemoryKind::Cls => map::CTM - map::CLS,
         MemoryKind::Ctm => map::IMEM - map::CTM,

@@ -2,14 +2,14 @@
 
 use nicety_spec::Reader;
 
-/// The port's part of a spec.
+/// The spec of the port. Durations are in cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct PortSpec {
-    /// The most payload of a frame, in bytes.
+    /// Maximum payload of a frame, in bytes.
     pub payload: u64,
-    /// The least payload of a frame, in bytes. A shorter payload is padded to this size.
+    /// Minimum payload of a frame, in bytes. A shorter payload is padded to this size.
     pub least: u64,
-    /// Capacity in frames of the transmit queue.
+    /// Capacity of the transmit queue in frames.
     pub queue: u64,
     /// Cycles to send a frame.
     pub send: u64,

@@ -1,4 +1,4 @@
-//! Direct messages.
+//! Tests direct messages.
 
 use super::{Host, from};
 use nicety_types::Duration;
@@ -23,11 +23,11 @@ fn bytes_go_both_ways() {
     assert_eq!(host.returned(0), 0);
 }
 
-/// The path of one direct message to a waiting reader, calculated by hand from the shipped spec.
+/// The path of a direct message to a waiting reader. The expected times are calculated by hand from the shipped spec.
 ///
-/// PCI Express, generation 3 x8: 7.877 GB/s, 126.95 ps a byte. A crossing takes 250 ns. On the link, a doorbell has 4 +
-/// 24 bytes, a read request 24, and a completion of 64 bytes 84. A written mailbox has 88 bytes, and an MSI-X message
-/// 28. A cycle is 5000/3 ps.
+/// PCI Express, generation 3 x8, has 7.877 GB/s, or 126.95 ps per byte. A crossing takes 250 ns. On the link, a
+/// doorbell has 4 + 24 bytes, a read request 24 bytes, and a completion of 64 bytes 84 bytes. A written mailbox has 88
+/// bytes, and an MSI-X message 28 bytes. A cycle is 5000/3 ps.
 #[test]
 fn a_path_says_where_the_time_went() {
     let mut host = Host::new(&[]);

@@ -1,4 +1,5 @@
-//! Synchronisation of the two ends: neither end continues before the other has arrived, and both ends receive errors.
+//! Tests the synchronisation of both ends: neither end continues before the other end has called, and both ends get
+//! errors.
 
 use super::script::Step;
 use super::{Host, from};
@@ -9,7 +10,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 const TARGET: u32 = 7;
-/// A number of cycles: 6 ms at 600 MHz.
+/// A long computation in cycles: 6 ms at 600 MHz.
 const LONG: u32 = 3_600_000;
 
 fn cycle_at(time: Time) -> u64 {
@@ -26,7 +27,7 @@ fn a_sender_waits_for_its_reader() {
         let mut path = from(&sim);
         device.send(&mut path, channel, &[1, 2, 3, 4, 5, 6, 7, 8], None).await.unwrap();
         assert!(sim.now() > Time::ZERO + Duration::from_us(6000), "{}", sim.now());
-        // All of that time is the receiver's, except the message's own.
+        // All of that time is in the stage `receiver`, except for the message's own time.
         let own = path.at().since(path.origin()).saturating_sub(path.total(stages::RECEIVER));
         assert!(own < Duration::from_us(16), "{own}");
         assert_eq!(path.stages().map(|(_, time)| time).sum::<Duration>(), path.at().since(path.origin()));
@@ -86,7 +87,7 @@ fn a_writer_waits_for_its_receiver_and_the_other_way_round() {
         let (begun, end) = received.get();
         let (result, cycle) = host.ended(0, 2);
         assert_eq!((result, host.ended(0, 3).0), (0, 0));
-        // Neither end is done before both have begun.
+        // No call ends before both ends have called.
         assert!(u64::from(cycle) > cycle_at(begun), "the {kind} came last");
         assert!(cycle_at(end) > u64::from(host.ended(0, 1).1), "the {kind} came last");
     }
@@ -94,7 +95,7 @@ fn a_writer_waits_for_its_receiver_and_the_other_way_round() {
 
 #[test]
 fn a_blocked_channel_blocks_no_other() {
-    // More senders without a reader than managers, and one with a reader.
+    // There are more senders without a reader than managers, and one sender with a reader.
     let mut host = Host::new(&["managers.read=2", "managers.write=2"]);
     host.load(0, 1);
     let steps: Vec<_> = (0..6).map(Step::Register).chain([Step::Read(5, 4, 0, None)]).collect();
@@ -153,7 +154,7 @@ fn both_ends_are_told_of_a_mismatch() {
         assert_eq!(device.receive(&mut path, channel, 8, None).await, Err(kind(Kind::Indirect)));
         let ended = device.receive_indirect(&mut path, channel, buffer, 8, None).await;
         assert_eq!(ended, Err(kind(Kind::Direct)));
-        // Afterwards messages pass as usual.
+        // Later messages are transferred as usual.
         device.send(&mut path, channel, &[1, 2, 3], None).await.unwrap();
     });
     host.run();
@@ -182,7 +183,7 @@ fn timeouts_end_calls_at_both_ends() {
         let (soon, late) = (Some(Duration::from_us(100)), Err(ChannelError::Failed(Failure::Timeout)));
         let begun = sim.now();
         assert_eq!(device.send(&mut path, channel, &[1; 8], soon).await, late);
-        // The sender has to query the card. This takes the time of a message.
+        // At the timeout, the sender must ask the card to withdraw the message. This takes the time of a message.
         assert!(sim.now().since(begun) < Duration::from_us(130), "{}", sim.now().since(begun));
         assert_eq!(device.send_indirect(&mut path, channel, buffer, 8, soon).await, late);
         assert_eq!(device.receive(&mut path, channel, 8, soon).await.map(|_| ()), late);
@@ -262,7 +263,7 @@ fn selections_take_the_first_channel_with_a_message() {
             channels.push(device.subscribe(&mut path, target).await.unwrap());
         }
         for round in 0..3u8 {
-            // The process replies to one after another. Each reply comes from the requesting channel.
+            // The process replies to one request after another. Each reply arrives on the channel of its request.
             for (number, &channel) in channels.iter().enumerate() {
                 let bytes = [round * 16 + number as u8; 16];
                 device.send(&mut path, channel, &bytes, None).await.unwrap();
@@ -294,7 +295,7 @@ fn a_call_that_is_not_awaited_goes_on() {
         let send = device.send(&mut lost, channel, &[1, 2], None);
         let late = nicety_kernel::timeout(&sim, Duration::from_us(100), send).await;
         assert!(late.is_err());
-        // Its thread still occupies the end.
+        // The thread of the dropped call still occupies this end of the channel.
         let busy = device.send(&mut path, channel, &[3, 4], None).await.unwrap_err();
         assert!(busy.to_string().contains("already sending on this channel"), "{busy}");
         sim.delay(Duration::from_us(6500)).await;
@@ -326,7 +327,7 @@ fn threads_have_a_limit() {
 
 #[test]
 fn directions_of_a_channel_do_not_meet() {
-    // Two threads at one end, two contexts at the other.
+    // Two threads call at one end, and two contexts at the other end.
     let mut host = Host::new(&[]);
     host.load(0, 2);
     host.script(

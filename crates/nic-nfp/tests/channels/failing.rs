@@ -1,5 +1,5 @@
-//! Messages between hosts with failing transfers and dropped sends. Their resources are freed, and other messages
-//! continue.
+//! Tests messages between hosts with failing transfers and dropped sends. The resources of such messages are freed, and
+//! other messages continue.
 
 use super::messages::{Node, pair, pattern};
 use nicety_kernel::{Signal, timeout};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 const END: u64 = LARGEST_TAG;
 const ROOM: usize = 400_000;
 
-/// Returns the errors that a message may have when transfers fail or its sender has been dropped.
+/// Returns whether a message may have this error when transfers fail or its send was dropped.
 fn expected(error: &MessageError) -> bool {
     matches!(
         error,
@@ -25,8 +25,9 @@ fn expected(error: &MessageError) -> bool {
     )
 }
 
-/// Both hosts send these messages to each other, each message from its own thread. A thread with a time drops its send
-/// after that time. Both hosts receive until the last message. Returns the numbers of failed sends and receives.
+/// Both hosts send these messages to each other, each message from its own thread. A message is its size, and the time
+/// after which its thread drops the send, if any. Both hosts receive until the last message. Returns the number of
+/// failed sends, and that of failed receives.
 fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, u32) {
     let (may_fail, errors) = (errors > 0, format!("dma.errors={errors} %"));
     let (mut world, nodes) = pair(&crate::spec(&[&errors, "driver.retries=0"]), seed);
@@ -56,7 +57,8 @@ fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, 
         let last = node.clone();
         node.sim.clone().spawn_program("last", async move {
             ended.wait_until(|| left.get() == 0).await;
-            // More than lanes and windows have room for. So all of them must be free.
+            // These are more messages than lanes and windows have room for, so all lanes and windows must have become
+            // free.
             for number in 0..2 * WINDOW as usize {
                 let address = last.buffer(&pattern(40 + number, 7));
                 let mut path = Path::from(last.sim.now());
@@ -115,7 +117,7 @@ proptest! {
 fn a_transfer_that_fails_ends_its_message_at_both_hosts() {
     let messages = vec![(200_000, None); 20];
     let (sends, receives) = exchange(&messages, 3, 1);
-    // Each of the forty messages has 49 pages to the card, and 49 to the other host.
+    // Each of the forty messages transfers 49 pages to the card, and 49 pages to the other host.
     assert!(sends > 10 && receives > sends, "{sends} sends and {receives} receives failed");
 }
 

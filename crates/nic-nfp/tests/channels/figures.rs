@@ -1,4 +1,4 @@
-//! The figures used to calibrate the spec: batches of 100 messages of 56 bytes.
+//! Tests the figures to which the spec was calibrated: batches of 100 messages of 56 bytes.
 
 use super::{Host, from};
 use nicety_nic_nfp::map;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const BATCH: u32 = 100;
 
-/// Returns a message's average time in a batch, in nanoseconds, after one warm-up message.
+/// Returns the average time of a message in a batch, in nanoseconds, after one warm-up message.
 fn average(process: &'static str) -> f64 {
     let mut host = Host::new(&[]);
     host.process(0, process, &[7, 56, BATCH + 1, map::CTM]);
@@ -40,7 +40,7 @@ fn average(process: &'static str) -> f64 {
     took as f64 / f64::from(BATCH) / 1000.0
 }
 
-/// Checks a figure to within a thousandth.
+/// Checks that a figure is met within a thousandth.
 fn close(found: f64, figure: f64) {
     assert!((found / figure - 1.0).abs() < 1e-3, "{found} instead of {figure}");
 }
@@ -68,7 +68,7 @@ fn the_peak_of_all_channels_is_what_the_interrupt_allows() {
         });
     }
     let end = host.run();
-    // Subscriptions raise interrupts too. The path of one message encloses the busy time.
+    // Subscriptions raise interrupts, too. The run takes the busy time and the path of one message.
     let interrupts = u64::from(CHANNELS * (BATCH + 1));
     let busy = Duration::from_ns(3920 * interrupts);
     let rest = end.since(Time::ZERO + busy);

@@ -1,4 +1,4 @@
-//! Messages of a host to itself. Its library and its CPUs copy them, without the card.
+//! Tests messages of a host to itself. The host's library copies them on the host's CPUs, without the card.
 
 use super::messages::pair;
 use super::recording::rows;
@@ -36,16 +36,16 @@ fn parts(path: &Path) -> Vec<(Stage, u64)> {
     path.stages().map(|(stage, time)| (stage, time.ps())).collect()
 }
 
-/// `library.call` of the shipped spec.
+/// The time `library.call` of the shipped spec.
 const LIBRARY: u64 = 50_000;
-/// The time of a copy's first line from memory, by `host.memory_latency`.
+/// The time until a copy has its first line from memory: `host.memory_latency`.
 const LINE: u64 = 51_000;
-/// `kernel.wake`.
+/// The time `kernel.wake` of the shipped spec.
 const WAKE: u64 = 3_800_000;
 
-/// An uncached copy of 4 KiB, calculated by hand. The first line takes 51 ns. The other 63 lines are fetched ten at a
-/// time, and take another 6 x 51 ns. This is more than the 102.4 ns of 256 cycles or the 50.9 ns of 8 KiB at 150 GiB/s.
-/// If the receive is posted first, there are no further costs.
+/// A copy of 4 KiB that are not in the cache, calculated by hand. The first line takes 51 ns. The other 63 lines are
+/// fetched in groups of ten, and take another 6 x 51 ns. This is more than the 102.4 ns of 256 cycles or the 50.9 ns of
+/// 8 KiB at 150 GiB/s. If the receive is posted first, there are no further costs.
 #[test]
 fn a_receive_that_is_there_is_filled_by_the_sender() {
     let (mut host, messenger) = alone();
@@ -64,7 +64,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
         assert_eq!(bytes(&memory, back + 4096, 904), [0; 904]);
     });
     host.run();
-    // The lines of both buffers, once each, without the traffic of a card.
+    // The traffic is that of the lines of both buffers, once each. There is no traffic of a card.
     let traffic = host.memory.traffic();
     assert_eq!((traffic.read, traffic.written - 4096 - 5000), (4096, 4096));
     assert_eq!(host.card.channel_counters(), Default::default());
@@ -76,7 +76,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
 }
 
 /// A short message waits in its envelope, so its sender continues. The sender copies a line into the envelope, and the
-/// receiver copies it out.
+/// receiver copies the line out.
 #[test]
 fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     let (mut host, messenger) = alone();
@@ -85,7 +85,7 @@ fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     host.thread(move |_, sim| async move {
         let mut path = from(&sim);
         messenger.send(&mut path, 0, 9, out, INLINE).await.unwrap();
-        // Two cycles of 400 ps after the line.
+        // The copy takes two cycles of 400 ps after the line.
         let sent = [(Stage::LIBRARY, LIBRARY), (Stage::COPY, LINE + 800)];
         assert_eq!(parts(&path), sent);
         memory.write(out, &[0; INLINE as usize]).unwrap();
@@ -162,7 +162,8 @@ fn a_message_without_room_fails_at_both_ends() {
     host.run();
 }
 
-/// As with any other host, at most a window of messages waits. Receives free the entries of the window.
+/// As with any other host, the number of waiting messages is limited by a window. Receives free the entries of the
+/// window.
 #[test]
 fn waiting_messages_are_bounded() {
     let (mut host, messenger) = alone();
@@ -186,7 +187,8 @@ fn waiting_messages_are_bounded() {
     host.run();
 }
 
-/// Neither a send to itself nor a receive from itself starts the forwarding processes. A receive from any host does.
+/// A send or a receive with the host itself does not start the forwarding processes. A receive from any host starts
+/// them.
 #[test]
 fn the_microengines_stay_free() {
     let (mut world, [a, b]) = pair(&crate::spec(&[]), 1);
@@ -207,8 +209,8 @@ fn the_microengines_stay_free() {
     assert_eq!([a, b].map(|node| node.messenger.is_started()), [false, true]);
 }
 
-/// A short message with a posted receive is copied once. After the first line, three lines are transferred at 150
-/// GiB/s: parts of two are read, and a part of one is written. They take longer than two cycles.
+/// A short message with a posted receive is copied only once. After the first line, three lines are transferred at 150
+/// GiB/s: parts of two lines are read, and a part of one is written. They take longer than two cycles.
 #[test]
 fn a_short_message_to_a_receive_is_copied_once() {
     let (mut host, messenger) = alone();

@@ -1,4 +1,4 @@
-//! Indirect messages.
+//! Tests indirect messages.
 
 use super::script::Step;
 use super::{Host, from};
@@ -35,7 +35,7 @@ fn pages_go_there_and_back() {
 }
 
 /// The path of an indirect message of one page to a waiting reader, calculated by hand. It has the stages of a direct
-/// message, and also the locking of pages, the request for the address, and DMA.
+/// message, and also the locking of pages, the question for the address, and DMA.
 #[test]
 fn a_path_says_where_the_time_went() {
     let mut host = Host::new(&[]);
@@ -51,12 +51,12 @@ fn a_path_says_where_the_time_went() {
         let parts: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();
         let wire = |bytes: u64| (bytes * 130_000).div_ceil(8 * 128);
         let cycles = |cycles: u64| (cycles * 5000).div_ceil(3);
-        // Read requests of 24 bytes. A page arrives in 16 completions of 256 bytes, each plus 20. An Ack and an
-        // UpdateFC of 8 bytes each go between them.
+        // A read request has 24 bytes. A page arrives in 16 completions of 256 bytes, each with 20 bytes of overhead.
+        // An Ack and an UpdateFC of 8 bytes each are between them.
         let page = 16 * wire(276) + 2 * wire(8);
         let fetch = |answer: u64| wire(24) + 500_000 + answer;
-        // CTM takes 8 bytes a cycle from the first completion on, and the page arrives faster. CTM begins at a whole
-        // cycle.
+        // CTM accepts 8 bytes per cycle from the first completion on, and the page arrives faster. CTM begins at a
+        // whole cycle.
         let stored = path.total(stages::CARD_MEMORY).ps();
         let behind = cycles(511 + 75) - (page - wire(276));
         assert!((behind - cycles(1)..=behind).contains(&stored), "{stored} of {behind}");
@@ -81,7 +81,7 @@ fn a_path_says_where_the_time_went() {
 
 #[test]
 fn lists_of_six_pages_follow_each_other() {
-    // 13 pages are three lists: three mailboxes to the card, three replies, 13 transfers.
+    // 13 pages need three lists. So there are three mailboxes to the card, three replies and 13 transfers.
     let mut host = Host::new(&[]);
     host.process(0, "channels_read_ind", &[7, 13 * 4096, 1, map::IMEM]);
     let memory = host.memory.clone();
@@ -98,11 +98,11 @@ fn lists_of_six_pages_follow_each_other() {
     assert_eq!((kernel.pages_pinned, kernel.unpins, kernel.interrupts), (13, 1, 4));
 }
 
-/// The time of a further list of pages, for a single channel. The manager repeats its steps from the mailbox on; it has asked for
-/// the address with the first list.
+/// The time of each further list of pages, on a single channel. The manager repeats its steps from the fetch of the
+/// mailbox on. It asks for the address only at the first list.
 #[test]
 fn the_steps_from_the_mailbox_on_recur_for_each_list() {
-    // Cycles of a manager: fetch, six parallel DMAs, push.
+    // A manager's cycles are those of a fetch, six parallel DMAs and a push.
     for process in ["channels_read_ind", "channels_write_ind"] {
         let manager = |lists: u32| {
             let mut host = Host::new(&[]);
@@ -178,7 +178,7 @@ fn a_message_is_given_up_at_both_ends() {
         assert_eq!(device.send_indirect(&mut path, channel, buffer, 50_000, None).await, given_up);
         assert_eq!(device.receive_indirect(&mut path, channel, buffer, 50_000, None).await, given_up);
         assert_eq!(*memory.read(buffer, 4).unwrap().into_buffer().unwrap(), [1; 4]);
-        // The managers are free again. Direct messages need no DMA.
+        // The managers are free again, so direct messages, which need no DMA, still work.
         device.send(&mut path, channel, &[1, 2, 3], None).await.unwrap();
     });
     host.run();

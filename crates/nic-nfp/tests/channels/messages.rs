@@ -1,10 +1,10 @@
-//! Messages between hosts over channels, forwarding processes, and Ethernet.
+//! Tests messages between hosts over channels, forwarding processes and Ethernet.
 
 use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
 use nicety_nic_core::Tags;
-use nicety_nic_nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW, number, stages};
+use nicety_nic_nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, Slot, WINDOW, number, stages};
 use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -43,7 +43,14 @@ pub(super) fn card(
     let (sim, off) = (world.sim(id), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));
     let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &off));
-    let card = Card::install(&sim, Arc::new(spec.clone()), memory.clone(), &cpus, (Some(port), nodes), &off);
+    let card = Card::install(
+        &sim,
+        Arc::new(spec.clone()),
+        memory.clone(),
+        &cpus,
+        (Some(port), nodes),
+        (&Slot::default(), &off),
+    );
     (card, memory)
 }
 
@@ -149,7 +156,7 @@ fn a_host_that_does_not_receive_delays_its_sender_only() {
             count.set(count.get() + 1);
         }
     });
-    // A message in the other direction at the same time.
+    // Another message is sent in the other direction at the same time.
     let receiver = a.clone();
     a.sim.spawn_program("receiver", async move {
         let (address, mut path) = (receiver.buffer(&[0; 1000]), Path::from(Time::ZERO));
@@ -233,8 +240,8 @@ fn the_parts_of_a_ping_pong_add_up() {
     }
 }
 
-/// This also holds for the first message, which starts the forwarding processes of both cards, and for messages that
-/// collide with credits.
+/// The path of a round trip is that of its initiator. This also holds for the first message, which starts the
+/// forwarding processes of both cards, and for messages at the time of credits.
 #[test]
 fn the_path_of_every_round_trip_is_its_initiators() {
     for late in [0, 3] {
@@ -375,8 +382,8 @@ fn a_card_that_is_too_small_says_of_what() {
     }
 }
 
-/// A large message keeps the link busy. Three steps overlap: loading a chunk, sending the previous chunk, and handing
-/// over the chunk before that.
+/// A large message keeps the link busy. Three steps overlap: the load of a chunk, the send of the previous chunk, and
+/// the delivery of the chunk before that.
 #[test]
 fn chunks_overlap() {
     const BYTES: usize = 4 << 20;
@@ -392,17 +399,17 @@ fn chunks_overlap() {
         b.messenger.received(&mut path, posted).await.unwrap();
         assert_eq!(b.bytes(address, BYTES), pattern(BYTES, 1));
         let gbps = 8.0 * BYTES as f64 / (b.sim.now().ps() as f64 / 1000.0);
-        // Serial steps would reach 3. Loading is the slowest.
+        // Steps without overlap would reach only 3 Gb/s. The load is the slowest step.
         assert!((5.0..9.6).contains(&gbps), "{gbps}");
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A message of a random program: source, destination, bytes, and the delay before its send.
+/// A message of a random program: source, destination, size in bytes, and the delay before its send.
 type Sent = (u32, u32, usize, u32);
 
-/// Three hosts around a switch post receives for all of these messages, each in its own order, and send. Returns the
-/// end of the run.
+/// Three hosts at a switch post receives for all of these messages, each host in its own order, and send the messages.
+/// Returns the end of the run.
 fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
     let spec = crate::spec(&[]);
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
@@ -421,7 +428,7 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
         let (mut path, mut posted) = (Path::from(Time::ZERO), Vec::new());
         for &(number, &(from, _, len, _)) in &awaited {
             let address = node.buffer(&vec![0; len + 3]);
-            // Every other receive accepts any rank.
+            // Every second receive accepts any rank.
             let source = (number % 2 == 0).then_some(from);
             let room = len as u64 + 3;
             let receive =

@@ -1,4 +1,4 @@
-//! Channels between a host's threads and the card's processes, in simulated time.
+//! Tests channels between a host's threads and the card's processes, in virtual time.
 //!
 //! `tests/data/channels.elf` is `handlers/nfp/channels.c`, compiled for the isa of the shipped spec.
 
@@ -17,7 +17,7 @@ mod script;
 use crate::spec;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
-use nicety_nic_nfp::{Card, Device, NfpSpec, Outcome, Program};
+use nicety_nic_nfp::{Card, Device, NfpSpec, Outcome, Program, Slot};
 use nicety_types::{Level, Path, Recorder, Time};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -54,12 +54,19 @@ impl Host {
         let sim = world.sim(node);
         let memory = Rc::new(Memory::new(spec.node.host.memory));
         let cpus = Rc::new(Cpus::new(&sim, spec.node.host, recorder));
-        let card = Card::install(&sim, Arc::new(spec.clone()), memory.clone(), &cpus, (None, 1), recorder);
+        let card = Card::install(
+            &sim,
+            Arc::new(spec.clone()),
+            memory.clone(),
+            &cpus,
+            (None, 1),
+            (&Slot::default(), recorder),
+        );
         let program = Program::load(CHANNELS, spec).unwrap();
         Host { world, sim, card, memory, program, recorder: recorder.clone() }
     }
 
-    /// Starts a process of `channels.c` alone on a microengine.
+    /// Starts a process of `channels.c` as the only process on a microengine.
     pub(crate) fn process(&self, core: usize, name: &str, arguments: &[u32]) {
         let entry = self.program.image().require(name).unwrap();
         self.card.processor().load(core, &self.program, 1).unwrap();
@@ -74,7 +81,7 @@ impl Host {
         self.sim.spawn_program("thread", thread(self.card.open(), self.sim.clone()));
     }
 
-    /// Runs to the end. All resources must be free then.
+    /// Runs to the end, and checks that all resources are then free. Returns the time of the end.
     pub(crate) fn run(&mut self) -> Time {
         let end = self.world.run().unwrap_or_else(|error| panic!("{error}")).end;
         self.check_free();

@@ -1,4 +1,4 @@
-//! The Ethernet port: a frame's time calculated by hand, and frames that no process takes.
+//! Tests the Ethernet port: the time of a frame, calculated by hand, and frames that no process takes.
 
 use super::messages::card;
 use nicety_fabric::Symbol;
@@ -9,7 +9,7 @@ use nicety_nic_nfp::{Card, MemoryKind, NfpSpec, Outcome, Program, QueueCounters,
 use nicety_types::Duration;
 use std::rc::Rc;
 
-/// Code that makes one call with the process's arguments, and then ends.
+/// Returns code that makes one call with the process's arguments, and then ends.
 fn call() -> [u32; 2] {
     [ecall(), ret()]
 }
@@ -45,7 +45,8 @@ fn returned(card: &Card) -> u32 {
 
 #[test]
 fn a_frame_takes_its_time() {
-    // Cycles until the port has read the memory: 75 to send, then for EMEM 325 and a cycle for each further 8 bytes.
+    // `in_memory` is the number of cycles until the port has read the memory. The send takes 75 cycles. Then EMEM takes
+    // 325 cycles, and a cycle for each further 8 bytes.
     for (head, body, in_memory) in
         [(16u32, 1484u32, 325 + 185), (4, 0, 0), (46, 0, 0), (47, 0, 0), (0, 8, 325)]
     {
@@ -61,10 +62,11 @@ fn a_frame_takes_its_time() {
         b.sim.spawn_program("receiver", async move {
             assert_eq!(card.processor().finished(0, 0).await, Ok(head + body));
             let cycle_ps = |cycle: u64| (cycle * 5000).div_ceil(3);
-            // 38 bytes beside the payload, which is padded to 46, at 800 ps a byte, and the wire.
+            // The frame has 38 bytes beside the payload, which is padded to 46 bytes. Each byte takes 800 ps, and the
+            // wire 33.4 ns.
             let wire = (u64::from(head + body).max(46) + 38) * 800 + 33_400;
-            // 75 cycles to give it to the process. From the next whole cycle on, 10 until the process sees it, and 3
-            // to return.
+            // The port takes 75 cycles to give the frame to the process. From the next whole cycle on, the process sees
+            // it after 10 cycles, and returns after 3 more.
             let given = cycle_ps(arrived) + wire + 125_000;
             let end = (given * 3).div_ceil(5000) + 10 + 3;
             assert_eq!(sim.now().ps(), cycle_ps(end), "{head} and {body} bytes");
@@ -81,7 +83,7 @@ fn frames_that_no_process_takes_wait_at_their_sender() {
     let again = |first: u32| {
         [addi(T0, ZERO, 10), addi(A0, first, 0), ecall(), addi(T0, T0, -1), bne(T0, ZERO, -12), ret()]
     };
-    // a5 keeps the first argument.
+    // Register a5 keeps the first argument.
     let send = [1, map::LOCAL, 8, 0, 0, 1, 0, number::ETH_SEND];
     start(&a.card, &spec, &again(A5), send);
     let (a_card, b_card, sim) = (a.card.clone(), b.card.clone(), b.sim.clone());
@@ -135,7 +137,7 @@ fn frames_belong_to_the_process_that_receives_from_their_queue() {
     let spec = crate::spec(&[]);
     let (mut world, [a, b]) = pair(&spec);
     send_to(&a.card, &spec, &[0, 3, 3, 9, 0, 7, 3, 0, 0]);
-    // Three processes share queue 0. One receives from queue 3, and one opens queue 7 and receives nothing.
+    // Three processes receive from queue 0. One receives from queue 3, and one opens queue 7 and receives nothing.
     let again = [addi(S0, A0, 0), addi(A0, S0, 0), ecall(), j(-8)];
     let receive = [map::LOCAL, 8, map::LOCAL + 32, 0, 0, 0, 0, number::ETH_RECEIVE];
     for (core, arguments) in [

@@ -1,5 +1,5 @@
-//! Random programs at both ends of several channels. Every byte arrives, all resources are freed, and the same seed
-//! gives the same run.
+//! Runs random programs at both ends of several channels. Every byte must arrive, all resources must be freed, and the
+//! same seed must give the same run.
 
 use super::recording::rows;
 use super::script::Step;
@@ -16,7 +16,7 @@ struct Exchange {
     to_card: bool,
     indirect: bool,
     size: u32,
-    /// The delay of each end before it.
+    /// The delay of each end before the exchange.
     host_ns: u32,
     card_cycles: u32,
 }
@@ -34,7 +34,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
     )
 }
 
-/// Bytes of EMEM per channel.
+/// Number of bytes of EMEM for each channel.
 const EMEM: u32 = 32_768;
 
 fn bytes(exchange: Exchange, channel: usize, number: usize) -> Vec<u8> {
@@ -42,7 +42,8 @@ fn bytes(exchange: Exchange, channel: usize, number: usize) -> Vec<u8> {
     (0..exchange.size).map(|i| first.wrapping_add(i as u8)).collect()
 }
 
-/// Runs the channels' programs, two contexts to a microengine. Returns the end, and the observations of each thread.
+/// Runs the channels' programs, with two contexts per microengine. Returns the end of the run, and the observations of
+/// each thread.
 fn outcome(
     channels: &[Vec<Exchange>],
     managers: u8,
@@ -100,7 +101,7 @@ fn outcome(
                         found.copy_from_slice(&landed);
                     }
                 }
-                // The process itself checks a direct message to the card.
+                // The process on the card checks direct messages to the card itself.
                 assert!(exchange.to_card && !exchange.indirect || found == sent, "channel {number}, {index}");
                 assert_eq!(path.at(), sim.now());
                 let all = path.stages().map(|(_, time)| time).sum::<Duration>();
@@ -133,7 +134,7 @@ proptest! {
         let first = outcome(&channels, managers, errors, seed, &Recorder::off());
         let recorder = Recorder::new(Level::Messages, 10_000);
         prop_assert_eq!(outcome(&channels, managers, errors, seed, &recorder), first);
-        // Each message is recorded once, and its stages add up.
+        // Each message is recorded once, and has stages.
         let rows = rows(&recorder);
         prop_assert!(rows.iter().all(|row| row.outcome == "received" && row.stages.is_some()), "{:?}", rows);
         let mut found: Vec<_> = rows.iter().map(|row| (row.to_card, row.indirect, row.bytes)).collect();
@@ -144,7 +145,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// With timeouts at both ends, some messages do not pass. Both ends agree on the messages that passed.
+    /// With timeouts at both ends, some messages are not transferred. Both ends must agree on the transferred messages.
     #[test]
     fn both_ends_agree_on_what_passed(
         to_card in any::<bool>(),

@@ -1,4 +1,5 @@
-//! The recording of messages: each once, with stages that add up. It does not change the run's times.
+//! Tests the recording of messages. Each message is recorded once, and the times of its stages add up to its latency.
+//! The recording does not change the times of the run.
 
 use super::script::Step;
 use super::{Host, from};
@@ -15,11 +16,12 @@ pub(super) struct Row {
     pub(super) bytes: u64,
     pub(super) outcome: &'static str,
     pub(super) posted: Time,
-    /// The times at which its mailbox arrived, it was complete, and its receiver noticed the completion.
+    /// The times at which the message's mailbox arrived, the message was complete, and its receiver noticed the
+    /// completion.
     came: Option<Time>,
     completed: Option<Time>,
     noticed: Option<Time>,
-    /// Its stages, which add up to its latency. `None` if the message was not received.
+    /// The message's stages. Their times add up to its latency. `None` if the message was not received.
     pub(super) stages: Option<Vec<(Stage, u64)>>,
 }
 
@@ -56,14 +58,14 @@ pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
     records.messages.sent().map(row).collect()
 }
 
-/// Returns the picoseconds of `bytes` bytes on PCI Express, generation 3 x8.
+/// Returns the time of `bytes` bytes on PCI Express, generation 3 x8, in picoseconds.
 const fn wire(bytes: u64) -> u64 {
     (bytes * 130_000).div_ceil(8 * 128)
 }
 
-/// A message to a waiting process, calculated by hand as in `direct.rs`. Its stages are the thread's work, the
-/// doorbell, the fetch (75 cycles of 5000/3 ps) and the delivery (89 cycles). Then a signal takes 10 cycles from the
-/// next cycle on.
+/// A message to a waiting process. Its times are calculated by hand as in `direct.rs`. Its stages are the thread's
+/// work, the doorbell, the fetch (75 cycles of 5000/3 ps) and the delivery (89 cycles). Then a signal takes 10 cycles
+/// from the next cycle on.
 #[test]
 fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     let mut host = Host::recorded(&[]);
@@ -107,8 +109,8 @@ fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     assert_eq!(row.stages.as_deref(), Some(&expected[..]));
 }
 
-/// A message to the host: a manager collects and pushes it, and the interrupt follows the write of the mailbox. Then
-/// the interrupt handler runs, the thread wakes up, and posts a reply before it returns.
+/// A message to the host. A manager collects and pushes the message, and the interrupt follows the write of the
+/// mailbox. Then the interrupt handler runs. The thread wakes up, and posts a reply before it returns.
 #[test]
 fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     let mut host = Host::recorded(&[]);
@@ -137,8 +139,8 @@ fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     assert_eq!((row.completed, row.noticed), (Some(completed), Some(completed)));
 }
 
-/// The wait of a message for its thread counts as a wait for the receiver until the thread is in the kernel. After
-/// that, the message's time has the stages of the thread.
+/// While a message waits for its thread, its time is in the stage `receiver` until the thread is in the kernel. After
+/// that, its time is in the stages of the thread.
 #[test]
 fn a_message_that_waits_for_its_thread_says_so() {
     let mut host = Host::recorded(&[]);
@@ -155,13 +157,13 @@ fn a_message_that_waits_for_its_thread_says_so() {
     assert_eq!(row.completed.unwrap().ps(), 500_000_000 + 110_000 + 5_400_000);
     assert!(stages.contains(&(stages::DRIVER, 5_400_000)), "{stages:?}");
     let waited = stages.iter().find(|(stage, _)| *stage == stages::RECEIVER).unwrap().1;
-    // Before that it waited for its channel.
+    // Before that, the message waited for its channel.
     assert!(waited > 500_110_000 - came && waited < 500_110_000, "{waited}");
     assert!(!stages.iter().any(|(stage, _)| *stage == Stage::WAKE || *stage == Stage::LIBRARY), "{stages:?}");
 }
 
-/// A transfer with two lists of pages is recorded as one message, in each direction, also if its thread is late. Its
-/// stages include the costs of every list.
+/// A transfer with two lists of pages is recorded as one message, in each direction, even if its thread is late. The
+/// message's stages include the costs of every list.
 #[test]
 fn bulk_is_one_message_whatever_its_lists() {
     const BYTES: u32 = 7 * 4096;
@@ -199,7 +201,7 @@ fn bulk_is_one_message_whatever_its_lists() {
                 assert_eq!((row.indirect, row.bytes, row.outcome), (true, BYTES.into(), "received"));
                 let stages = row.stages.as_ref().unwrap();
                 let total = |stage| stages.iter().find(|(s, _)| *s == stage).map_or(0, |(_, time)| *time);
-                // The thread builds and posts one mailbox per list.
+                // For each list, the thread builds and posts a mailbox.
                 let lists = 2 * (5_400_000 + 51_000);
                 match row.to_card {
                     true => assert_eq!(total(stages::DRIVER), 10_375_000 + lists),
@@ -230,7 +232,8 @@ fn failures_are_recorded() {
         device.send(&mut path, channel, &[1; 4], None).await.unwrap_err();
         let buffer = memory.allocate(8).unwrap().address();
         device.receive_indirect(&mut path, channel, buffer, 8, None).await.unwrap_err();
-        // Without pages there is no message. Then one without a reader.
+        // The first send fails before there is a message, because its pages cannot be locked. The second send has no
+        // reader.
         device.send_indirect(&mut path, channel, u64::MAX / 2, 8, None).await.unwrap_err();
         device.send(&mut path, channel, &[1; 4], Some(Duration::from_us(200))).await.unwrap_err();
     });
@@ -251,7 +254,7 @@ fn failures_are_recorded() {
 }
 
 /// A process withdraws its message while the receiving thread locks pages. The thread replies to the withdrawal, and
-/// receives the next message.
+/// receives only the next message.
 #[test]
 fn a_withdrawn_message_is_not_the_one_received() {
     let mut host = Host::recorded(&["kernel.pin=1 ms"]);

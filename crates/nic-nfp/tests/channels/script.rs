@@ -1,4 +1,4 @@
-//! Processes that execute a list of steps: `channels_script` of `channels.c`.
+//! Runs processes that execute a list of steps: `channels_script` of `channels.c`.
 
 use super::Host;
 use nicety_nic_nfp::{MemoryKind, map};
@@ -7,21 +7,21 @@ use nicety_nic_nfp::{MemoryKind, map};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Register(u32),
-    /// A direct message: target, bytes, the first byte, and a timeout in nanoseconds.
+    /// A direct message: target, number of bytes, the first byte, and a timeout in nanoseconds.
     Write(u32, u32, u8, Option<u32>),
     Read(u32, u32, u8, Option<u32>),
-    /// An indirect message: target, bytes, offset in EMEM, and a timeout.
+    /// An indirect message: target, number of bytes, offset in EMEM, and a timeout in nanoseconds.
     WriteInd(u32, u32, u32, Option<u32>),
     ReadInd(u32, u32, u32, Option<u32>),
     /// A computation of this number of cycles.
     Compute(u32),
 }
 
-/// Bytes of a step in memory, and the offsets of result and cycle in it.
+/// Size of a step in memory in bytes, and the offsets of result and cycle in the step.
 const STEP: u64 = 32;
 const RESULT: u64 = 24;
 const CYCLE: u64 = 28;
-/// Bytes of IMEM for each process's list.
+/// Number of bytes of IMEM for each process's list.
 const LIST: u64 = 4096;
 
 fn forever(timeout: Option<u32>) -> u32 {
@@ -46,7 +46,7 @@ impl Step {
 }
 
 impl Host {
-    /// Starts a process with these steps on a context. Its microengine has been loaded for all of them.
+    /// Starts a process with these steps on a context. The program must already be loaded on the microengine.
     pub(super) fn script(&self, list: usize, (core, context): (usize, usize), steps: &[Step]) {
         let imem = self.card.processor().memory(MemoryKind::Imem, 0);
         for (number, step) in steps.iter().enumerate() {
@@ -63,14 +63,14 @@ impl Host {
         self.card.processor().load(core, &self.program, contexts).unwrap();
     }
 
-    /// Returns the result of a step, and its cycle.
+    /// Returns the result of a step, and the cycle at which the step ended.
     pub(super) fn ended(&self, list: usize, step: usize) -> (i32, u32) {
         let imem = self.card.processor().memory(MemoryKind::Imem, 0);
         let word = |at| imem.peek_u32(list as u64 * LIST + step as u64 * STEP + at).unwrap();
         (word(RESULT) as i32, word(CYCLE))
     }
 
-    /// A process alone on its microengine, with list 0.
+    /// Starts a process with list 0, as the only process on its microengine.
     pub(super) fn one_script(&self, steps: &[Step]) {
         self.load(0, 1);
         self.script(0, (0, 0), steps);

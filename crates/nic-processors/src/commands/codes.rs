@@ -1,6 +1,6 @@
 //! The numbers of handlers' commands and results, as in nicety.h, and the reasons why a command stops its handler.
 
-use nicety_hpu::TrapKind;
+use nicety_hpu::{Trap, TrapError, TrapKind};
 
 /// Numbers of commands.
 #[expect(missing_docs, reason = "the names are those of nicety.h and frame.h")]
@@ -99,8 +99,19 @@ pub enum Stop {
         /// Requested bytes.
         len: u64,
     },
-    /// An operation that the card cannot do, as a text.
-    Wrong(String),
+    /// A frame's begin or end outside its place in memory, as a text.
+    BeyondFrame(String),
+}
+
+impl Stop {
+    /// The error of the handler.
+    pub(crate) fn error(&self) -> TrapError {
+        match self {
+            Stop::Trap(kind) => Trap { kind: *kind, pc: 0, location: None }.error(),
+            Stop::PhantomMemory { .. } => TrapError::Other,
+            Stop::BeyondFrame(_) => TrapError::OutOfBounds,
+        }
+    }
 }
 
 impl From<TrapKind> for Stop {

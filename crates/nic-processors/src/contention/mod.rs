@@ -44,6 +44,10 @@ pub struct HeldWord {
     pub waited_at: String,
     /// Number of waits. Zero where handlers did not contend.
     pub waits: u64,
+    /// Total time of these waits, from the first access of each to the last.
+    pub waited: Duration,
+    /// The variable of the program, such as `lock` or `table+8`, if it is in one.
+    pub variable: Option<String>,
     /// Total time held.
     pub held: Duration,
     /// Total time for which it was free while a handler waited.
@@ -84,6 +88,7 @@ struct Attempt {
     /// The code addresses from which it has accessed the word.
     places: Vec<u32>,
     since: Time,
+    last: Time,
     /// Whether it has retried.
     waits: bool,
     /// Earlier changes of the word.
@@ -97,6 +102,7 @@ struct State {
     /// Waiting handlers, and the start of each wait.
     waiting: Vec<(u64, Time)>,
     waits: u64,
+    waited: Duration,
     accesses: u64,
     /// Changes of its value.
     changes: u64,
@@ -158,15 +164,17 @@ impl Contention {
         state.changes += u64::from(changed);
         if changed {
             attempts.remove(&run);
-            state.waiting.retain(|&(other, _)| other != run);
+            state.wait_ends(run, now);
         } else if attempts.len() < WORDS || attempts.contains_key(&run) {
             let attempt = attempts.entry(run).or_insert_with(|| Attempt {
                 word: seen.word,
                 places: Vec::new(),
                 since: now,
+                last: now,
                 waits: false,
                 changes: state.changes,
             });
+            attempt.last = now;
             if !attempt.places.contains(&pc) && attempt.places.len() < PLACES {
                 attempt.places.push(pc);
             }
@@ -193,7 +201,7 @@ impl Contention {
         if attempt.waits
             && let Some(state) = self.words.borrow_mut().get_mut(&attempt.word)
         {
-            state.waiting.retain(|&(other, _)| other != run);
+            state.wait_ends(run, attempt.last);
         }
     }
 
@@ -208,10 +216,17 @@ impl Contention {
     }
 
     /// Returns the words that handlers hold one at a time, by the time held. Words without waits may have had another
-    /// use.
-    pub(crate) fn list(&self) -> Vec<HeldWord> {
+    /// use. `variable` names the variable at a place of HPU memory.
+    pub(crate) fn list(&self, variable: impl Fn(u32) -> Option<String>) -> Vec<HeldWord> {
         let words = self.words.borrow();
-        let mut found: Vec<HeldWord> = words.values().filter_map(State::held).collect();
+        let of = |(word, state): (&Word, &State)| {
+            let variable = match word {
+                Word::Hpu(place) => variable(*place),
+                Word::Host(_) => None,
+            };
+            Some(HeldWord { variable, ..state.held()? })
+        };
+        let mut found: Vec<HeldWord> = words.iter().filter_map(of).collect();
         found.sort_by_key(|word| std::cmp::Reverse(word.held + word.handed_over));
         found
     }
@@ -249,6 +264,7 @@ impl State {
             exclusive: Exclusive::default(),
             waiting: Vec::new(),
             waits: 0,
+            waited: Duration::ZERO,
             accesses: 0,
             changes: 0,
             waited_at: BTreeMap::new(),
@@ -259,6 +275,13 @@ impl State {
     fn note(&mut self, seen: &ObservedAccess<'_>) {
         if self.lines.len() < PLACES {
             self.lines.entry(seen.pc).or_insert_with(|| place(seen.image, seen.pc));
+        }
+    }
+
+    /// Ends the wait of a handler, if it waits.
+    fn wait_ends(&mut self, run: u64, now: Time) {
+        for (_, since) in self.waiting.extract_if(.., |&mut (other, _)| other == run) {
+            self.waited += now.since(since);
         }
     }
 
@@ -309,6 +332,8 @@ impl State {
             waited_at: line(waited_at)?,
             acquired_line,
             waits: self.waits,
+            waited: self.waited,
+            variable: None,
             held,
             handed_over,
         })
@@ -349,7 +374,7 @@ mod tests {
         }
 
         fn held(&self) -> Option<(u64, u64, u64)> {
-            let list = self.contention.list();
+            let list = self.contention.list(|_| None);
             assert!(list.len() <= 1);
             list.first().map(|word| (word.waits, word.held.ps(), word.handed_over.ps()))
         }
@@ -419,7 +444,9 @@ mod tests {
         rig.at(2000, 1, TAKE, true);
         rig.at(2007, 1, GIVE, true);
         assert_eq!(rig.held(), Some((1, 40 + 40 + 7, 10)));
-        let word = &rig.contention.list()[0];
+        let word = &rig.contention.list(|_| None)[0];
+        // From 1010 to 1050.
+        assert_eq!(word.waited, Duration::from_ps(40));
         assert_eq!(
             (&*word.acquired_line, word.released_line.as_deref()),
             ("pc 0x00000100", Some("pc 0x00000200"))

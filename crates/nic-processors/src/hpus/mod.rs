@@ -12,6 +12,7 @@ use crate::ready::Run;
 use crate::spec::{HpuSpec, Scheduling};
 use fair::FairQueue;
 use nicety_hpu::Context;
+use nicety_hpu::profile::Profile;
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{MessageId, Path, Time};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -29,6 +30,8 @@ pub struct ThreadState {
     pub hardware: Option<Box<Hardware>>,
     /// Accesses of the slice with a wait for DMA that is not known yet.
     pub(crate) accesses: Vec<Access>,
+    /// The profile of its run, if the card's handlers are profiled.
+    pub(crate) profile: Option<Box<Profile>>,
     /// The application of the handlers that have used the stack.
     stack_of: ApplicationId,
 }
@@ -73,6 +76,7 @@ impl Thread {
                 stack_of: ApplicationId::default(),
                 hardware: spec.pspin.map(|_| Box::new(Hardware::new(core, spec))),
                 accesses: Vec::new(),
+                profile: None,
             }),
             commands: spec.pspin.map(|commands| CommandUnit::new(sim, spec.dma_handles, commands.feedbacks)),
             transfers: Transfers::new(sim, spec.dma_handles),

@@ -7,6 +7,7 @@ use crate::memory::reach::{PROGRAM_BITS, Reach};
 use crate::memory::waits::{WaitingLine, Waits};
 use crate::running::Turn;
 use crate::spec::{DataCacheSpec, HpuSpec, Level, Piece};
+use nicety_hpu::profile::Cause;
 use nicety_hpu::{AccessKind, DataCaches, Found, Writes};
 
 /// The use of the data caches before a level in a whole run.
@@ -41,7 +42,7 @@ pub struct CacheCounts {
     pub invalidated: u64,
     /// Accesses to words with older bytes on a real card, where no protocol keeps caches coherent.
     pub stale: u64,
-    /// Cycles of loads and stores beyond those of hits: for their lines, and for other caches.
+    /// Cycles of loads and stores beyond those of hits, and waits of atomic operations for other caches.
     pub waited: u64,
 }
 
@@ -186,11 +187,19 @@ impl Cached {
             stale |= self.sees_stale(cache, at.piece, place, part, stores, through);
         }
         let waited = ready - cycle + if invalidated { u64::from(self.spec.invalidate) } else { 0 };
+        turn.causes.clear();
         let own = match through {
             // The store itself, in memory.
             true => hit_cycles.max(memory.access_memory(turn, at, bytes, kind)),
             false => hit_cycles,
         };
+        let known: u64 = turn.causes.iter().map(|(_, cycles)| cycles).sum();
+        // The first cause of a store in memory is the memory's latency already.
+        match turn.causes.first_mut() {
+            Some((_, latency)) => *latency += own - known,
+            None => turn.causes.push((at.cause(kind), own)),
+        }
+        turn.causes.push((Cause::Cache, waited));
         self.count(turn, at.level, hits, invalidated, waited);
         self.count_stale(turn, at.level, stale);
         own + waited
@@ -226,7 +235,10 @@ impl Cached {
         counters.invalidated += u64::from(invalidated);
         self.count_stale(turn, at.level, stale);
         let price = if invalidated { u64::from(self.spec.invalidate) } else { 0 };
-        memory.access_memory(turn, at, bytes, kind) + price
+        self.count_wait(turn, at.level, price);
+        let cycles = memory.access_memory(turn, at, bytes, kind);
+        turn.causes.push((Cause::Cache, price));
+        cycles + price
     }
 
     /// Fetches the line of a byte from memory. Returns the cycles until its arrival.
@@ -296,15 +308,19 @@ impl Cached {
         counters.hits += u64::from(hits);
         counters.misses += u64::from(!hits);
         counters.invalidated += u64::from(invalidated);
-        counters.waited += waited;
-        if waited > 0 {
-            self.waits.count(turn, level, waited);
-        }
         turn.application().count(|statistics| {
             statistics.cache_hits += u64::from(hits);
             statistics.cache_misses += u64::from(!hits);
-            statistics.cache_waits += waited;
         });
+        self.count_wait(turn, level, waited);
+    }
+
+    fn count_wait(&mut self, turn: &Turn<'_>, level: Level, cycles: u64) {
+        if cycles > 0 {
+            self.counters[level as usize].waited += cycles;
+            self.waits.count(turn, level, cycles);
+            turn.application().count(|statistics| statistics.cache_waits += cycles);
+        }
     }
 
     fn count_stale(&mut self, turn: &Turn<'_>, level: Level, stale: bool) {

@@ -6,6 +6,7 @@
 
 use crate::Processors;
 use crate::hpus::edges::Edges;
+use crate::memory::bank_waits::{BankUse, BankWaits};
 use crate::memory::cached::{Behind, CacheUse, Cached};
 use crate::memory::reach::{PROGRAM_BITS, Reach};
 use crate::memory::waits::{WaitingLine, Waits};
@@ -13,6 +14,7 @@ use crate::programs::attachments::Attachment;
 use crate::programs::program::map;
 use crate::running::{ARGUMENTS, Running, Turn};
 use crate::spec::{HpuSpec, Level, MemorySpec, Piece, Timings, own_cycles};
+use nicety_hpu::profile::Cause;
 use nicety_hpu::{AccessKind, Banks, Cache, OrderPoint, Served};
 use nicety_types::{Duration, Time};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -71,6 +73,9 @@ pub struct Levels {
     data_caches: Option<RefCell<Cached>>,
     /// Waits for banks.
     waits: RefCell<Waits>,
+    /// The same by bank and data, where handlers are profiled.
+    /// Boxed, since few nodes have profiles.
+    bank_waits: OnceCell<Box<BankWaits>>,
     /// The first cycle in which the only port of program memory is free.
     program_port: Cell<u64>,
 }
@@ -107,6 +112,7 @@ impl Levels {
             caches: RefCell::new(caches(spec)),
             data_caches: Cached::new(spec).map(RefCell::new),
             waits: RefCell::default(),
+            bank_waits: OnceCell::new(),
             program_port: Cell::new(0),
             spec: spec.clone(),
             packet,
@@ -218,12 +224,21 @@ impl Levels {
             }
             _ => (0, offset),
         };
-        Some(Reach { piece, level, spec, memory, offset, remote: level == Level::L1 && memory != cluster })
+        Some(Reach {
+            piece,
+            level,
+            spec,
+            memory,
+            offset,
+            address,
+            remote: level == Level::L1 && memory != cluster,
+        })
     }
 
     /// Serves an access of a core in its turn. Returns its cycles, if it is to a level with a timing of its own.
     /// Loads and stores of a cached level look up their lines first, unless the access `passes` the caches.
     fn access(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind, passes: bool) -> u64 {
+        turn.causes.clear();
         match &self.data_caches {
             Some(caches) if at.spec.cached => {
                 let contended = at.spec.contended;
@@ -240,8 +255,8 @@ impl Levels {
                     contended.accesses += 1;
                     self.serve(contended, at, turn.cycle, bytes, kind)
                 };
-                self.has_waited(turn, at.level, served.waited);
-                served.cycles + at.farther()
+                self.has_waited(turn, at, served.waited);
+                served_in(turn, at, kind, served)
             }
             _ => self.access_memory(turn, at, bytes, kind),
         }
@@ -253,12 +268,27 @@ impl Levels {
     }
 
     /// Counts a handler's wait for banks of a level.
-    fn has_waited(&self, turn: &mut Turn<'_>, level: Level, cycles: u64) {
+    fn has_waited(&self, turn: &mut Turn<'_>, at: &Reach<'_>, cycles: u64) {
+        let level = at.level;
         if cycles > 0 {
             self.contended.borrow_mut()[level as usize].waited += cycles;
             *turn.memory_waits += cycles;
             self.waits.borrow_mut().count(turn, level, cycles);
+            if let Some(waits) = self.bank_waits.get() {
+                let bank = self.with_banks(level, at.memory, |banks| banks.bank_of(at.offset));
+                waits.count(turn, at, bank, cycles);
+            }
         }
+    }
+
+    /// Counts waits by bank and data from now on.
+    pub(crate) fn count_bank_waits(&self) {
+        self.bank_waits.get_or_init(Box::default);
+    }
+
+    /// Returns the waits by bank and data, the longest first. `variable` names the variable at an address of a program.
+    pub(crate) fn list_bank_waits(&self, variable: impl Fn(u32, u32) -> Option<String>) -> Vec<BankUse> {
+        self.bank_waits.get().map_or_else(Vec::new, |waits| waits.list(variable))
     }
 
     /// Serves an access to a contended level.
@@ -357,23 +387,32 @@ fn caches(hpu: &HpuSpec) -> Vec<Cache> {
     vec![Cache::new(spec.shape); number]
 }
 
+/// Returns the cycles of an access, and notes their causes.
+fn served_in(turn: &mut Turn<'_>, at: &Reach<'_>, kind: AccessKind, served: Served) -> u64 {
+    let cycles = served.cycles + at.farther();
+    turn.causes.clear();
+    turn.causes.extend([(at.cause(kind), cycles - served.waited), (Cause::Bank, served.waited)]);
+    cycles
+}
+
 impl Behind for Levels {
     fn access_memory(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64 {
         if !at.spec.contended {
-            return u64::from(at.spec.banks.latency(kind)) + at.farther();
+            let cycles = u64::from(at.spec.banks.latency(kind));
+            return served_in(turn, at, kind, Served { cycles, waited: 0 });
         }
         let served = {
             let contended = &mut self.contended.borrow_mut()[at.level as usize];
             self.serve(contended, at, turn.cycle, bytes, kind)
         };
-        self.has_waited(turn, at.level, served.waited);
-        served.cycles + at.farther()
+        self.has_waited(turn, at, served.waited);
+        served_in(turn, at, kind, served)
     }
 
     fn fetch_line(&self, turn: &mut Turn<'_>, at: &Reach<'_>, offset: u64, line: u32) -> u64 {
         let cycle = turn.cycle;
         let served = self.with_banks(at.level, at.memory, |banks| banks.fetch_line(cycle, offset, line));
-        self.has_waited(turn, at.level, served.waited);
+        self.has_waited(turn, at, served.waited);
         served.cycles + at.farther()
     }
 
@@ -389,6 +428,7 @@ impl Levels {
     /// Serves a handler's instruction that waits for its turn. Returns its cycles beyond those in a memory without
     /// contention.
     pub(crate) fn in_turn(&self, turn: &mut Turn<'_>, point: &OrderPoint) -> u64 {
+        turn.causes.clear();
         if !self.in_turn {
             return 0;
         }
@@ -405,7 +445,12 @@ impl Levels {
         let Some(reach) = reach.filter(|reach| self.timings.waits(reach.piece)) else { return 0 };
         let passes = matches!(point, OrderPoint::Atomic { .. });
         let cycles = self.access(turn, &reach, bytes, kind, passes);
-        cycles - u64::from(own_cycles(&self.hpu().core.costs, kind))
+        let own = u64::from(own_cycles(&self.hpu().core.costs, kind));
+        // The first part has the access itself.
+        if let Some((_, latency)) = turn.causes.first_mut() {
+            *latency -= own.min(*latency);
+        }
+        cycles - own
     }
 }
 
@@ -416,6 +461,7 @@ impl Processors {
         running.atomic_commands += 1;
         let (levels, mut turn) = (&*self.levels, running.turn());
         let reach = levels.reach(turn.attachment, turn.core, address);
+        turn.causes.clear();
         reach.map_or(0, |reach| levels.access(&mut turn, &reach, 8, AccessKind::Atomic, true))
     }
 }

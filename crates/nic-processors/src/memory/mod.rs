@@ -4,9 +4,11 @@
 //! |---|---|
 //! | the memory and offset of an access | `reach.rs` |
 //! | source lines that wait | `waits.rs` |
+//! | waits for single banks | `bank_waits.rs` |
 //! | data caches before levels | `cached.rs` |
 //! | the levels, and their banks | `levels.rs` |
 
+pub(crate) mod bank_waits;
 pub(crate) mod cached;
 pub(crate) mod levels;
 pub(crate) mod reach;

@@ -40,7 +40,7 @@ pub struct HandlerStatistics {
     /// Those that did not.
     #[serde(rename = "handler_cache_misses")]
     pub cache_misses: u64,
-    /// Cycles that loads and stores took longer than hits.
+    /// Cycles of loads and stores beyond those of hits, and waits of atomic operations for other caches.
     #[serde(rename = "handler_cache_wait_cycles")]
     pub cache_waits: u64,
     /// Failed runs: stopped, or with an error or an invalid return code.

@@ -79,6 +79,8 @@ pub struct Handlers {
     pub completion: Option<u32>,
     /// The further parts of a program written for PsPIN.
     pub pspin: Option<Arc<PspinProgram>>,
+    /// Whether the payload handler is one of frames, which are in no message.
+    pub of_frames: bool,
 }
 
 /// A program written for PsPIN, without its handlers.
@@ -254,7 +256,7 @@ impl Handlers {
         if header.is_none() && payload.is_none() && completion.is_none() {
             return Err(HandlerError::NoHandlers);
         }
-        Ok(Handlers { image, header, payload, completion, pspin: None })
+        Ok(Handlers { image, header, payload, completion, pspin: None, of_frames: false })
     }
 
     /// Returns whether packets run a handler.
@@ -268,6 +270,13 @@ impl Handlers {
     /// The part that does not fit.
     pub fn check(&self, hpu: &HpuSpec) -> Result<(), HandlerError> {
         Placed::new(self, hpu).map(|_| ())
+    }
+
+    /// Returns the variable at an address, such as `table+8`.
+    pub(crate) fn variable_at(&self, address: u32) -> Option<String> {
+        let (name, offset) = self.image.variable_at(address)?;
+        let name = printable(name);
+        Some(if offset == 0 { name.into_owned() } else { format!("{name}+{offset}") })
     }
 
     /// Returns the address of its variables.

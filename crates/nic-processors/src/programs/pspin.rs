@@ -67,7 +67,7 @@ fn load(image: Arc<Image>, names: &HandlerNames, hpu: &HpuSpec) -> Result<Handle
             "it names no handler; set at least one of *hh, *ph and *th to a function".to_owned(),
         ));
     }
-    Ok(Handlers { image, header, payload, completion, pspin: Some(Arc::new(program)) })
+    Ok(Handlers { image, header, payload, completion, pspin: Some(Arc::new(program)), of_frames: false })
 }
 
 /// Runs `init_handlers`. Returns the four words that it has written.

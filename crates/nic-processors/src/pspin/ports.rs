@@ -7,7 +7,7 @@
 
 use crate::pspin::lanes::Lane;
 use crate::spec::{PacketsSpec, pspin_map as map};
-use nicety_hpu::Dma;
+use nicety_hpu::{Dma, Origin};
 use std::cell::RefCell;
 
 /// Cycles that are kept: those of a slice, and those for which beats are known in advance.
@@ -134,6 +134,7 @@ fn is_taken(taken: &[Taken], cycle: u64, group: u64) -> bool {
 pub(crate) struct Access {
     cycle: u64,
     address: u32,
+    origin: Origin,
 }
 
 /// A handler slice's view of its cluster's ports.
@@ -147,11 +148,11 @@ pub(crate) struct SeenPorts<'p> {
 }
 
 impl Dma for SeenPorts<'_> {
-    fn wait(&self, cycle: u64, address: u32) -> u32 {
+    fn wait(&self, cycle: u64, address: u32, origin: Origin) -> u32 {
         if cycle <= self.known {
             return self.ports.wait(self.base.wrapping_add(cycle), address);
         }
-        self.accesses.borrow_mut().push(Access { cycle, address });
+        self.accesses.borrow_mut().push(Access { cycle, address, origin });
         0
     }
 }
@@ -167,14 +168,25 @@ pub(crate) struct Settling {
 impl Settling {
     /// Settles accesses of a run as far as beats are known at the card's cycle `now`. `base` is the card's cycle at
     /// the run's cycle
-    /// 0. Returns whether all accesses are settled.
-    pub(crate) fn settle(&mut self, ports: &Ports, base: u64, now: u64, accesses: &[Access]) -> bool {
+    /// 0. Returns whether all accesses are settled. Calls `waits` for those that wait, with their cycles.
+    pub(crate) fn settle(
+        &mut self,
+        ports: &Ports,
+        base: u64,
+        now: u64,
+        accesses: &[Access],
+        mut waits: impl FnMut(Origin, u64),
+    ) -> bool {
         for access in &accesses[self.settled..] {
             let cycle = access.cycle + self.waited;
             if cycle > now + ports.known {
                 return false;
             }
-            self.waited += u64::from(ports.wait(base.wrapping_add(cycle), access.address));
+            let waited = u64::from(ports.wait(base.wrapping_add(cycle), access.address));
+            if waited > 0 {
+                waits(access.origin, waited);
+            }
+            self.waited += waited;
             self.settled += 1;
         }
         true
@@ -228,17 +240,21 @@ mod tests {
         ports.move_at(110, 0, 1);
         let mut accesses = Vec::new();
         let seen = SeenPorts { ports: &ports, base: 100, known: 16, accesses: RefCell::new(&mut accesses) };
-        assert_eq!([9, 10, 17, 18, 40].map(|cycle| Dma::wait(&seen, cycle, 0)), [0, 1, 0, 0, 0]);
+        assert_eq!(
+            [9, 10, 17, 18, 40].map(|cycle| Dma::wait(&seen, cycle, 0, Origin::default())),
+            [0, 1, 0, 0, 0]
+        );
         // More beats are known by now. The access at 17 waits until 19. The access at 18 moves to 20 and waits for
         // one cycle. The access at 40 moves to 43.
         for cycle in [117, 118, 120, 140, 143] {
             ports.move_at(cycle, 0, 1);
         }
         let mut settling = Settling::default();
-        assert!(!settling.settle(&ports, 100, 18, &accesses), "what comes at 43 is not known at 18");
+        let noted = |_, _| ();
+        assert!(!settling.settle(&ports, 100, 18, &accesses, noted), "what comes at 43 is not known at 18");
         assert_eq!(settling.waited, 3);
-        assert!(!settling.settle(&ports, 100, 26, &accesses));
-        assert!(settling.settle(&ports, 100, 27, &accesses));
+        assert!(!settling.settle(&ports, 100, 26, &accesses, noted));
+        assert!(settling.settle(&ports, 100, 27, &accesses, noted));
         assert_eq!(settling.waited, 4);
     }
 

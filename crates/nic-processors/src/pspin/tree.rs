@@ -15,6 +15,8 @@ type Queued<T> = (u64, T);
 pub(crate) struct Tree<T> {
     /// Items by core.
     cores: Box<[VecDeque<Queued<T>>]>,
+    /// Number of items in the queues of cores, by cluster. Most clusters have none.
+    waiting: Box<[usize]>,
     /// Items that a cluster's arbiter has taken, by cluster.
     registers: Box<[VecDeque<Queued<T>>]>,
     /// The next core of each cluster and the next cluster of each output in round-robin order.
@@ -25,6 +27,10 @@ pub(crate) struct Tree<T> {
     depth: usize,
     /// Fewest cycles in a register.
     delay: u64,
+    /// The lengths of the registers at the begin of a step, and whether each has given an item in it. Kept, so that a
+    /// step allocates nothing.
+    held: Vec<usize>,
+    gave: Vec<bool>,
 }
 
 /// The outputs of a step.
@@ -45,17 +51,21 @@ impl<T> Tree<T> {
         let queues = |number: usize| (0..number).map(|_| VecDeque::new()).collect();
         Tree {
             cores: queues(clusters * cluster_cores),
+            waiting: vec![0; clusters].into(),
             registers: queues(clusters),
             first_core: vec![0; clusters].into(),
             first_cluster: vec![0; outputs].into(),
             cluster_cores,
             depth: if depth == 0 { usize::MAX } else { depth },
             delay,
+            held: Vec::with_capacity(clusters),
+            gave: Vec::with_capacity(clusters),
         }
     }
 
     /// Queues an item of a core in a cycle. Its cluster may take it in the next.
     pub fn push(&mut self, core: usize, cycle: u64, item: T) {
+        self.waiting[core / self.cluster_cores] += 1;
         self.cores[core].push_back((cycle, item));
     }
 
@@ -68,54 +78,64 @@ impl<T> Tree<T> {
     /// Advances by a cycle. Returns whether the next cycle may move an item without a further event.
     pub(crate) fn step(&mut self, cycle: u64, outputs: &mut impl Outputs<T>) -> bool {
         // The room of a register is that at the begin of the cycle.
-        let held: Vec<usize> = self.registers.iter().map(VecDeque::len).collect();
+        self.held.clear();
+        self.held.extend(self.registers.iter().map(VecDeque::len));
         let mut moved = false;
         if self.delay == 0 {
-            moved |= self.fill_registers(cycle, &held, outputs);
+            moved |= self.fill_registers(cycle, outputs);
         }
         moved |= self.pass_outputs(cycle, outputs);
         if self.delay > 0 {
-            moved |= self.fill_registers(cycle, &held, outputs);
+            moved |= self.fill_registers(cycle, outputs);
         }
-        moved || self.cores.iter().flatten().any(|(came, _)| *came >= cycle)
+        moved || self.came_in(cycle)
+    }
+
+    /// Returns whether an item of a core has come in this cycle.
+    fn came_in(&self, cycle: u64) -> bool {
+        let clusters = self.cores.chunks_exact(self.cluster_cores).zip(&self.waiting);
+        let mut cores = clusters.filter(|(_, waiting)| **waiting > 0).flat_map(|(cores, _)| cores);
+        cores.any(|queue| queue.iter().any(|(came, _)| *came >= cycle))
     }
 
     fn pass_outputs(&mut self, cycle: u64, outputs: &mut impl Outputs<T>) -> bool {
         let clusters = self.registers.len();
         // A register shows its next item in the next cycle.
-        let mut gave = vec![false; clusters];
+        self.gave.clear();
+        self.gave.resize(clusters, false);
         for output in 0..self.first_cluster.len() {
             if !outputs.has_room(output) {
                 continue;
             }
             let first = self.first_cluster[output];
             let asks = |cluster: &usize| {
-                let head = self.registers[*cluster].front().filter(|_| !gave[*cluster]);
+                let head = self.registers[*cluster].front().filter(|_| !self.gave[*cluster]);
                 head.is_some_and(|(came, item)| *came + self.delay <= cycle && outputs.of(item) == output)
             };
-            let next = (0..clusters).map(|offset| (first + offset) % clusters).find(asks);
+            let next = (first..clusters).chain(0..first).find(asks);
             if let Some(cluster) = next {
                 let (_, item) = self.registers[cluster].pop_front().expect("just seen");
                 self.first_cluster[output] = (cluster + 1) % clusters;
                 outputs.take(output, item);
-                gave[cluster] = true;
+                self.gave[cluster] = true;
             }
         }
-        gave.contains(&true)
+        self.gave.contains(&true)
     }
 
-    fn fill_registers(&mut self, cycle: u64, held: &[usize], outputs: &mut impl Outputs<T>) -> bool {
+    fn fill_registers(&mut self, cycle: u64, outputs: &mut impl Outputs<T>) -> bool {
         let mut moved = false;
-        for (cluster, &held) in held.iter().enumerate() {
-            if held >= self.depth {
+        for cluster in 0..self.registers.len() {
+            if self.waiting[cluster] == 0 || self.held[cluster] >= self.depth {
                 continue;
             }
             let (first, cores) = (self.first_core[cluster], self.cluster_cores);
             let base = cluster * cores;
             let asks = |core: &usize| self.cores[base + core].front().is_some_and(|(came, _)| *came < cycle);
-            let next = (0..cores).map(|offset| (first + offset) % cores).find(asks);
+            let next = (first..cores).chain(0..first).find(asks);
             if let Some(core) = next {
                 let (_, item) = self.cores[base + core].pop_front().expect("just seen");
+                self.waiting[cluster] -= 1;
                 self.first_core[cluster] = (core + 1) % cores;
                 outputs.left_core(&item);
                 self.registers[cluster].push_back((cycle, item));

@@ -3,6 +3,7 @@
 use crate::hpus::edges::Edges;
 use crate::memory::levels::Levels;
 use crate::running::Turn;
+use nicety_hpu::profile::Parts;
 use nicety_hpu::{OrderPoint, Turns};
 use nicety_kernel::Sim;
 
@@ -32,5 +33,9 @@ impl Turns for Ahead<'_> {
         }
         (self.turn.cycle, self.turn.pc) = (self.base.wrapping_add(cycle), pc);
         Some(self.levels.in_turn(&mut self.turn, &point))
+    }
+
+    fn causes(&self) -> Parts {
+        self.turn.causes.clone()
     }
 }

@@ -50,6 +50,6 @@ pub(super) fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: S
     match stop {
         Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
         Stop::PhantomMemory { len } => Ended::Stopped(phantom_memory(len)),
-        Stop::Wrong(why) => Ended::Stopped(format!("{why}, at {}", place(image, pc))),
+        Stop::BeyondFrame(why) => Ended::Stopped(format!("{why}, at {}", place(image, pc))),
     }
 }

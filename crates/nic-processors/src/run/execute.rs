@@ -14,10 +14,13 @@ use crate::pspin::ports::{Ports, SeenPorts};
 use crate::resources;
 use crate::run::ahead::Ahead;
 use crate::run::ends::{stop_in_command, stopped, stopped_within, success};
+use crate::run::observe::{Command, Observe, Observed, ObservedRun};
+use crate::run::profile::{CommandCauses, cause_of_register, causes_of_command};
 use crate::run::shared::{SharedWord, WordAccess};
 use crate::running::{Commands, Ended, Running, Turn, fill};
 use crate::spec::pspin_map;
 use crate::stages;
+use nicety_hpu::profile::{Cause, Parts};
 use nicety_hpu::{
     AddressSpace, Context, DeviceAccess, Exit, Image, OrderPoint, Reservations, Trap, TrapKind,
 };
@@ -46,6 +49,8 @@ const CLUSTER_SLICE: u64 = 128;
 struct DueInstruction {
     /// Its cycles beyond its own.
     extra: u64,
+    /// The causes of these cycles.
+    causes: Parts,
     /// The kind of its access and, for a word that other handlers wait for, the word and its address.
     point: OrderPoint,
     word: Option<(u32, SharedWord)>,
@@ -57,13 +62,14 @@ struct Execution<'e, C> {
     levels: &'e Levels,
     card: &'e Rc<C>,
     ports: Option<&'e Ports>,
+    observer: Option<&'e dyn Observe>,
     thread: &'e Thread,
     running: &'e mut Running,
     attachment: Rc<Attachment>,
     /// The budget that stops it.
     bound: Bound,
-    /// Whether accesses ask for their turns inside slices. That needs levels in turn, and neither overlap nor
-    /// instruction caches.
+    /// Whether accesses ask for their turns inside slices. That needs levels in turn, and neither overlap, instruction
+    /// caches nor an observer.
     asks: bool,
     /// The instruction that the next slice begins with.
     due: Option<DueInstruction>,
@@ -75,6 +81,10 @@ struct Execution<'e, C> {
     returned: Option<u64>,
     /// The cycles of its waits.
     stalled: u64,
+    /// Its first instruction.
+    entry: u32,
+    /// The completed instructions at the last report to the observer.
+    reported: Option<u64>,
 }
 
 impl Processors {
@@ -88,6 +98,9 @@ impl Processors {
         arguments: [u32; 3],
     ) -> Ended {
         let mut execution = Execution::begin(self, card, thread, running, entry, arguments);
+        if let Some(observer) = execution.observer {
+            observer.begins(execution.running);
+        }
         let ended = loop {
             let exit = execution.slice();
             if let Some(ports) = execution.ports {
@@ -137,7 +150,7 @@ impl<'e, C: Commands> Execution<'e, C> {
             let stack_top = if pspin { arguments[0] } else { map::STACK + spec.stack };
             let hart =
                 running.memory.hardware.as_ref().map_or(thread.core as u32, |hardware| hardware.hart());
-            state.context = Context::new(hart);
+            state.context.renew(hart);
             state.context.call(&handlers.image, entry, stack_top, &arguments, limit);
             if pspin {
                 state.context.set_reg(REGISTERS, pspin_map::HARDWARE.into());
@@ -147,33 +160,42 @@ impl<'e, C: Commands> Execution<'e, C> {
             state.context.set_cycle(spec.handler_start);
             // `time` continues between handlers, `cycle` restarts with each.
             state.context.set_time_base(running.edges.card());
+            if let Some(profiles) = processors.profiles.get() {
+                profiles.begin(&attachment, entry, &mut state);
+            }
         }
+        let observer = processors.observer.get().map(|observer| &**observer);
+        let plain = spec.core.overlap.is_none() && levels.caches.borrow().is_empty();
         Execution {
             processors,
             levels,
             card,
             ports: card.ports(thread.core),
+            observer,
             thread,
             running,
             attachment,
             bound,
-            asks: levels.in_turn && spec.core.overlap.is_none() && levels.caches.borrow().is_empty(),
+            asks: levels.in_turn && plain && observer.is_none(),
             due: None,
             granted: false,
             unasked: false,
             returned: None,
             stalled: 0,
+            entry,
+            reported: None,
         }
     }
 
     /// Executes instructions up to the next point at which the handler needs its turn or its card.
     fn slice(&mut self) -> Exit {
+        let seen = self.observer.map(|observer| (observer, ObservedRun::of(self.running)));
         let Execution { processors, levels, thread, attachment, ports, .. } = self;
         let (program, application) = (&attachment.program, attachment.application());
         let image = &program.handlers.image;
-        let Running { number, edges, memory, shared_accesses, memory_waits, .. } = &mut *self.running;
+        let Running { number, edges, memory, shared_accesses, memory_waits, causes, .. } = &mut *self.running;
         let mut state = thread.state.borrow_mut();
-        let ThreadState { context, stack, accesses, .. } = &mut *state;
+        let ThreadState { context, stack, accesses, profile, .. } = &mut *state;
         let (mut data, mut bytes) = (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
         let words = application.atomic_words.borrow();
         let mut pads = program.pads.borrow_mut();
@@ -190,7 +212,8 @@ impl<'e, C: Commands> Execution<'e, C> {
             accesses: RefCell::new(accesses),
         });
         let slice = if dma.is_some() { CLUSTER_SLICE } else { SLICE };
-        let turn = Turn { core: thread.core, cycle: 0, pc: 0, attachment, shared_accesses, memory_waits };
+        let turn =
+            Turn { core: thread.core, cycle: 0, pc: 0, attachment, shared_accesses, memory_waits, causes };
         let first = std::mem::take(&mut self.granted);
         let mut ahead = Ahead { sim: &processors.sim, levels, edges, words: &words, turn, base, first };
         let mut space = AddressSpace::new();
@@ -203,9 +226,18 @@ impl<'e, C: Commands> Execution<'e, C> {
             space.wait_for_dma(dma);
         }
         space.order_words(&words);
+        if let Some(profile) = profile {
+            space.count_in(profile);
+        }
         let mut reservations = application.reservations.borrow_mut();
+        let reported = &mut self.reported;
+        let mut observed =
+            seen.as_ref().map(|&(observer, ref run)| Observed { observer, run, image, edges, reported });
         let performed = match self.due.take() {
             None => Ok(()),
+            Some(due) if observed.as_mut().is_some_and(|o| o.in_turn(context, &mut space, due.point)) => {
+                Ok(())
+            }
             Some(due) => processors.perform(due, *number, image, context, &mut space, &mut reservations),
         };
         // A turn is granted at a cycle, and waits for DMA may move that cycle.
@@ -216,7 +248,10 @@ impl<'e, C: Commands> Execution<'e, C> {
             Err(trap) => Exit::Trap(trap),
             Ok(()) => {
                 let until = context.cycle().saturating_add(slice);
-                context.run(image, &mut space, &mut reservations, until)
+                match &mut observed {
+                    None => context.run(image, &mut space, &mut reservations, until),
+                    Some(observed) => observed.run(context, &mut space, &mut reservations, until),
+                }
             }
         };
         drop(space);
@@ -243,6 +278,7 @@ impl<'e, C: Commands> Execution<'e, C> {
             Exit::Trap(trap) => return Break(self.trapped(&trap)),
             Exit::Order(OrderPoint::Fence) => {
                 if let Err(trap) = self.fence() {
+                    self.report_trap(&trap);
                     return Break(stopped(self.running, &trap));
                 }
                 self.running.orders_next();
@@ -254,13 +290,14 @@ impl<'e, C: Commands> Execution<'e, C> {
                     self.granted = true;
                 } else {
                     let extra = self.levels.in_turn(&mut self.running.turn(), &point);
-                    self.due = Some(DueInstruction { extra, point, word });
+                    let causes = std::mem::take(&mut self.running.causes);
+                    self.due = Some(DueInstruction { extra, causes, point, word });
                 }
             }
             Exit::Fetch { address, asked } => {
                 let cycles = self.levels.fetch(self.running, address, asked);
                 self.running.fetch_waits += cycles;
-                self.thread.state.borrow_mut().context.stall(cycles);
+                self.stall(Cause::Fetch, cycles);
             }
             Exit::Limit => {
                 self.processors.sim.check_interrupt();
@@ -271,8 +308,17 @@ impl<'e, C: Commands> Execution<'e, C> {
         Continue(())
     }
 
+    /// Reports a trap to the observer.
+    fn report_trap(&mut self, trap: &Trap) {
+        if let Some(observer) = self.observer {
+            observer.traps(self.running, trap);
+            observer.stops(self.running, trap.error());
+        }
+    }
+
     /// Returns the end of the handler at a trap.
-    fn trapped(&self, trap: &Trap) -> Ended {
+    fn trapped(&mut self, trap: &Trap) -> Ended {
+        self.report_trap(trap);
         let in_vain = self.processors.contention.in_vain(self.running.number);
         match stopped_within(self.running, trap, self.bound) {
             Ended::Stopped(why) if matches!(trap.kind, TrapKind::CycleLimit { .. }) => {
@@ -284,16 +330,28 @@ impl<'e, C: Commands> Execution<'e, C> {
 
     /// Performs a fence.
     fn fence(&mut self) -> Result<(), Box<Trap>> {
+        let seen = self.observer.map(|observer| (observer, ObservedRun::of(self.running)));
         let (program, application) = (&self.attachment.program, self.attachment.application());
         let mut state = self.thread.state.borrow_mut();
-        let ThreadState { context, stack, .. } = &mut *state;
+        let ThreadState { context, stack, profile, .. } = &mut *state;
         let (mut data, mut bytes) =
             (program.data.bytes.borrow_mut(), self.attachment.state.bytes.borrow_mut());
         let mut pads = program.pads.borrow_mut();
         let mut space = AddressSpace::new();
         let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
+        let (edges, image) = (&self.running.edges, &program.handlers.image);
         fill(&mut space, &self.levels.timings, &self.attachment, memory, &mut self.running.memory);
-        context.perform(&program.handlers.image, &mut space, &mut application.reservations.borrow_mut())
+        if let Some(profile) = profile {
+            space.count_in(profile);
+        }
+        if let Some((observer, run)) = &seen {
+            let mut observed =
+                Observed { observer: *observer, run, image, edges, reported: &mut self.reported };
+            if observed.in_turn(context, &mut space, OrderPoint::Fence) {
+                return Ok(());
+            }
+        }
+        context.perform(image, &mut space, &mut application.reservations.borrow_mut())
     }
 
     /// Carries out the command of the handler's call.
@@ -305,6 +363,9 @@ impl<'e, C: Commands> Execution<'e, C> {
             let context = &thread.state.borrow().context;
             (context.args(), context.argument_beyond(ARGUMENTS))
         };
+        if let Some(observer) = self.observer {
+            observer.command(self.running, &Command::Call(registers));
+        }
         if let Some(argument) = beyond {
             return Break(self.stop(Stop::Trap(TrapKind::ArgumentBeyond { argument })));
         }
@@ -321,15 +382,29 @@ impl<'e, C: Commands> Execution<'e, C> {
         let handlers = &self.attachment.program.handlers;
         let over = running.edges.until(now);
         let mut state = thread.state.borrow_mut();
+        let ThreadState { context, profile, .. } = &mut *state;
         if result != code::OK && handlers.pspin.is_none() {
-            processors.refusals.count(&registers, result, &handlers.image, state.context.pc());
+            processors.refusals.count(&registers, result, &handlers.image, context.pc());
         }
-        state.context.finish_ecall(result, 0);
+        let pc = context.pc();
+        context.finish_ecall(result, 0);
         // The command was issued at `cycle`. Its wait ends at `over`.
-        let cycle = state.context.cycle();
+        let cycle = context.cycle();
         self.stalled += over.saturating_sub(cycle);
         let busy = std::mem::take(&mut running.busy);
-        state.context.set_cycle(cycle.max(over) + busy);
+        context.set_cycle(cycle.max(over) + busy);
+        if let Some(profile) = profile {
+            let CommandCauses { wait, busy } = causes_of_command(&registers);
+            handlers.image.count_in(profile, pc);
+            profile.reach(pc, wait, cycle.max(over));
+            let causes = std::mem::take(&mut running.causes);
+            let causes = if busy == Cause::Atomic { causes } else { Parts::new() };
+            profile.reach_in_parts(pc, &causes, busy, context.cycle());
+        }
+        drop(state);
+        if let Some(observer) = self.observer {
+            observer.commanded(self.running, &Command::Call(registers));
+        }
         Continue(())
     }
 
@@ -337,23 +412,44 @@ impl<'e, C: Commands> Execution<'e, C> {
     async fn register(&mut self, access: DeviceAccess) -> ControlFlow<Ended> {
         let asked = self.processors.sim.now();
         self.running.path.advance(stages::HANDLER, asked);
+        if let Some(observer) = self.observer {
+            observer.command(self.running, &Command::Register(access));
+        }
         match self.card.register(self.running, access).await {
             Ok(None) => return Break(Ended::Returned(success(self.running.kind))),
             Ok(Some(value)) => {
                 let over = self.running.edges.until(self.processors.sim.now());
-                let context = &mut self.thread.state.borrow_mut().context;
-                let waited = over.saturating_sub(context.cycle());
+                let waited = over.saturating_sub(self.thread.state.borrow().context.cycle());
                 self.stalled += waited;
-                context.stall(waited);
+                self.stall(cause_of_register(&access, pspin_map::HARDWARE), waited);
+                let ThreadState { context, profile, .. } = &mut *self.thread.state.borrow_mut();
+                if let Some(profile) = profile {
+                    self.attachment.program.handlers.image.count_in(profile, context.pc());
+                }
                 context.finish_device(value, 0);
             }
             Err(stop) => return Break(self.stop(stop)),
         }
+        if let Some(observer) = self.observer {
+            observer.commanded(self.running, &Command::Register(access));
+        }
         Continue(())
     }
 
+    /// Makes the next instruction wait.
+    fn stall(&self, cause: Cause, cycles: u64) {
+        let ThreadState { context, profile, .. } = &mut *self.thread.state.borrow_mut();
+        context.stall(cycles);
+        if let Some(profile) = profile {
+            profile.reach(context.pc(), cause, context.cycle());
+        }
+    }
+
     /// Returns the end of a handler that was stopped in a command.
-    fn stop(&self, stop: Stop) -> Ended {
+    fn stop(&mut self, stop: Stop) -> Ended {
+        if let Some(observer) = self.observer {
+            observer.stops(self.running, stop.error());
+        }
         let pc = self.thread.state.borrow().context.pc();
         stop_in_command(self.running, &self.attachment.program.handlers.image, pc, stop)
     }
@@ -364,6 +460,9 @@ impl<'e, C: Commands> Execution<'e, C> {
             (Err(stop), Ended::Returned(_)) => self.stop(stop),
             (_, ended) => ended,
         };
+        if let Some(observer) = self.observer {
+            observer.ends(self.running, &ended);
+        }
         let (mut state, running) = (self.thread.state.borrow_mut(), &mut *self.running);
         self.attachment.application().reservations.borrow_mut().release(state.context.hart());
         if let Some(hardware) = running.memory.hardware.take() {
@@ -374,9 +473,16 @@ impl<'e, C: Commands> Execution<'e, C> {
         (ended, over + self.processors.hpu.handler_end)
     }
 
-    /// Adds the run, which has taken `cycles`, to the application's statistics.
+    /// Adds the run, which has taken `cycles`, to the application's statistics and to the profile.
     fn count(&self, cycles: u64) {
-        let (running, context) = (&*self.running, &self.thread.state.borrow().context);
+        let (running, state) = (&*self.running, &mut *self.thread.state.borrow_mut());
+        if let (Some(profiles), Some(profile)) = (self.processors.profiles.get(), &mut state.profile) {
+            let handler_end = self.processors.hpu.handler_end;
+            profile.reach(self.entry, Cause::Transfer, cycles - handler_end);
+            profile.reach(self.entry, Cause::Dispatch, cycles);
+            profiles.add(&self.attachment, profile);
+        }
+        let context = &state.context;
         self.attachment.application().count(|statistics| {
             statistics.runs += 1;
             statistics.instructions += context.instret();
@@ -394,7 +500,7 @@ impl Processors {
     /// Performs the instruction that has its turn, for the run with this number.
     fn perform(
         &self,
-        DueInstruction { extra, point, word }: DueInstruction,
+        DueInstruction { extra, causes, point, word }: DueInstruction,
         run: u64,
         image: &Image,
         context: &mut Context,
@@ -419,6 +525,9 @@ impl Processors {
         let before = value(space);
         context.perform(image, space, reservations)?;
         context.stall(extra);
+        if let Some(profile) = space.profile() {
+            profile.reach_in_parts(pc, &causes, Cause::Bank, context.cycle());
+        }
         if let Some((_, shared)) = &word {
             let changed = value(space) != before;
             let act = Act::of(&point, image, pc);

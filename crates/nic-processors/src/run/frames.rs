@@ -172,7 +172,8 @@ pub fn load_frame_handler(elf: &[u8], name: Option<&str>, hpu: &HpuSpec) -> Resu
     {
         return Err(HandlerError::OfMessages { found });
     }
-    Handlers::from_image(image, &HandlerNames { payload, ..HandlerNames::default() })
+    let handlers = Handlers::from_image(image, &HandlerNames { payload, ..HandlerNames::default() })?;
+    Ok(Handlers { of_frames: true, ..handlers })
 }
 
 impl Frames {
@@ -292,7 +293,7 @@ impl Frames {
         let owner = self.owner();
         let action = self.action(&ended, || owner.rule(number), &range);
         let bytes = match action {
-            FrameAction::Drop | FrameAction::Failed => Buffer::zeroed(0),
+            FrameAction::Drop | FrameAction::Failed => Buffer::empty(),
             _ => bytes.part(range),
         };
         owner.handled(Handled { number, message, came, action, bytes, path });
@@ -368,7 +369,7 @@ impl Commands for Frames {
             number::FRAME_PUSH => match start.checked_sub(bytes) {
                 Some(start) => (start, end),
                 None => {
-                    return Err(Stop::Wrong(format!(
+                    return Err(Stop::BeyondFrame(format!(
                         "frame_push of {bytes} bytes, and {start} are left before the frame (hpu.headroom is {})",
                         self.limits.headroom
                     )));
@@ -380,11 +381,13 @@ impl Commands for Frames {
             }
             number::FRAME_PULL => {
                 let length = end - start;
-                return Err(Stop::Wrong(format!("frame_pull of {bytes} bytes from a frame of {length}")));
+                return Err(Stop::BeyondFrame(format!(
+                    "frame_pull of {bytes} bytes from a frame of {length}"
+                )));
             }
             number::FRAME_RESIZE => {
                 let room = self.limits.place() - start;
-                return Err(Stop::Wrong(format!(
+                return Err(Stop::BeyondFrame(format!(
                     "frame_resize to {bytes} bytes; the frame has room for 1 to {room}"
                 )));
             }

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | words of memory that processors share | `shared.rs` |
 //! | output of handlers | `printf.rs` |
+//! | profiles of programs | `profile.rs` |
 //! | the commands that every card has | `own_memory.rs` |
 //! | turns of accesses inside a slice | `ahead.rs` |
 //! | the ends of handlers that are stopped | `ends.rs` |
+//! | an observer of every instruction and command | `observe.rs` |
 //! | the execution of a handler, slice after slice | `execute.rs` |
 //! | handlers of frames, which have no messages | `frames.rs` |
 
@@ -14,8 +16,10 @@ mod ahead;
 mod ends;
 mod execute;
 pub mod frames;
+pub mod observe;
 mod own_memory;
 pub mod printf;
+pub(crate) mod profile;
 pub mod shared;
 
 use crate::Processors;
@@ -27,6 +31,8 @@ use crate::pspin::ports::{Ports, Settling};
 use crate::resources;
 use crate::running::{RunMemory, Running};
 use crate::stages;
+use nicety_hpu::Origin;
+use nicety_hpu::profile::{Cause, Parts};
 use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Time};
 use std::rc::Rc;
 
@@ -50,6 +56,7 @@ pub struct Starting {
 
 impl Processors {
     /// Starts a handler on a thread.
+    #[inline]
     pub fn start(&self, thread: &Rc<Thread>, starting: Starting) -> Running {
         let Starting { kind, place, packet, message, attachment, memory, mut path } = starting;
         let now = self.sim.now();
@@ -72,6 +79,7 @@ impl Processors {
             shared_accesses: 0,
             memory_waits: 0,
             fetch_waits: 0,
+            causes: Parts::new(),
             issued: self.hpu.pspin.map(|_| Rc::new(Issued::new(&self.sim))),
         }
     }
@@ -146,8 +154,13 @@ impl Processors {
                 state.context.cycle() + settling.waited
             };
             self.sim.pass_until(running.edges.at(cycle)).await;
-            let ThreadState { context, accesses, .. } = &mut *thread.state.borrow_mut();
-            if settling.settle(ports, running.edges.card(), cycle, accesses) {
+            let ThreadState { context, accesses, profile, .. } = &mut *thread.state.borrow_mut();
+            let waits = |Origin { pc, path }, cycles| {
+                if let Some(profile) = profile {
+                    profile.wait_at(path, pc, Cause::DmaBank, cycles);
+                }
+            };
+            if settling.settle(ports, running.edges.card(), cycle, accesses, waits) {
                 context.stall(settling.waited);
                 accesses.clear();
                 return;

@@ -4,6 +4,7 @@ use crate::spec::banks::{self, Divided};
 use crate::spec::cache_shape::shape;
 use crate::spec::clusters;
 use crate::spec::data_cache::{self, DataCacheSpec};
+use nicety_hpu::profile::Cause;
 use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
 use nicety_spec::{Reader, Remedy, Section};
 
@@ -26,6 +27,17 @@ impl Level {
     /// All levels, the nearest first.
     pub const ALL: [Level; 5] = [Level::Ideal, Level::Core, Level::L1, Level::L2, Level::Device];
 
+    /// Returns the cause of its latency in profiles.
+    pub(crate) const fn cause(self) -> Cause {
+        match self {
+            Level::Ideal => Cause::Execute,
+            Level::Core => Cause::Core,
+            Level::L1 => Cause::L1,
+            Level::L2 => Cause::L2,
+            Level::Device => Cause::Device,
+        }
+    }
+
     /// Returns its name in specs and reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,7 +51,7 @@ impl Level {
 }
 
 /// A piece of a handler's memory. It lies in one level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Piece {
     /// The handlers' state.
     State,

@@ -1,6 +1,7 @@
 //! The timing of each piece of a handler's memory within a slice.
 
 use super::{HpuSpec, Level, LevelSpec, Piece};
+use nicety_hpu::profile::Cause;
 use nicety_hpu::{AccessKind, CycleCosts, Region};
 
 /// The timing of a piece of memory within a slice.
@@ -8,8 +9,8 @@ use nicety_hpu::{AccessKind, CycleCosts, Region};
 enum Timing {
     /// The cycles of the core's instructions.
     Plain,
-    /// Further cycles of a load, a store and an atomic operation.
-    Latency(u32, u32, u32),
+    /// Further cycles of a load, a store and an atomic operation, and their cause.
+    Latency(u32, u32, u32, Cause),
     /// Each access waits for its turn: other accesses contend with it, or its address decides its latency.
     InTurn,
 }
@@ -51,7 +52,7 @@ impl Timings {
 
     pub(crate) fn of(hpu: &HpuSpec) -> Timings {
         let clusters = hpu.memories.cluster < hpu.cores;
-        let timing = |level: Level, farther: bool| match hpu.memories.level(level) {
+        let timing = |of: Level, farther: bool| match hpu.memories.level(of) {
             None => Timing::Plain,
             Some(level) if level.contended || level.cached => Timing::InTurn,
             Some(LevelSpec { banks, remote, .. }) => {
@@ -61,7 +62,7 @@ impl Timings {
                 };
                 match [AccessKind::Load, AccessKind::Store, AccessKind::Atomic].map(more) {
                     [0, 0, 0] => Timing::Plain,
-                    [load, store, atomic] => Timing::Latency(load, store, atomic),
+                    [load, store, atomic] => Timing::Latency(load, store, atomic, of.cause()),
                 }
             }
         };
@@ -118,7 +119,9 @@ impl Timing {
     const fn of(self, region: Region<'_>) -> Region<'_> {
         match self {
             Timing::Plain => region,
-            Timing::Latency(load, store, atomic) => region.latency(load, store).atomic_latency(atomic),
+            Timing::Latency(load, store, atomic, cause) => {
+                region.latency(load, store).atomic_latency(atomic).caused_by(cause)
+            }
             Timing::InTurn => region.ordered(),
         }
     }

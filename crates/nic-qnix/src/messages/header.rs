@@ -1,8 +1,8 @@
-//! The header before a small message, as bytes.
+//! The header before a small message, in bytes.
 
 use nicety_nic_core::check_tag;
 
-/// Bytes of a header.
+/// Size of a header in bytes.
 pub(super) const HEADER: u64 = 32;
 
 /// The kind of a small message.
@@ -10,13 +10,13 @@ pub(super) const HEADER: u64 = 32;
 pub(super) enum Kind {
     /// A whole message.
     Whole,
-    /// The announcement of a long message.
+    /// A request to send (RTS): it announces a long message.
     Rts,
-    /// The request for the bytes of a long message.
+    /// A clear to send (CTS): it requests the bytes of a long message.
     Cts,
 }
 
-/// A header.
+/// The header of a small message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
@@ -24,7 +24,7 @@ pub(super) struct Header {
     pub(super) tag: u64,
     /// Length of the message in bytes; in a CTS, the number of requested bytes.
     pub(super) bytes: u64,
-    /// The number of a long message.
+    /// Number of a long message at its sender.
     pub(super) number: u64,
 }
 
@@ -42,7 +42,7 @@ impl Header {
         bytes
     }
 
-    /// Parses the header of a message of `length` bytes. `None` if the bytes are not a valid header.
+    /// Parses the header of a message of `length` bytes. Returns `None` if the bytes are not a valid header.
     pub(super) fn parse(bytes: &[u8], length: u64) -> Option<Header> {
         let head = bytes.get(..HEADER as usize)?;
         let field = |at: usize| u64::from_le_bytes(head[8 * at..8 * at + 8].try_into().expect("eight bytes"));

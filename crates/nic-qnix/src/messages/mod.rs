@@ -3,16 +3,16 @@
 //! A card with virtual network interfaces matches messages itself, holds a limited number of receives, and cannot
 //! cancel a receive. A library with more receives, probes or cancellations therefore keeps the lists of receives and
 //! messages itself. It uses the card's receives for messages in transfer. Half of the card's receives are for small
-//! messages of any kind, which arrive in pieces of the Buffer Pool, in the order of posting. Each of the others is for
-//! the bytes of one long message.
+//! messages of any kind. Small messages arrive in pieces of the Buffer Pool, in the order in which the library posted
+//! the card's receives. Each other receive of the card is for the bytes of one long message.
 //!
-//! A message that fits a packet together with a header is sent at once. For a longer message, the sender's library
-//! sends an RTS. The receiver's library posts a receive of the card for the program's own buffer, and replies with a
-//! CTS. The bytes then go to this buffer by the card's fastest transfer method. A receive of the card is thus posted
-//! for a long message only when its bytes are about to arrive.
+//! A message that fits into a packet together with a header is sent at once. For a longer message, the sender's library
+//! sends a request to send (RTS). The receiver's library posts a receive of the card for the program's own buffer, and
+//! replies with a clear to send (CTS). The bytes then go to this buffer by the card's fastest transfer method. A
+//! receive of the card is thus posted for a long message only when the bytes of the message are about to arrive.
 //!
-//! A thread of the library takes small messages, and spends the time to notice and to copy them. A message without a
-//! receive is copied to the library's memory.
+//! A thread of the library takes small messages. It spends the time to notice and to copy each message. A message
+//! without a receive is copied to the library's memory.
 //!
 //! | file | contents |
 //! |---|---|
@@ -39,9 +39,9 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// The card's tag of small messages.
+/// Bit of the card's tag that marks small messages.
 const SMALL: u64 = 1 << 63;
-/// The most bytes of messages without a receive: the memory of the largest card.
+/// Maximum size in bytes of all messages without a receive: the memory size of the largest card.
 const KEPT: u64 = 64 << 20;
 
 type Receiving = library::Receiving<Messenger>;
@@ -56,7 +56,7 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Bytes that the message occupies in the library's memory.
+    /// Returns the number of bytes that the message occupies in the library's memory.
     fn kept(&self) -> u64 {
         match self {
             Body::Small(bytes) => bytes.len() as u64,
@@ -70,27 +70,27 @@ pub(crate) struct Messenger {
     process: Rc<Process>,
     vni: u32,
     pub(crate) library: Library<Messenger>,
-    /// Free contexts for sends, and free contexts for receives of long messages.
+    /// Free contexts for sends. `receives` has the free contexts for receives of long messages.
     sends: Credits,
     receives: Credits,
-    /// Pieces of the Buffer Pool for outgoing small messages.
+    /// Addresses of free pieces of the Buffer Pool for outgoing small messages.
     pieces: RefCell<Vec<u64>>,
     free_pieces: Credits,
     /// Keeps small messages in the order of posting.
     turn: Pool,
-    /// Bytes of messages that no receive has taken.
+    /// Number of bytes of messages that no receive has taken.
     kept: Cell<u64>,
     /// Number of long messages so far.
     long: Cell<u64>,
-    /// Long messages to be sent. The CTS of each has the number of bytes that its receiver requests.
+    /// Announced long messages. The CTS for a message has the number of bytes that the receiver requests.
     announced: Announcements<u64>,
 }
 
 impl Messenger {
-    /// The library of a process with an interface and a Buffer Pool. Starts its thread.
+    /// Returns the library of a process with an interface and a Buffer Pool. Starts the library's thread.
     ///
     /// # Errors
-    /// When the pool has no room.
+    /// When the Buffer Pool has no room for the library's pieces.
     pub(crate) fn start(process: &Rc<Process>, vni: u32) -> Result<Rc<Messenger>, QnixError> {
         let (sim, spec) = (&process.card().sim, process.card().spec());
         let small = (spec.limits.receives / 2).max(1);
@@ -114,7 +114,7 @@ impl Messenger {
         Ok(messenger)
     }
 
-    /// The longest message that is sent at once, together with its header, in bytes.
+    /// Returns the maximum size in bytes of a message that is sent at once, without its header.
     fn longest_small(&self) -> u64 {
         self.process.card().spec().packet - HEADER
     }
@@ -127,7 +127,7 @@ impl Messenger {
         Path::from(self.process.card().sim.now())
     }
 
-    /// Starts a task of the library. If the task fails, the library fails.
+    /// Starts a task of the library. If the task fails, the whole library fails.
     fn spawn(self: &Rc<Self>, work: impl Future<Output = Result<(), CardError>> + 'static) {
         let own = self.clone();
         self.process.card().sim.spawn(async move {

@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 impl Messenger {
-    /// The library's thread: takes small messages in the order in which the card assigned them to its receives.
+    /// Runs the library's thread. The thread takes small messages in the order in which the card assigned them to its
+    /// receives.
     pub(super) async fn run(self: Rc<Self>, inbox: Vec<u64>) {
         let mut posted = VecDeque::new();
         let mut path = self.path();
@@ -37,10 +38,11 @@ impl Messenger {
         Ok(self.process.receive(self.vni, receive, path).await?)
     }
 
-    /// Takes the small message of a receive of the card, and posts the receive again.
+    /// Takes the small message that a receive of the card has got, and posts the receive again. Returns the new
+    /// operation.
     async fn take_small(self: &Rc<Self>, operation: Operation, piece: u64) -> Result<Operation, CardError> {
         let mut path = self.path();
-        // A message that arrived while the thread was busy has waited for it.
+        // A message that arrived while the thread was busy has waited for the thread.
         if let Some(mut its) = self.process.rung(self.vni, operation) {
             its.advance(stages::LIBRARY_QUEUED, path.at());
             path = its;
@@ -64,7 +66,7 @@ impl Messenger {
         self.post_small(piece, &mut path).await
     }
 
-    /// Handles an arrived small message. The bytes of a whole message are copied to its receive's buffer, or to the
+    /// Handles an arrived small message. Copies the bytes of a whole message to its receive's buffer, or to the
     /// library's memory.
     async fn arrived(
         self: &Rc<Self>,
@@ -95,7 +97,7 @@ impl Messenger {
             }
             self.kept.set(kept);
             self.spend_copy(came.body.kept(), path).await;
-            // A receive may have been posted meanwhile.
+            // A program may have posted a receive during the copy.
             self.arrive(came, path.clone());
             return Ok(());
         };
@@ -124,7 +126,7 @@ impl Messenger {
         receiving.finish(written.map(|()| came.arrival(room)).map_err(CardError::from), path);
     }
 
-    /// Delivers a message to its receive: a small message that has waited, or a long message.
+    /// Delivers a message to its receive. The message is a small message that has waited, or a long message.
     pub(super) fn bring(self: &Rc<Self>, receiving: Rc<Receiving>, came: ArrivedMessage, mut path: Path) {
         let own = self.clone();
         self.spawn(async move {

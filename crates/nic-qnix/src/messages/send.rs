@@ -44,7 +44,7 @@ impl Messenger {
         let (to, bytes) = (self.endpoint(to), HEADER + behind);
         let send = Send { address: piece, bytes, to, tag: SMALL, how: TransferMethod::Auto };
         let operation = self.process.send(self.vni, send, path).await?;
-        // The next message is behind it in the Command Queue.
+        // The next message comes after this message in the Command Queue.
         drop(turn);
         self.process.wait(self.vni, operation, path).await?;
         Ok(())

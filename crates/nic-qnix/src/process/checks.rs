@@ -5,8 +5,8 @@ use crate::process::{Operation, Process};
 use crate::{Endpoint, QnixError};
 
 impl Process {
-    /// Checks that the interface belongs to the process. In a real host, the pages of other processes' interfaces are
-    /// not mapped.
+    /// Checks that the interface belongs to the process. In a real host, the pages of an interface are mapped only into
+    /// the memory of its process.
     pub(crate) fn check(&self, vni: u32) -> Result<(), QnixError> {
         let owner = self.card.interface(vni, |interface| interface.owner);
         if owner == Some(self.number) {
@@ -27,7 +27,7 @@ impl Process {
         Ok(())
     }
 
-    /// Checks that a message is within the limit and in the memory of the process.
+    /// Checks that a message is not longer than the limit and lies in the memory of the process.
     pub(crate) fn check_bytes(&self, address: u64, bytes: u64) -> Result<(), QnixError> {
         let limit = self.card.spec.limits.message;
         if bytes > limit {

@@ -11,18 +11,18 @@ pub(crate) struct Piece<'p> {
 }
 
 impl<'p> Piece<'p> {
-    /// Takes a piece of this size. `None` if the pool has no free piece of this size.
+    /// Takes a piece of this size. Returns `None` if the pool has no free piece of this size.
     pub(crate) fn take(process: &'p Process, bytes: u64) -> Option<Piece<'p>> {
         let address = process.pool.borrow_mut().as_mut()?.take(bytes)?;
         Some(Piece { process, address: Some(address) })
     }
 
-    /// Address of the piece.
+    /// Returns the address of the piece.
     pub(crate) fn address(&self) -> u64 {
         self.address.expect("a piece has an address until it is kept")
     }
 
-    /// Keeps the piece taken; its operation frees the piece later.
+    /// Keeps the piece for its operation, which frees the piece later. Returns the address of the piece.
     fn keep(mut self) -> u64 {
         self.address.take().expect("a piece is kept once")
     }
@@ -43,17 +43,17 @@ pub(crate) struct Locked<'p> {
 }
 
 impl<'p> Locked<'p> {
-    /// Pages that the kernel begins to lock.
+    /// Returns a guard for pages that the kernel begins to lock.
     pub(crate) const fn of(process: &'p Process, pages: u64) -> Locked<'p> {
         Locked { process, pages }
     }
 
-    /// The number of pages.
+    /// Returns the number of pages.
     pub(crate) const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Keeps the pages locked; their operation unlocks them later.
+    /// Ends the guard without a release of the pages. Returns the number of pages. Another call unlocks them later.
     pub(crate) fn keep(mut self) -> u64 {
         std::mem::take(&mut self.pages)
     }
@@ -65,14 +65,14 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// A Buffer Pool being registered. If dropped, the registration is undone.
+/// A Buffer Pool during its registration. A drop of this value undoes the registration.
 pub(crate) struct Registering<'p> {
     process: &'p Process,
     vni: Option<u32>,
 }
 
 impl<'p> Registering<'p> {
-    /// Guards the pool that the process has just got.
+    /// Returns a guard for the Buffer Pool that the process has just allocated.
     pub(crate) const fn of(process: &'p Process, vni: u32) -> Registering<'p> {
         Registering { process, vni: Some(vni) }
     }
@@ -96,7 +96,7 @@ impl Drop for Registering<'_> {
     }
 }
 
-/// An operation that is not posted yet. Dropping this guard undoes the operation.
+/// An operation that is not posted yet. A drop of this value undoes the operation.
 pub(crate) struct Begun<'p> {
     process: &'p Process,
     vni: u32,
@@ -125,18 +125,18 @@ impl<'p> Begun<'p> {
         self.message
     }
 
-    /// Address of its piece of the Buffer Pool.
+    /// Returns the address of the operation's piece of the Buffer Pool, if the operation has a piece.
     pub(crate) fn piece(&self) -> Option<u64> {
         self.piece.as_ref().map(Piece::address)
     }
 
-    /// Locks these pages until the operation ends.
+    /// Keeps these pages locked until the operation ends.
     pub(crate) fn lock(&mut self, locked: Locked<'p>) {
         self.locked = Some(locked);
     }
 
-    /// Marks the operation as posted. When the operation ends, at most `copy_to.1` received bytes are copied to the
-    /// address `copy_to.0`.
+    /// Marks the operation as posted, and returns its number. When the operation ends, at most `copy_to.1` received
+    /// bytes are copied to the address `copy_to.0`.
     pub(crate) fn posted(mut self, copy_to: Option<(u64, u64)>) -> u64 {
         let operation = self.operation.take().expect("an operation is posted once");
         let piece = self.piece.take().map(Piece::keep);
@@ -155,7 +155,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// A guard for an operation while a call processes its completion. If this guard is dropped, another call can process
+/// A guard for an operation while a call processes its completion. After a drop of this value, another call can process
 /// the completion again.
 pub(crate) struct Ending<'p> {
     process: &'p Process,
@@ -166,7 +166,7 @@ pub(crate) struct Ending<'p> {
 }
 
 impl<'p> Ending<'p> {
-    /// Takes a completed operation; no other call can take it meanwhile.
+    /// Takes a completed operation. No other call can take the operation while this guard exists.
     pub(crate) fn of(process: &'p Process, vni: u32, operation: u64) -> Ending<'p> {
         let entry =
             process.card.interface(vni, |interface| interface.operations.remove(&operation)).flatten();
@@ -174,14 +174,15 @@ impl<'p> Ending<'p> {
         Ending { process, vni, operation, entry, local }
     }
 
-    /// The copy to make from the Buffer Pool: source address, destination address, and the most bytes.
+    /// Returns the copy to make from the Buffer Pool: source address, destination address, and maximum number of bytes.
+    /// `None` if there is no copy to make.
     pub(crate) fn copy(&self) -> Option<(u64, u64, u64)> {
         let local = self.local.as_ref()?;
         let (to, room) = local.copy_to?;
         Some((local.piece?, to, room))
     }
 
-    /// Ends the processing of the completion: frees the operation's resources.
+    /// Ends the processing of the completion, and frees the operation's resources.
     pub(crate) fn end(mut self) {
         self.entry = None;
         let Some(Local { piece, pages, .. }) = self.local.take() else { return };

@@ -21,10 +21,10 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransferMethod {
     /// The fastest method: programmed I/O for a short send, or else DMA without a copy if the buffer is in the Buffer
-    /// Pool. Otherwise the cheaper method for the size: copy or translation.
+    /// Pool. Otherwise copy or translation, the cheaper method for the size.
     #[default]
     Auto,
-    /// Programmed I/O, together with the command. Only for sends.
+    /// Programmed I/O, together with the command. Only for sends; a receive uses `Auto` instead.
     Pio,
     /// DMA from or to the buffer. The buffer must be in the Buffer Pool.
     Pool,
@@ -44,7 +44,7 @@ impl TransferMethod {
         TransferMethod::Translate,
     ];
 
-    /// Its name in programs.
+    /// Returns the method's name in programs.
     pub const fn name(self) -> &'static str {
         match self {
             TransferMethod::Auto => "auto",
@@ -59,30 +59,30 @@ impl TransferMethod {
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {
-    /// Address of the first byte.
+    /// Address of the message's first byte.
     pub address: u64,
-    /// Length in bytes.
+    /// Size of the message in bytes.
     pub bytes: u64,
     /// The receiver.
     pub to: Endpoint,
-    /// The tag, by which receives match.
+    /// The tag, which a receive compares with its own tags.
     pub tag: u64,
-    /// Transfer method to the card.
+    /// Transfer method from the process to the card.
     pub how: TransferMethod,
 }
 
 /// A message to be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// Address of the first byte.
+    /// Address of the buffer.
     pub address: u64,
     /// Size of the buffer in bytes.
     pub bytes: u64,
     /// The sender; `None` for any sender.
     pub from: Option<Endpoint>,
-    /// The tags. They have 64 bits in this interface.
+    /// The tags that the receive accepts. Tags have 64 bits in this interface.
     pub tags: Tags,
-    /// Transfer method from the card.
+    /// Transfer method from the card to the process.
     pub how: TransferMethod,
 }
 
@@ -91,12 +91,12 @@ pub struct Receive {
 pub struct Operation(u64);
 
 impl Operation {
-    /// The operation with this number, in any process. A call refuses an operation that does not exist.
+    /// Returns the operation with this number. A call refuses an operation that its process does not have.
     pub const fn numbered(number: u64) -> Operation {
         Operation(number)
     }
 
-    /// Its number among the operations of its process.
+    /// Returns the number of the operation among the operations of its process.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -105,9 +105,9 @@ impl Operation {
 /// The library's state of a posted operation.
 pub(crate) struct Local {
     pub(crate) message: MessageId,
-    /// Its piece of the Buffer Pool.
+    /// Address of the operation's piece of the Buffer Pool.
     pub(crate) piece: Option<u64>,
-    /// The destination of a copy from the pool, and the most bytes to copy.
+    /// Destination address of the copy from the pool, and maximum number of bytes to copy.
     pub(crate) copy_to: Option<(u64, u64)>,
     /// Number of pages locked for the operation.
     pub(crate) pages: u64,
@@ -118,7 +118,7 @@ pub(crate) struct Local {
 pub struct Process {
     pub(crate) card: Rc<Card>,
     pub(crate) number: u32,
-    /// Its memory: addresses and lengths, in order.
+    /// The memory of the process: address and size in bytes of each allocation, by address.
     pub(crate) own: RefCell<Vec<(u64, u64)>>,
     pub(crate) pool: RefCell<Option<BufferPool>>,
     pub(crate) operations: RefCell<BTreeMap<u64, Local>>,
@@ -128,7 +128,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process without an interface.
+    /// Returns a process without an interface.
     pub fn new(card: &Rc<Card>, number: u32) -> Process {
         Process {
             card: card.clone(),
@@ -141,17 +141,17 @@ impl Process {
         }
     }
 
-    /// Returns its number on its host.
+    /// Returns the number of the process on its host.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the card of its host.
+    /// Returns the card of the process's host.
     pub fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    /// Allocates memory for the process. Set-up: takes no virtual time.
+    /// Allocates memory for the process. This is set-up: it takes no virtual time.
     ///
     /// # Errors
     /// When the host has no more memory.
@@ -168,8 +168,8 @@ impl Process {
         own.insert(at, (memory.address(), memory.len()));
     }
 
-    /// Posts a send. The send completes when the bytes are on the card and the buffer may be reused. If the call is
-    /// dropped before it has posted the send, it has no effect.
+    /// Posts a send, and returns its operation. The send completes when the bytes are on the card and the buffer may be
+    /// reused. A call that is dropped before it has posted the send has no effect.
     ///
     /// # Errors
     /// When a limit is reached, or a resource does not belong to the process.
@@ -188,7 +188,7 @@ impl Process {
         card.recorder.sent(message, send.to.node, send.bytes, "send", Starter::Host, path);
 
         let source = match how {
-            // Nothing to fetch.
+            // An empty message has no bytes to fetch.
             _ if send.bytes == 0 => Source::Card(Payload::empty()),
             TransferMethod::Pio => Source::Card(card.dma.memory().read(send.address, send.bytes)?),
             TransferMethod::Translate => {
@@ -211,8 +211,8 @@ impl Process {
         Ok(Operation(operation))
     }
 
-    /// Posts a receive. The receive completes when a message is in its buffer. If the call is dropped before it has
-    /// posted the receive, it has no effect.
+    /// Posts a receive, and returns its operation. The receive completes when a message is in its buffer. A call that
+    /// is dropped before it has posted the receive has no effect.
     ///
     /// # Errors
     /// When a limit is reached, or a resource does not belong to the process.
@@ -246,8 +246,8 @@ impl Process {
         Ok(Operation(operation))
     }
 
-    /// Polls an operation's doorbell, which takes the time to notice a doorbell. Returns the completion if the doorbell
-    /// is set, and then ends the operation.
+    /// Polls an operation's doorbell. The poll takes the time to notice a doorbell. If the doorbell is set, ends the
+    /// operation and returns its completion.
     ///
     /// # Errors
     /// When the interface does not belong to the process, or it has no such operation.
@@ -273,7 +273,7 @@ impl Process {
         }
     }
 
-    /// Waits for an operation's doorbell. Returns the completion.
+    /// Waits for an operation's doorbell. Then ends the operation and returns its completion.
     ///
     /// # Errors
     /// When the interface does not belong to the process, or it has no such operation.
@@ -298,7 +298,7 @@ impl Process {
         self.finish(vni, operation, completed, path).await
     }
 
-    /// Returns the path up to an operation's doorbell, if the doorbell is set.
+    /// Returns the path up to an operation's doorbell. `None` if the doorbell is not set.
     pub(crate) fn rung(&self, vni: u32, operation: Operation) -> Option<Path> {
         self.done(vni, operation).map(|(_, path, _)| path)
     }
@@ -333,7 +333,8 @@ impl Process {
         Ok(copied.map(|()| completed)?)
     }
 
-    /// Returns the costs of a copy and of a translation according to the spec, for a comparison before either is done.
+    /// Returns the time to copy a buffer, and the time to lock and translate it. Both times are calculated from the
+    /// specification.
     pub fn costs(&self, address: u64, bytes: u64) -> (Duration, Duration) {
         let spec = self.card.spec();
         let pages = self.pages(address, bytes);
@@ -342,7 +343,7 @@ impl Process {
         (spec.library.copy.cover(bytes), kernel + descriptors)
     }
 
-    /// Chooses the transfer method of a message.
+    /// Chooses the transfer method of a message, and checks its limits.
     pub(crate) fn choose(
         &self,
         how: TransferMethod,
@@ -356,12 +357,12 @@ impl Process {
         let in_pool = self.pool.borrow().as_ref().is_some_and(|pool| pool.holds(address, bytes));
         let free = self.pool.borrow().as_ref().map_or(0, BufferPool::longest);
         let chosen = match how {
-            // Receives do not use programmed I/O.
+            // Receives do not use programmed I/O, so the library chooses the method.
             TransferMethod::Pio if kind == Kind::Receive => {
                 return self.choose(TransferMethod::Auto, address, bytes, kind);
             }
             TransferMethod::Auto if kind == Kind::Send && bytes <= spec.pio => TransferMethod::Pio,
-            // No bytes to move, so no pages to lock.
+            // Without bytes to move, there are no pages to lock.
             TransferMethod::Auto if in_pool || bytes == 0 => TransferMethod::Pool,
             TransferMethod::Auto => {
                 let (copy, translate) = self.costs(address, bytes);
@@ -390,7 +391,7 @@ impl Process {
         Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free })
     }
 
-    /// Writes bytes to the card by a CPU. Returns the time at which they arrive.
+    /// Writes bytes from a CPU to the card. Returns the time at which they arrive at the card.
     pub(crate) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         let cpu = self.card.kernel.cpus().hold(path).await;
         let handover = self.card.dma.bus().store(message, bytes, path.clone()).await;
@@ -399,19 +400,19 @@ impl Process {
         handover.landed
     }
 
-    /// Writes `bytes` bytes of payload and then a command to the card. Returns the time at which the command is visible
-    /// to the card.
+    /// Writes `bytes` bytes of payload and then a command to the card. Returns the time at which the card can see the
+    /// command.
     async fn write_command(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         self.card.kernel.cpus().post(path, message).await;
         if bytes > 0 {
             self.store(message, bytes, path).await;
         }
         let visible = self.store(message, self.card.spec.library.command, path).await;
-        // From here on the process continues. Further delays of the command are the card's.
+        // The process continues from here on. Only the card waits until the command is visible.
         visible
     }
 
-    /// Puts a command into the Command Queue.
+    /// Puts a command into the Command Queue at the time `visible`.
     fn post(&self, vni: u32, mut command: Command, visible: Time) {
         let card = self.card.clone();
         let path = match &mut command {
@@ -432,7 +433,7 @@ impl Process {
         });
     }
 
-    /// Begins an operation, with a piece of the Buffer Pool if it needs one.
+    /// Begins an operation. Takes a piece of the Buffer Pool if the transfer method needs one.
     fn begin(&self, vni: u32, kind: Kind, how: TransferMethod, bytes: u64) -> Result<Begun<'_>, QnixError> {
         let piece = if how == TransferMethod::Copy { Some(self.take_piece(bytes)?) } else { None };
         let operation = self.next.get();

@@ -1,9 +1,9 @@
-//! A process's Buffer Pool: host memory that is locked and translated once, and allocated in pieces.
+//! A process's Buffer Pool: host memory that is locked and translated once. The process allocates pieces of the pool.
 
 use nicety_host::Allocation;
 use nicety_nic_core::parts::FirstFit;
 
-/// Pieces are aligned to the cache line of most hosts.
+/// Alignment of pieces in bytes: the size of a cache line of most hosts.
 const GRAIN: u64 = 64;
 
 /// A Buffer Pool.
@@ -18,18 +18,18 @@ impl BufferPool {
         BufferPool { memory, pieces }
     }
 
-    /// Whether the pool contains a range.
+    /// Whether the pool contains a range of addresses.
     pub(crate) fn holds(&self, address: u64, bytes: u64) -> bool {
         let (begin, end) = (self.pieces.range().start, self.pieces.range().end);
         (begin..=end).contains(&address) && bytes <= end - address
     }
 
-    /// Bytes of the longest free piece.
+    /// Returns the size of the longest free piece in bytes.
     pub(crate) fn longest(&self) -> u64 {
         self.pieces.largest()
     }
 
-    /// Takes the first free piece of sufficient length. Returns its address.
+    /// Takes the first free piece of sufficient size. Returns its address.
     pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {
         self.pieces.take(bytes).map(|(address, _)| address)
     }

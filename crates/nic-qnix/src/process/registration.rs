@@ -1,5 +1,5 @@
-//! A process's system calls: open and close its interface, register a Buffer Pool, lock pages; and copies between its
-//! memory and its pool.
+//! A process's system calls: open and close the process's interface, register a Buffer Pool, lock pages. Also copies
+//! between the process's memory and its pool.
 
 use crate::QnixError;
 use crate::interface::{Interface, Kind};
@@ -25,7 +25,7 @@ impl Process {
     /// not counted. Returns the number of its interface.
     ///
     /// # Errors
-    /// As [`Process::open`] and [`Process::register_pool`].
+    /// Like [`Process::open`] and [`Process::register_pool`].
     pub fn set_up(&self, pool: u64) -> Result<u32, QnixError> {
         let vni = self.register()?;
         self.take_pool(vni, pool)?;
@@ -49,8 +49,8 @@ impl Process {
         Ok(vni)
     }
 
-    /// Makes the kernel release the interface and its Buffer Pool. Messages without a receive are dropped, and counted
-    /// as strays.
+    /// Makes the kernel release the interface and its Buffer Pool. Messages that no receive has taken are dropped and
+    /// counted as strays.
     ///
     /// # Errors
     /// When the interface does not belong to the process, or operations are pending.
@@ -58,7 +58,7 @@ impl Process {
         self.check_idle(vni)?;
         let card = &self.card;
         card.kernel.call(path).await;
-        // Another thread of the process may have posted an operation or closed the interface.
+        // Another thread of the process may have posted an operation or closed the interface during the system call.
         self.check_idle(vni)?;
         let pool = self.pool.take().map_or(0, |pool| self.pages(pool.memory.address(), pool.memory.len()));
         let pages = self.locked.take() + pool;
@@ -71,7 +71,7 @@ impl Process {
             card.count(|counted| counted.strays += strays);
         }
         card.let_on();
-        // The card no longer uses them.
+        // The card no longer uses these pages.
         if pages > 0 {
             card.kernel.unpin(pages, path).await;
         }
@@ -140,11 +140,11 @@ impl Process {
         Ok(memory)
     }
 
-    /// Takes a piece of the Buffer Pool for the process's own use. Returns the pool and the offset of the piece.
-    /// Set-up: takes no virtual time. The piece stays taken until the interface is closed.
+    /// Takes a piece of the Buffer Pool for the process's own use. Returns the pool and the offset of the piece in
+    /// bytes. This is set-up: it takes no virtual time. The piece stays taken until the interface is closed.
     ///
     /// # Errors
-    /// When the pool has no free piece of that length.
+    /// When the pool has no free piece of that size.
     pub fn pool_piece(&self, bytes: u64) -> Result<(Allocation, u64), QnixError> {
         let mut pool = self.pool.borrow_mut();
         let free = pool.as_ref().map_or(0, BufferPool::longest);
@@ -153,10 +153,10 @@ impl Process {
         Ok((pool.memory.clone(), at - pool.memory.address()))
     }
 
-    /// Copies a buffer by a CPU into a piece of the Buffer Pool, and then frees the piece.
+    /// Copies a buffer by a CPU into a piece of the Buffer Pool. Then frees the piece.
     ///
     /// # Errors
-    /// When the buffer does not belong to the process, or the pool has no free piece of that length.
+    /// When the buffer does not belong to the process, or the pool has no free piece of that size.
     pub async fn copy_to_pool(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), QnixError> {
         self.check_bytes(address, bytes)?;
         let piece = self.take_piece(bytes)?;
@@ -180,7 +180,7 @@ impl Process {
         Ok(locked.pages())
     }
 
-    /// Makes the kernel lock and translate a buffer, and writes the descriptors of its pages.
+    /// Makes the kernel lock and translate a buffer, and writes the descriptors of the buffer's pages to the card.
     pub(crate) async fn translate(
         &self,
         message: MessageId,
@@ -213,7 +213,7 @@ impl Process {
         }
     }
 
-    /// Copies bytes of the process's memory by a CPU.
+    /// Copies bytes within the process's memory by a CPU.
     pub(crate) async fn copy(
         &self,
         from: u64,

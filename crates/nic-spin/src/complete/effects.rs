@@ -1,4 +1,4 @@
-//! The effects of changes in the Portals interface, and their path to the host.
+//! The effects of changes in the Portals interface, and their way to the host.
 
 use crate::Card;
 use crate::complete::ChangeOrigin;
@@ -8,12 +8,12 @@ use nicety_types::{MessageId, Path, Payload, Stage, Starter, Time};
 use std::rc::Rc;
 
 impl Card {
-    /// Calls `act` on the interface, and carries out its effects. `path` ends at the time of the change.
+    /// Calls `act` on the interface, and executes its effects. `path` ends at the time of the change.
     pub(crate) fn with_effects(self: &Rc<Card>, path: Path, act: impl FnOnce(&mut Interface, &mut Effects)) {
         self.with_effects_of(None, path, act);
     }
 
-    /// As [`Card::with_effects`], and attributes changes in the host's view to `message`. Returns the path up to the
+    /// Like [`Card::with_effects`], and attributes changes in the host's view to `message`. Returns the path up to the
     /// time at which the host sees these changes.
     pub(crate) fn with_effects_of(
         self: &Rc<Card>,
@@ -43,7 +43,7 @@ impl Card {
         visible
     }
 
-    /// Carries out an effect. If the host sees the effect, returns the path up to that time.
+    /// Executes an effect. If the host sees the effect, returns the path up to the time at which it does.
     fn apply(self: &Rc<Card>, effect: Effect, seen: ChangeOrigin) -> Option<Path> {
         let ChangeOrigin { path, message } = seen;
         match effect {
@@ -60,7 +60,7 @@ impl Card {
                 None
             }
             seen_by_host => {
-                // A posted write: it stays behind all earlier ones.
+                // The change is a posted write, which stays behind all earlier writes.
                 let mut posted = self.complete.posted.borrow_mut();
                 let behind = posted.back().map_or(Time::ZERO, |(time, ..)| *time);
                 let notice = match seen_by_host {
@@ -77,13 +77,13 @@ impl Card {
         }
     }
 
-    /// The task that makes events and counts visible to the host when they have crossed the bus.
+    /// Makes events and counts visible to the host when they have crossed the bus; never returns.
     pub(crate) async fn publish(self: Rc<Card>) {
         loop {
             self.complete.posting.wait_until(|| !self.complete.posted.borrow().is_empty()).await;
             let visible = self.complete.posted.borrow().front().expect("just seen").0;
             self.sim.until(visible).await;
-            // Bytes that arrive at this instant were handed over before the event.
+            // Bytes that arrive at this instant were handed over before the event, so they are written first.
             self.dma.land_due();
             let (_, effect, seen) =
                 self.complete.posted.borrow_mut().pop_front().expect("only this task takes them");

@@ -1,8 +1,8 @@
-//! Completion: packets are settled, completion handlers run, and events follow in message order.
+//! Completion: the card settles packets, runs completion handlers, and delivers events in message order.
 //!
 //! | part | file |
 //! |---|---|
-//! | effects of the interface, and their way to the host | `effects.rs` |
+//! | effects of the Portals interface, and their way to the host | `effects.rs` |
 
 mod effects;
 
@@ -21,7 +21,7 @@ use std::rc::Rc;
 /// The origin of a change in the host's view.
 #[derive(Clone)]
 pub(crate) struct ChangeOrigin {
-    /// The path up to the time at which the host could see it.
+    /// The path up to the time at which the host can see the change.
     pub(crate) path: Path,
     /// The message that caused the change, if any.
     pub(crate) message: Option<MessageId>,
@@ -29,9 +29,9 @@ pub(crate) struct ChangeOrigin {
 
 /// The state of completion.
 pub(crate) struct Complete {
-    /// Memory for the effects of a change in the interface.
+    /// Memory for effects, which is reused at each change of the interface.
     effects: RefCell<Effects>,
-    /// Match entries that handlers have left linked: "pending".
+    /// The match entries that handlers have left linked ("pending").
     held: RefCell<Vec<MeHandle>>,
     /// Changes in flight to the host's view, in the order in which the host sees them.
     posted: RefCell<VecDeque<(Time, Effect, ChangeOrigin)>>,
@@ -48,7 +48,7 @@ impl Complete {
         }
     }
 
-    /// Unlinks a match entry, even one that handlers have left linked.
+    /// Unlinks a match entry, even if handlers have left it linked.
     ///
     /// # Errors
     /// When messages still refer to the entry, or there is no such entry.
@@ -64,13 +64,13 @@ impl Complete {
         let Some(place) = open.filter(|_| refused.is_err()) else { return refused };
         interface.me_release(me, effects)?;
         let unlinked = match interface.me_unlink(me) {
-            // The last release of a use-once entry has unlinked it.
+            // The entry was use-once, and its last message has already unlinked it.
             Err(Error::Stale(_)) => Ok(()),
             result => result,
         };
         match unlinked {
             Ok(()) => _ = held.swap_remove(place),
-            // Messages refer to it, so it stays linked.
+            // Messages still refer to the entry, so it stays linked.
             Err(_) => interface.me_hold(me)?,
         }
         unlinked
@@ -106,21 +106,21 @@ impl Complete {
 }
 
 impl Card {
-    /// Settles a packet: frees its slot, and completes its message if this was the last packet. `offset` is the
+    /// Settles a packet: frees its slot. If this was the last unsettled packet, completes its message. `offset` is the
     /// packet's offset in the message.
     pub(crate) fn settled(self: &Rc<Card>, place: usize, offset: u64, path: &Path) {
         self.release_slot(place, offset);
         self.finish(place, path);
     }
 
-    /// Settles now a packet that will be settled at the end of `path`, and so saves an event of the simulation. Returns
-    /// false if this is impossible: the message may be complete or change by then, or the slot must be freed
+    /// Settles now a packet that will be settled at the end of `path`, which saves an event of the simulation. Returns
+    /// false if this is impossible: the message may be complete or change before that time, or the slot must be freed
     /// explicitly.
     pub(crate) fn settled_at(&self, place: usize, offset: u64, path: &Path) -> bool {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
         let is_last = incoming.received == incoming.header.payload_bytes();
-        // Reliable transport may cut replies short.
+        // A reply is excluded because reliable transport may end it early.
         let is_plain = incoming.delivery.is_some() && incoming.attachment.is_none();
         if is_last || !is_plain || !self.receive.free_slot_at(incoming.message.source, path.at()) {
             return false;
@@ -131,7 +131,7 @@ impl Card {
         true
     }
 
-    /// Settles a packet that has no bytes left after truncation. Its message completes only after the packets before it
+    /// Settles a packet that has no bytes left after truncation. Its message completes only after all packets before it
     /// are settled.
     pub(crate) async fn settle_behind(self: &Rc<Card>, place: usize, packet: &Arrived) {
         let settled = {
@@ -152,8 +152,8 @@ impl Card {
         }
     }
 
-    /// Ends the use of a packet by a transfer that a handler left in flight. Frees the packet's slot if nothing else
-    /// uses the packet.
+    /// Ends the use of a packet by a transfer that a handler left in flight. Frees the packet's slot if it has no other
+    /// use.
     pub(crate) fn slot_returned(&self, place: usize, offset: u64) {
         if self.incoming.borrow_mut().get(place).returns(offset) {
             self.free_slot(place, offset);
@@ -184,14 +184,14 @@ impl Card {
         self.advance(place);
     }
 
-    /// Completes a message once all of its bytes have arrived and are settled: runs the completion handler, then
+    /// Completes a message once all of its bytes have arrived and are settled. Runs the completion handler, then
     /// delivers events in order.
     pub(crate) fn advance(self: &Rc<Card>, place: usize) {
         let completion = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             let whole = incoming.received == incoming.header.payload_bytes() && incoming.unsettled == 0;
-            // The header packet is settled once the header handler has decided.
+            // The header packet is settled only after the header handler has decided the disposition.
             debug_assert!(!whole || incoming.disposition != Disposition::Undecided);
             if !whole {
                 return;
@@ -227,7 +227,7 @@ impl Card {
         }
     }
 
-    /// Completes this message if it is the first in order, and then later messages that waited only for it.
+    /// Completes this message if it is the first in order. Then completes later messages that waited only for it.
     fn complete_in_order(self: &Rc<Card>, place: usize) {
         let key = {
             let mut table = self.incoming.borrow_mut();
@@ -248,13 +248,13 @@ impl Card {
             let incoming = &table.places[place];
             let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path.clone());
             if incoming.disposition == Disposition::Drop && incoming.header.kind != HeaderKind::Put {
-                // Only a deposit can be done in part.
+                // A put may lose a part of its bytes. A get or an atomic operation that was dropped has failed.
                 fail = fail.or(FailType::Dropped);
             }
             let pending = incoming.pending && fail.is_ok();
             let mut delivery = incoming.delivery.expect("only matched messages are in the order");
             delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
-            // Handlers' writes are on the bus, which keeps order. So the event follows them.
+            // Handlers' writes are already on the bus, which keeps their order, so the event follows these writes.
             path.advance(stages::IN_ORDER, self.sim.now());
             (message, delivery, fail, pending, path)
         };

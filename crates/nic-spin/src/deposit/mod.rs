@@ -1,4 +1,4 @@
-//! Packets with bytes for host memory.
+//! Packets with bytes to write to host memory.
 
 pub(super) mod reply;
 
@@ -15,7 +15,7 @@ impl Card {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             let (start, _) = incoming.memory().expect("only bytes with a destination are deposited");
-            // Bytes beyond the end are cut off.
+            // Bytes beyond the end of the memory are not written.
             (incoming.message, start.saturating_add(packet.offset))
         };
         if keep == 0 {

@@ -1,18 +1,18 @@
 //! Gets and atomic operations: their work in host memory, and their replies.
 //!
 //! A get's reply is fetched like a triggered put: the request and the data cross the bus. An atomic operation reads
-//! host memory, computes, and writes the result back. A card carries out one atomic operation at a time, in the order
-//! in which their bytes arrived. The next operation begins when the previous result has been handed to the bus, where a
+//! host memory, computes, and writes the result back. A card executes one atomic operation at a time, in the order in
+//! which their bytes arrived. The next operation begins when the previous result has been handed to the bus, where a
 //! read does not overtake it. A DMA atomic of a handler waits for an atomic operation on the same memory. So operations
 //! of this card are atomic to each other, but not to the host's CPUs.
 //!
 //! # Freedom from deadlock
-//! A get leaves the packet buffer when it has matched, and a reply when it is in host memory. Neither waits for other
-//! packets. So gets and their replies, puts and their acknowledgements never block each other, however full the
-//! buffers of both cards are.
+//! A get leaves the packet buffer when it has matched, and a reply leaves it when the reply is in host memory. Neither
+//! waits for other packets. So gets and their replies, puts and their acknowledgements never block each other, even if
+//! the buffers of both cards are full.
 //!
-//! The number of waiting messages is bounded. `limits.replies` bounds the messages with a reply: the card refuses
-//! further messages. The number of operations of their initiators bounds acknowledgements. The last packet of an atomic
+//! The number of waiting messages is bounded. `limits.replies` bounds the messages that need a reply: the card refuses
+//! further messages. The number of operations of the initiators bounds acknowledgements. The last packet of an atomic
 //! operation keeps its slot in the buffer until its turn, which needs only the bus. Handlers that send before they end
 //! can block each other across cards, because a payload handler keeps its packet.
 
@@ -27,7 +27,7 @@ use nicety_types::{MessageId, Path, Payload, Resource, Starter};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The unit that carries out atomic operations.
+/// The unit that executes atomic operations.
 pub(crate) struct Atomics {
     turn: Pool,
     /// The host memory of the operation in progress: address and bytes.
@@ -40,12 +40,12 @@ impl Atomics {
         Atomics { turn: Pool::new(sim, 1), held: Cell::new(None), released: Signal::new(sim) }
     }
 
-    /// Waits until the operation in progress and the queued operations have ended.
+    /// Waits until the current operation and the queued operations have ended.
     pub(crate) async fn idle(&self) {
         drop(self.turn.acquire().await);
     }
 
-    /// Waits until no operation in progress uses this memory.
+    /// Waits until no current operation uses this memory.
     pub(crate) async fn clear_of(&self, address: u64, bytes: u64) {
         let held = || self.held.get().is_some_and(|(at, len)| at < address + bytes && address < at + len);
         if held() {
@@ -55,7 +55,7 @@ impl Atomics {
 }
 
 impl Card {
-    /// Carries out a get or an atomic operation.
+    /// Executes a get or an atomic operation.
     pub(crate) async fn serve(self: Rc<Card>, place: usize, packet: Arrived) {
         let (message, delivery) = {
             let mut table = self.incoming.borrow_mut();
@@ -76,7 +76,7 @@ impl Card {
     /// Fetches the requested bytes of a get, and replies.
     async fn answer(self: Rc<Card>, place: usize, delivery: &Delivery, path: Path) {
         if self.dma.memory().check(delivery.start, delivery.mlength).is_err() {
-            // The library exposes all addresses to other ranks, and some of them have no memory.
+            // The library exposes all addresses to other ranks, so a get may name an address without memory.
             let mut table = self.incoming.borrow_mut();
             table.get(place).fail = FailType::Segv;
             drop(table);
@@ -92,7 +92,7 @@ impl Card {
         self.fetch_and_send(reply, memory, report, None, path, by).await;
     }
 
-    /// Takes a packet of an atomic operation. Carries out the operation when all of its bytes have arrived.
+    /// Takes a packet of an atomic operation. Executes the operation when all of its bytes have arrived.
     async fn operate(
         self: Rc<Card>,
         place: usize,
@@ -133,7 +133,7 @@ impl Card {
         self.settled(place, offset, &path);
     }
 
-    /// Sends the old value of an atomic operation, if the initiator wants it.
+    /// Sends the old value to the initiator of an atomic operation, if the initiator wants it.
     fn reply_with(self: &Rc<Card>, place: usize, delivery: &Delivery, old: Payload, path: Path) {
         let Some(reply) = delivery.reply() else { return };
         {
@@ -166,7 +166,7 @@ impl Card {
         Some(whole)
     }
 
-    /// Ends a reply: all of its bytes have been handed to the bus.
+    /// Ends a reply when all of its bytes have been handed to the bus.
     pub(crate) fn replied(self: &Rc<Card>, message: MessageId, reply: &Reply, path: Path) {
         let seen = self.with_effects_of(Some(message), path, |interface, effects| {
             interface

@@ -1,5 +1,5 @@
-//! Deadlock hints: messages dropped or not received, triggered operations below their threshold, and cards with
-//! handlers that may not have answered.
+//! Deadlock hints: dropped messages, messages without a receive, triggered operations below their threshold, and cards
+//! with handlers that may not have answered.
 
 use crate::Card;
 use crate::host::match_bits::tag_of;

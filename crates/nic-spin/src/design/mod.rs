@@ -10,6 +10,7 @@ use crate::design::hints::hints;
 use crate::spec::read_spin;
 use crate::stages;
 use crate::{Card, Node, SpinSpec};
+use nicety_host::BusSpec;
 use nicety_hpu::Core;
 use nicety_nic_core::parts::transport::{self, TransportSpec};
 use nicety_nic_core::{CardError, CardSpec, Design, NodeContext, NodeSpec, OfDesign, cards_of};
@@ -34,6 +35,10 @@ impl OfDesign for SpinSpec {
 impl CardSpec for SpinSpec {
     fn design(&self) -> &'static Design {
         DESIGN
+    }
+
+    fn bus(&self) -> Option<&BusSpec> {
+        Some(&self.bus)
     }
 
     fn node(&self) -> NodeSpec {

@@ -1,4 +1,4 @@
-//! A Portals 4 card on its node, behind the design seam; `send` and `recv` are in `messages.rs`.
+//! A Portals 4 card on its node, with the interface of the design seam. `send` and `recv` are in `messages.rs`.
 
 use crate::design::{DESIGN, Report};
 use crate::{CallError, Card};

@@ -13,15 +13,16 @@ use serde::Serialize;
 pub struct Report {
     /// Counters of the Portals interface.
     pub portals: Statistics,
-    /// Statistics of the handlers.
+    /// Counters of the handlers.
     pub handlers: HandlerStatistics,
-    /// The resource use of each application, the default one first.
+    /// The resource use of each application. The default application is first.
     pub applications: Vec<ApplicationReport>,
-    /// Lines that handlers printed.
+    /// Numbers of lines that handlers printed.
     pub printed: Printed,
     /// Counters of reliable transport.
     pub transport: TransportStatistics,
-    /// Packets that were unusable, because they were damaged or stray. Reliable transport prevents them.
+    /// Numbers of packets that were unusable because they were damaged or stray. With reliable transport there are
+    /// none.
     pub unusable: Unusable,
 }
 
@@ -30,24 +31,24 @@ impl Counters for Report {}
 /// Counters of a card with Portals: of messages, handlers, and reliable transport.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PortalsReport {
-    /// Messages that found a match entry.
+    /// Number of messages that matched an entry.
     pub messages_matched: u64,
-    /// Messages that found no match entry, or that the card dropped for another reason.
+    /// Number of messages that matched no entry, or that the card dropped for another reason.
     pub messages_dropped: u64,
     /// The first dropped message, and the reason; None if the card dropped no message.
     pub first_dropped: Option<String>,
-    /// Completed runs of handlers.
+    /// Number of completed runs of handlers.
     pub handler_runs: u64,
-    /// Instructions that handlers executed.
+    /// Number of instructions that handlers executed.
     pub handler_instructions: u64,
-    /// Cycles for which handlers held a processor, including their starts and their waits for commands.
+    /// Number of cycles for which handlers held a processor, including their starts and their waits for commands.
     pub handler_cycles: u64,
     /// Lines that handlers printed.
     #[serde(flatten)]
     pub printed: Printed,
     /// Resources used by each application.
     pub applications: Vec<ApplicationReport>,
-    /// Counters of its reliable transport.
+    /// Counters of the card's reliable transport.
     pub transport: TransportReport,
 }
 
@@ -57,7 +58,7 @@ pub struct TransportReport {
     /// Counters of the transport.
     #[serde(flatten)]
     pub counters: TransportStatistics,
-    /// Without reliable transport: packets that were damaged or belonged to no message, and were dropped.
+    /// Without reliable transport: number of packets that were damaged or belonged to no message, and were dropped.
     pub unusable: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The disposition of packets (to handlers, to host memory, or dropped), and the start of handlers that are ready to
-//! run.
+//! The disposition of packets, and the start of handlers that are ready to run. Packets go to handlers or to host
+//! memory, or are dropped.
 
 use crate::Card;
 use crate::incoming::{Disposition, LastPacket};
@@ -24,7 +24,8 @@ impl Card {
         self.ready(Run { slots: Slots { buffer: slot, cluster: None }, ..run });
     }
 
-    /// Keeps a packet for the tail handler of its message, if it is the last packet and there is a tail handler.
+    /// Keeps a packet for the tail handler of its message. Does so only if the packet is the last one and there is a
+    /// tail handler.
     pub(crate) fn keep_last(&self, place: usize, packet: Arrived, slot: Option<u32>) {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
@@ -33,7 +34,7 @@ impl Card {
         }
     }
 
-    /// Applies the disposition that the header handler has decided to the first packet and to the packets that waited.
+    /// Applies the header handler's decision to the first packet, and to the packets that waited for the decision.
     pub(crate) fn decide(
         self: &Rc<Card>,
         place: usize,
@@ -56,7 +57,7 @@ impl Card {
         self.incoming.borrow_mut().get(place).waiting = waiting;
     }
 
-    /// Applies the disposition to a packet, and frees its slot of the packet buffer.
+    /// Applies the disposition to a packet, and frees the packet's slot of the packet buffer.
     pub(crate) async fn settle(self: Rc<Card>, place: usize, packet: Arrived, disposition: Disposition) {
         match disposition {
             Disposition::Undecided => unreachable!("a packet is settled only once its disposition is known"),
@@ -65,7 +66,7 @@ impl Card {
                 self.settled_unhandled(place, packet);
             }
             Disposition::Process | Disposition::Deposit if self.asks(place) => {
-                // Boxed: it is rarer than a put, and would enlarge the task of every packet.
+                // The future is boxed because it is rarer than a put, and would enlarge the task of every packet.
                 Box::pin(self.serve(place, packet)).await;
             }
             Disposition::Process => {
@@ -87,7 +88,7 @@ impl Card {
         self.settled(place, offset, &path);
     }
 
-    /// Returns whether a message needs more from the card than a write of its bytes.
+    /// Returns whether a message needs more from the card than a write of the message's bytes.
     fn asks(&self, place: usize) -> bool {
         let kind = self.incoming.borrow_mut().get(place).header.kind;
         !matches!(kind, HeaderKind::Put | HeaderKind::Reply)

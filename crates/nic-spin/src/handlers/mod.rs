@@ -1,4 +1,4 @@
-//! Handlers: from the disposition of a packet to the handler's result.
+//! Handlers: from the disposition of a packet to the result of its handler.
 //!
 //! | part | file |
 //! |---|---|
@@ -24,7 +24,8 @@ use nicety_types::{Recorder, Time};
 pub(crate) struct HandlerStage {
     processors: Processors,
     scheduler: Scheduler,
-    /// Credits for bursts of handlers' DMA: to the host, and from the host. `None` if the spec does not limit them.
+    /// Credits for bursts of handlers' DMA: first to the host, then from the host. `None` if the spec does not limit
+    /// the bursts.
     host_bursts: Option<Box<[Credits; 2]>>,
 }
 

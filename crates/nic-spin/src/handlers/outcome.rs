@@ -13,13 +13,13 @@ use nicety_portals::FailType;
 use nicety_types::Path;
 use std::rc::Rc;
 
-/// Returns whether the result of a handler requests that the match entry stays linked after its message.
+/// Returns whether the result of a handler requests that the match entry stays linked after the handler's message.
 const fn leaves_open(value: u32) -> bool {
     use returned::{DROP_PENDING, PROCEED_PENDING, PROCESS_DATA_PENDING, SUCCESS_PENDING};
     matches!(value, SUCCESS_PENDING | PROCESS_DATA_PENDING | PROCEED_PENDING | DROP_PENDING)
 }
 
-/// Returns the description of a result with which a handler fails.
+/// Returns a description of the result by which a handler has failed.
 fn failure(kind: Kind, value: u32) -> String {
     let allowed = match kind {
         _ if value == returned::FAIL => return "returned FAIL".to_owned(),
@@ -84,7 +84,7 @@ impl Card {
         }
     }
 
-    /// Handles a failed handler: drops the rest of its message, and sends the host an event with the failure.
+    /// Handles a failed handler. Drops the rest of its message, and sends the host an event with the failure.
     fn failed(self: &Rc<Card>, core: usize, run: Run, path: Path, failure: FailureKind, why: &str) {
         let Run { place, kind, packet, .. } = run;
         let fail = match failure {
@@ -97,7 +97,7 @@ impl Card {
         self.drop_rest(place, kind, packet, path, fail);
     }
 
-    /// Refuses a handler because its application's budget is used up. Its message fails.
+    /// Refuses a handler because its application's budget is used up. The handler's message fails.
     pub(crate) fn refused(self: &Rc<Card>, run: Run) {
         let Run { place, kind, packet, mut path, .. } = run;
         if kind == Kind::Completion {

@@ -13,7 +13,7 @@ use nicety_types::Payload;
 use std::rc::Rc;
 
 impl Card {
-    /// The task of a thread of a core: runs one handler after another.
+    /// The task of a thread of a core. It runs one handler after another.
     pub(crate) async fn serve_thread(self: Rc<Card>, thread: Rc<Thread>) {
         loop {
             let run = thread.next().await;
@@ -29,7 +29,7 @@ impl Card {
         }
     }
 
-    /// Makes a handler ready to run in a cluster, or anywhere.
+    /// Makes a handler ready to run, in a cluster if one is given.
     pub(crate) fn ready_on(self: &Rc<Card>, cluster: Option<usize>, run: Run) {
         let new = self.processors().hpus.ready(cluster, run, self.sim.now(), |run| {
             let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
@@ -71,7 +71,7 @@ impl Card {
             packet.path = running.path.clone();
         }
         if running.issued.is_some() && thread.commands().hold_feedback().await {
-            // The core has remained in its task until now.
+            // The core has kept its task until its transfers ended. The cycles of the handler end begin now.
             self.sim
                 .until(
                     self.processors()
@@ -90,7 +90,7 @@ impl Card {
     }
 
     /// Returns the payload of a packet after its handler has ended. A handler of PsPIN has used a copy of the packet in
-    /// L1. The next handler on the packet gets a new copy of the packet in L2.
+    /// L1. The next handler on the packet gets a new copy from L2.
     fn payload_after(&self, thread: &Thread, running: &mut Running, offset: u64) -> Payload {
         let payload = running.memory.take_payload();
         let has_next = running.kind == Kind::Header
@@ -101,10 +101,10 @@ impl Card {
         }
     }
 
-    /// Lets a handler yield: its core runs other handlers, and then resumes the handler. The handler keeps its stack
+    /// Lets a handler yield. Its core runs other handlers, and then resumes this handler. The handler keeps its stack
     /// and its packet, and loses its reservation.
     pub(crate) async fn let_others_go(self: &Rc<Card>, running: &mut Running) {
-        // Handlers that become ready at this instant compete too.
+        // Handlers that become ready at this instant compete for the core, too.
         self.sim.yield_now().await;
         let (thread, asked) = (running.thread.clone(), self.sim.now());
         if !self.processors().hpus.others_wait(thread.core) {
@@ -119,7 +119,7 @@ impl Card {
         thread.resumed().await;
         running.since = self.sim.now();
         self.processors().queued(thread.core, running.message, &mut running.path);
-        // Its cycles do not advance meanwhile, but `time` does.
+        // During the yield, the handler's `cycle` counter does not advance, but its `time` counter does.
         let started = running.edges.at(0) + running.since.since(asked);
         running.edges = self.processors().levels.edges(thread.core, started);
         thread.state.borrow_mut().context.set_time_base(running.edges.card());

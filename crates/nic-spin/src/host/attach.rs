@@ -1,5 +1,5 @@
-//! A host's calls for its objects on its card: applications, HPU memory and attached handlers. All these calls are
-//! set-up, and take no simulated time.
+//! A host's calls for its objects on its card: applications, HPU memory and attached handlers. All these calls belong
+//! to the set-up of a program, and take no simulated time.
 
 use crate::Card;
 use crate::host::CallError;
@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl Card {
-    /// Creates an application with a weight and limits of its own. Set-up: takes no simulated time.
+    /// Creates an application with its own weight and limits. This is set-up, and takes no simulated time.
     ///
     /// # Errors
     /// When the configuration is invalid, or the card has too many applications.
@@ -37,13 +37,13 @@ impl Card {
         Ok(id)
     }
 
-    /// Returns the resource use of each application, the default one first.
+    /// Returns the resource use of each application. The default application is first.
     pub fn applications(&self) -> Vec<ApplicationReport> {
         self.processors().attachments.applications.borrow().iter().map(|a| a.report()).collect()
     }
 
     /// Allocates HPU memory with these contents (`PtlHPUAllocMem`). Handlers of the application may be attached with
-    /// this memory as their state. Set-up: takes no simulated time.
+    /// this memory as their state. This is set-up, and takes no simulated time.
     ///
     /// # Errors
     /// When too little memory is left.
@@ -64,8 +64,8 @@ impl Card {
         id
     }
 
-    /// Returns a variable of the program of attached handlers as HPU memory that the host may read and write. Returns
-    /// also its length in bytes. Set-up: takes no simulated time.
+    /// Returns a variable in the program of attached handlers as HPU memory that the host may read and write. Also
+    /// returns the variable's length in bytes. This is set-up, and takes no simulated time.
     ///
     /// # Errors
     /// When there are no such handlers, or their program has no such variable.
@@ -99,11 +99,11 @@ impl Card {
         Ok(())
     }
 
-    /// Attaches handlers of the default application with their initial state. `memory` is their own region of host
-    /// memory (address and length), if they use one.
+    /// Attaches handlers of the default application with their initial state. `memory` is the address and length of the
+    /// handlers' own region of host memory, if they use one.
     ///
     /// # Errors
-    /// As [`Card::attach_as`].
+    /// Like [`Card::attach_as`].
     pub fn attach(
         &self,
         handlers: &Handlers,
@@ -115,7 +115,7 @@ impl Card {
     }
 
     /// Attaches handlers. Returns their number, for [`Me::handlers`](nicety_portals::Me) of any number of match
-    /// entries. These entries share the state of the handlers.
+    /// entries. All these entries share the state of the handlers.
     ///
     /// # Errors
     /// When the program or the state does not fit on the card.
@@ -175,7 +175,7 @@ impl Card {
         Ok(())
     }
 
-    /// Unloads a program without attached handlers.
+    /// Unloads a program if no attached handlers use it.
     fn forget(&self, program: &Rc<Program>) {
         let attached = self.processors().attachments.attached.borrow();
         if !attached.iter().flatten().any(|attachment| Rc::ptr_eq(&attachment.program, program)) {

@@ -1,6 +1,6 @@
-//! Commands that a host posts to its card. They change counters, entries and lists.
+//! Commands that a host posts to its card, to change counters, entries and lists.
 //!
-//! Posting takes the time o of a CPU. Then the command crosses the bus. The command waits for the matching unit like a
+//! A post takes the time o of a CPU. Then the command crosses the bus. The command waits for the matching unit like a
 //! packet, and takes effect at the end of its service. If the command has a reply, the host sees the reply one bus
 //! crossing later.
 
@@ -30,8 +30,8 @@ impl<T> Clone for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Returns the reason why the card refused the command. `None` if the card accepted the command, or has not served
-    /// it yet.
+    /// Returns the reason for which the card refused the command. `None` if the card has accepted the command, or has
+    /// not served it yet.
     pub(crate) fn refused(&self) -> Option<Error> {
         match &*self.result.borrow() {
             Some((Err(error), _)) => Some(*error),
@@ -80,7 +80,7 @@ impl Card {
     /// posted.
     ///
     /// # Errors
-    /// As [`Card::ct_inc`].
+    /// Like [`Card::ct_inc`].
     pub async fn triggered_ct_inc(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -102,7 +102,7 @@ impl Card {
     /// Sets `target` when `ct` has reached `threshold` (`PtlTriggeredCTSet`). Returns when the command has been posted.
     ///
     /// # Errors
-    /// As [`Card::ct_set`].
+    /// Like [`Card::ct_set`].
     pub async fn triggered_ct_set(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -168,11 +168,11 @@ impl Card {
         Ok(self.ask(cpus, path, append).await)
     }
 
-    /// As [`Card::me_append`] to the priority list, for a host that does not wait for the card's answer, but only
-    /// checks for a refusal.
+    /// Like [`Card::me_append`] to the priority list, for a host that does not wait for the card's answer. The host
+    /// only checks for a refusal.
     ///
     /// # Errors
-    /// As [`Card::me_append`].
+    /// Like [`Card::me_append`].
     pub(crate) async fn me_append_unanswered(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -188,7 +188,7 @@ impl Card {
         Ok(self.post_command(cpus, path, Some(posting), append).await)
     }
 
-    /// Waits until the card has appended an entry and the host has noticed it, as [`Card::answered`].
+    /// Waits until the card has appended an entry and the host has noticed this, like [`Card::answered`].
     ///
     /// # Errors
     /// When the card refused the command.
@@ -244,13 +244,13 @@ impl Card {
     /// (`PtlAtomicSync`).
     ///
     /// # Errors
-    /// As [`Card::answered`].
+    /// Like [`Card::answered`].
     pub async fn atomic_sync(self: &Rc<Card>, cpus: &Cpus, path: &mut Path) -> Result<(), CallError> {
         let command = self.next_message();
         cpus.post(path, command).await;
         let crossing = self.dma.bus().push(command, 0, 1, path.clone());
         *path = self.command_served(command, crossing).await;
-        // Its reply is a write behind theirs.
+        // The reply is a write that follows the writes of the atomic operations.
         self.atomics.idle().await;
         path.advance(stages::ATOMIC_QUEUED, self.sim.now());
         *path = self.dma.bus().post(Notice::Event, path.clone());
@@ -259,8 +259,8 @@ impl Card {
         Ok(())
     }
 
-    /// Waits until the card has replied to a command and the host has noticed the reply. `what` names the command in a
-    /// deadlock report.
+    /// Waits until the card has replied to a command and the host has noticed the reply. `what` names the command in
+    /// deadlock reports.
     ///
     /// # Errors
     /// When the card refused the command.
@@ -279,7 +279,7 @@ impl Card {
         Ok(result?)
     }
 
-    /// Posts a command without a reply. If the card refuses the command, it reports this among its failures.
+    /// Posts a command without a reply. If the card refuses the command, the refusal is among the card's failures.
     pub(crate) async fn tell(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -315,7 +315,7 @@ impl Card {
     }
 
     /// Posts a command with an answer. Without `posting`, the host may wait for the answer. With `posting`, the command
-    /// keeps its order behind earlier calls, and the host only checks for a refusal.
+    /// stays behind earlier calls, and the host only checks for a refusal.
     async fn post_command<T: 'static>(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -336,7 +336,7 @@ impl Card {
             let path = card.command_served(command, crossing).await;
             let mut answer = None;
             card.with_effects(path.clone(), |interface, effects| answer = Some(act(interface, effects)));
-            // The host sees the reply one crossing later.
+            // The host sees the reply one bus crossing later.
             let seen = card.dma.bus().post(Notice::Event, path);
             let refused = matches!(answer, Some(Err(_)));
             if !refused && !waits {

@@ -1,9 +1,9 @@
-//! Host access over the bus to allocated HPU memory and to variables of programs, while handlers use them.
+//! Host accesses over the bus to allocated HPU memory and to variables of programs, while handlers use them.
 //!
-//! Writes and reads do not wait for the matching unit: HPU memory is behind the bus like any memory of a card. A write
-//! is posted, in order with all other posts of the host. A read sends a request, and the card returns the bytes that
-//! are in HPU memory when the request arrives. Host accesses and handler accesses are ordered by the time at which they
-//! take place. A write takes place when its last byte arrives.
+//! Writes and reads do not wait for the matching unit, because HPU memory is behind the bus like any memory of a card.
+//! A write is posted, in order with all other posts of the host. A read sends a request, and the card returns the bytes
+//! that are in HPU memory when the request arrives. Accesses of hosts and handlers are ordered by the time at which
+//! they take place. A write takes place when its last byte arrives.
 
 use crate::{CallError, Card};
 use nicety_host::Cpus;
@@ -42,7 +42,7 @@ impl Card {
         Ok(())
     }
 
-    /// Reads `bytes` of HPU memory from `offset` on: the request crosses the bus, the bytes return, and the host
+    /// Reads `bytes` bytes of HPU memory from `offset` on. The request crosses the bus, the bytes return, and the host
     /// notices them.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Card {
         Ok(found)
     }
 
-    /// Returns a part of HPU memory: the piece, the offset in it, and the address for handlers.
+    /// Returns a part of HPU memory: the piece, the offset in the piece, and the address for handlers.
     fn part(
         &self,
         memory: HpuMemoryId,

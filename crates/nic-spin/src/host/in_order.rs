@@ -1,20 +1,20 @@
-//! Keeps the order of a host's calls at its card. Each call occupies a CPU for a time, so a later call on another CPU
-//! could be ready first.
+//! Keeps a host's calls to its card in order. Each call occupies a CPU for a time, so a later call on another CPU could
+//! be ready first.
 
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Path, Stage};
 use std::cell::{Cell, RefCell};
 
-/// Calls in progress. Calls of one lane keep their order.
+/// The calls in progress. Calls of one lane keep their order.
 pub(crate) struct InOrder {
-    /// The numbers of calls, and their lanes.
+    /// The number of each call, and its lane.
     posting: RefCell<Vec<(u64, u32)>>,
     calls: Cell<u64>,
     posted: Signal,
     sim: Sim,
 }
 
-/// A call in progress. Dropping this ends it.
+/// A call in progress. A drop of this value ends the call.
 pub(crate) struct Posting<'o> {
     all: &'o InOrder,
     number: u64,
@@ -40,7 +40,7 @@ impl InOrder {
 }
 
 impl Posting<'_> {
-    /// Waits, after a CPU has posted the call, until earlier calls of its lane are posted too.
+    /// Waits, after a CPU has posted the call, until earlier calls of its lane have been posted, too.
     pub(crate) async fn turn(&self, path: &mut Path) {
         let InOrder { posting, posted, sim, .. } = self.all;
         let before = |&(number, lane): &(u64, u32)| lane == self.lane && number < self.number;

@@ -1,33 +1,33 @@
-//! Long messages at their sender: their numbers, and the header data by which their receivers find their bytes.
+//! Long messages at their sender: their numbers, and the header data with which the receivers find the messages' bytes.
 
 use nicety_host::GPU_ADDRESSES;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 
-/// Number of bits of an address in header data. Addresses of host memory are lower than those of graphics processors.
+/// Number of bits of an address in header data. The addresses of host memory are lower than those of graphics
+/// processors.
 const ADDRESS_BITS: u32 = GPU_ADDRESSES.trailing_zeros();
 const _: () = assert!(GPU_ADDRESSES.is_power_of_two());
 
-/// The most long messages of a host in flight: the number of values that the remaining bits of the header data can
-/// have.
+/// Maximum number of a host's long messages in flight: the number of values of the remaining bits of the header data.
 pub(super) const LONG_MESSAGES: u64 = 1 << (u64::BITS - ADDRESS_BITS);
 
 /// A long message at its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LongMessage {
-    /// The number that the receiver's get carries, so that the sender knows which message was got.
+    /// The number that the receiver's get carries. With it, the sender knows which message the receiver got.
     pub(super) number: u64,
     pub(super) address: u64,
 }
 
 impl LongMessage {
-    /// Returns the header data of its put.
+    /// Returns the header data of the message's put.
     pub(super) fn header_data(self) -> u64 {
         debug_assert!(self.address < GPU_ADDRESSES, "host memory ends before");
         self.number << ADDRESS_BITS | self.address
     }
 
-    /// Returns the message that a put announces.
+    /// Returns the message that a put with this header data announces.
     pub(super) const fn told_by(header_data: u64) -> LongMessage {
         LongMessage { number: header_data >> ADDRESS_BITS, address: header_data & (GPU_ADDRESSES - 1) }
     }
@@ -37,12 +37,12 @@ impl LongMessage {
 #[derive(Default)]
 pub(super) struct LongNumbers {
     next: Cell<u64>,
-    /// The sends, by the numbers that they use.
+    /// Maps a number in use to the number of its send.
     requests: RefCell<FxHashMap<u64, u64>>,
 }
 
 impl LongNumbers {
-    /// Gives a send a number, if one is left.
+    /// Takes a number for a send, if one is free.
     pub(super) fn take(&self, request: u64) -> Option<u64> {
         let mut requests = self.requests.borrow_mut();
         if requests.len() as u64 >= LONG_MESSAGES {
@@ -58,12 +58,12 @@ impl LongNumbers {
         Some(number)
     }
 
-    /// Returns the send with a number, if there is one.
+    /// Returns the send that uses a number, if there is one.
     pub(super) fn request(&self, number: u64) -> Option<u64> {
         self.requests.borrow().get(&number).copied()
     }
 
-    /// Frees the number of an ended message.
+    /// Frees the number of a message that has ended.
     pub(super) fn free(&self, number: u64) {
         self.requests.borrow_mut().remove(&number);
     }

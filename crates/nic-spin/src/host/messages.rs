@@ -1,15 +1,15 @@
-//! `send` and `recv` on a Portals 4 card, in the manner of MPI over Portals 4.
+//! `send` and `recv` on a Portals 4 card, as in MPI over Portals 4.
 //!
-//! A message is a put into the use-once entry of its receive. If the receive is posted, this put is the whole protocol.
+//! A message is a put to the use-once entry of its receive. If the receive is posted, this put is the whole protocol.
 //! An unexpected message matches on the overflow list. A short unexpected message (*eager*, up to `messages.eager`)
-//! stays in a buffer of that list until its receive is appended, and is then copied. For a longer message
+//! stays in a buffer of this list until its receive is appended, and is then copied. For a longer message
 //! (*rendezvous*), the overflow list takes only the header. The acknowledgement tells the sender that only the header
 //! was taken. The sender then waits until the receiver has got the bytes from the sender's memory.
 //!
-//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference. A sender exposes
-//! all of its memory by one entry. An entry for each message would take a command before each long put.
+//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference. Here a sender
+//! exposes all of its memory by one entry. With an entry for each message, a command would precede each long put.
 //!
-//! `unexpected.rs` has the work of the host's CPUs for a late receive.
+//! `unexpected.rs` has the work of the host's CPUs for a receive that is posted late.
 
 use crate::host::command::Appending;
 use crate::host::in_order::InOrder;
@@ -35,7 +35,7 @@ pub(crate) struct Messages {
     /// The queue for events of sends and receives.
     pub(crate) events: EqHandle,
     pub(crate) cpus: Rc<Cpus>,
-    /// Number of the next send or receive. It distinguishes their events.
+    /// Number of the next send or receive. The number distinguishes their events.
     requests: Cell<u64>,
     /// The order of sends, by target, and the order of receives. Messages between two ranks match in the order of these
     /// calls.
@@ -44,14 +44,15 @@ pub(crate) struct Messages {
     long: LongNumbers,
     pub(crate) unexpected: Unexpected,
     sim: Sim,
-    /// The signals of waiting sends and receives, by number. An event wakes only the send or receive that it concerns.
+    /// The signals of waiting sends and receives, by number. An event wakes only the send or receive to which it
+    /// belongs.
     waiting: RefCell<FxHashMap<u64, Signal>>,
     /// The calls to make when a message arrives for a receive. These calls refer to the card, so a task of the node
-    /// owns them: they are dropped together with the simulation.
+    /// owns them. Thus they are dropped together with the simulation.
     calls: OnceCell<Weak<Calls>>,
 }
 
-/// Calls by the number of their request.
+/// Maps the number of a receive to the call to make.
 type Calls = RefCell<FxHashMap<u64, Box<dyn FnOnce()>>>;
 
 /// A guard for a wait in progress. When the wait ends or is dropped, its signal is removed unless another wait uses the
@@ -70,17 +71,17 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// A receive. Its entry is on the card, or in flight to the card.
+/// A receive. Its entry is on the card, or on its way to the card.
 #[derive(Clone)]
 pub(crate) struct Posted {
     appending: Appending,
-    /// The number of the receive in its event.
+    /// The number of the receive, which its event carries.
     user_ptr: u64,
     wanted: Wanted,
 }
 
 impl Posted {
-    /// Returns whether this is the event of its message.
+    /// Returns whether this is the event of the receive's message.
     fn is_event(&self, event: &Event) -> bool {
         event.kind == EventKind::Put && event.user_ptr == self.user_ptr
     }
@@ -93,7 +94,7 @@ impl Messages {
         request
     }
 
-    /// Waits for an event of a request.
+    /// Waits for an event of a request, until `over` returns true.
     async fn until(&self, user_ptr: u64, over: impl Fn() -> bool) {
         if over() {
             return;
@@ -184,8 +185,9 @@ impl Card {
         self.library.get().expect("the card of a node is set up with it")
     }
 
-    /// Puts a message, and waits until the buffer may be used again. For an eager message, this is at its SEND event.
-    /// For a long message, this is when the receiver's card has accepted the message or has got its bytes.
+    /// Puts a message, and waits until the buffer may be reused. An eager message's buffer may be reused at its SEND
+    /// event. A long message's buffer may be reused when the receiver's card has accepted the message or has got its
+    /// bytes.
     pub(crate) async fn send_message(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -222,7 +224,7 @@ impl Card {
         let leave = || format!("its send to rank {to}, tag {tag}, to leave");
         let wait = "wait for an event";
         let sent = self.message_event(caller, user_ptr, wait, own(EventKind::Send), leave).await?;
-        // A message that could not be delivered ends the run. Its acknowledgement never arrives.
+        // A message that could not be delivered has no acknowledgement to wait for.
         if let Some(number) = long.filter(|_| sent.fail.is_ok()) {
             let reach = || format!("its send to rank {to}, tag {tag}, to be acknowledged");
             let mut ended = self.message_event(caller, user_ptr, wait, own(EventKind::Ack), reach).await?;
@@ -278,10 +280,10 @@ impl Card {
         self.take(cpus, path, messages.events, wanted).await
     }
 
-    /// Handles an event for the library's sends and receives that the host can see.
+    /// Handles an event for the library's sends and receives that the host can now see.
     pub(crate) fn message_event_came(&self, event: Event, seen: ChangeOrigin) {
         let messages = self.messages();
-        // A get names the message of the waiting sender.
+        // A get carries the number of the message of a waiting send.
         let request = match event.kind {
             EventKind::Get => messages.long.request(event.match_bits),
             _ => Some(event.user_ptr),
@@ -292,7 +294,7 @@ impl Card {
         }
     }
 
-    /// Posts a use-once entry for a message.
+    /// Posts a use-once entry for the message of a receive.
     pub(crate) async fn post_receive(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -308,7 +310,7 @@ impl Card {
             async |path: &mut _| self.me_append_unanswered(caller.cpus, path, MESSAGES, me, &posting).await;
         let appending = caller.timed("append an entry", post).await?;
         drop(posting);
-        // The card has still to serve the append, and may find its message waiting then.
+        // The card has not served the append yet. It may find the message waiting at that time.
         messages.unexpected.expect(user_ptr, wanted);
         Ok(Posted { appending, user_ptr, wanted })
     }
@@ -343,7 +345,7 @@ impl Card {
         Ok((event.fail != FailType::NoMatch).then_some(Arrival { source, tag, bytes, room: bytes }))
     }
 
-    /// Unlinks the entry of a receive, if nothing has matched it.
+    /// Unlinks the entry of a receive, if no message has matched it.
     pub(crate) async fn cancel_receive(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -353,7 +355,7 @@ impl Card {
             return Ok(Some(posted));
         }
         let user_ptr = posted.look::<Posted>().user_ptr;
-        // The card takes commands in order: the entry is appended before this one is served.
+        // The card serves commands in order, so it appends the entry before it serves this command.
         let unlink =
             move |interface: &mut Interface, _: &mut Effects| match interface.me_with(MESSAGES, user_ptr) {
                 Some(entry) => interface.me_unlink(entry).map(|()| true),
@@ -396,7 +398,7 @@ impl Card {
         }
     }
 
-    /// Waits for the PUT event of a receive, or until the library has delivered an unexpected message to it.
+    /// Waits for the PUT event of a receive, or until the library has delivered an unexpected message to the receive.
     pub(crate) async fn received_message(
         &self,
         caller: Caller<'_>,
@@ -419,7 +421,7 @@ impl Card {
             if !came() {
                 unexpected.check()?;
             }
-            // Many receives may wait for long. The box keeps the rest of the future out of their memory.
+            // Many receives may wait for a long time. The box keeps the rest of the future out of their memory.
             let event = Box::pin(self.take(caller.cpus, path, *events, put)).await?;
             let (source, tag) = (event.initiator.0, tag_of(event.match_bits));
             Ok(Arrival { source, tag, bytes: event.rlength, room: event.mlength })

@@ -1,5 +1,5 @@
 //! A host's calls to its card that take no simulated time. They allocate and free counters, queues, descriptors, portal
-//! table entries and handlers. This is set-up of the library before the measured part of a program.
+//! table entries and handlers. A library makes these calls during set-up, before the measured part of a program.
 
 pub(super) mod attach;
 pub(super) mod command;
@@ -38,7 +38,7 @@ pub enum CallError {
         /// Number of ranks.
         ranks: u32,
     },
-    /// Operations that a counter counts have failed.
+    /// Operations that increment a counter have failed.
     Failures {
         /// Number of failures.
         failures: u64,
@@ -50,9 +50,9 @@ pub enum CallError {
         /// The number.
         cookie: u32,
     },
-    /// Program or state do not fit on the card.
+    /// The program or the state does not fit on the card.
     Handlers(HandlerError),
-    /// An object of the host on its card does not exist, or cannot be used like this.
+    /// An object of the host on its card does not exist, or does not permit this use.
     Attached(AttachError),
     /// All numbers of long messages are in use.
     LongMessages {
@@ -65,9 +65,9 @@ pub enum CallError {
         to: u32,
         /// The message's tag.
         tag: u64,
-        /// Its length in bytes.
+        /// The message's length in bytes.
         bytes: u64,
-        /// The outcome.
+        /// The outcome of the message.
         fail: FailType,
     },
     /// A message that arrived before its receive could not be got.
@@ -76,9 +76,9 @@ pub enum CallError {
         from: u32,
         /// The message's tag.
         tag: u64,
-        /// Its length in bytes.
+        /// The message's length in bytes.
         bytes: u64,
-        /// The outcome.
+        /// The outcome of the get.
         fail: FailType,
     },
     /// A message arrived before its receive, and there was no room for it.
@@ -88,7 +88,7 @@ pub enum CallError {
     },
     /// An event queue overflowed.
     EventsLost {
-        /// Events lost.
+        /// Number of lost events.
         lost: u64,
     },
 }
@@ -96,7 +96,7 @@ pub enum CallError {
 impl From<CallError> for CardError {
     fn from(error: CallError) -> CardError {
         match error {
-            // The host detects it before the card is involved.
+            // The host detects this error without the card.
             CallError::Rank { .. } => CardError::Input(error.to_string()),
             _ => CardError::Failed(error.to_string()),
         }
@@ -199,7 +199,7 @@ impl Card {
     /// Frees a counter (`PtlCTFree`).
     ///
     /// # Errors
-    /// When it is in use, or does not exist.
+    /// When the counter is in use, or does not exist.
     pub fn ct_free(&self, ct: CtHandle) -> Result<(), CallError> {
         self.interface.borrow_mut().ct_free(ct)?;
         self.view.forget_counter(ct);
@@ -209,7 +209,7 @@ impl Card {
     /// Frees an event queue with its events (`PtlEQFree`).
     ///
     /// # Errors
-    /// When it is in use, or does not exist.
+    /// When the queue is in use, or does not exist.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), CallError> {
         self.interface.borrow_mut().eq_free(eq)?;
         self.view.forget_queue(eq);
@@ -219,7 +219,7 @@ impl Card {
     /// Allocates an event queue of `depth` events (`PtlEQAlloc`).
     ///
     /// # Errors
-    /// When all event queues are in use, or the depth is beyond the limit.
+    /// When all event queues are in use, or the depth exceeds the limit.
     pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, CallError> {
         Ok(self.interface.borrow_mut().eq_alloc(depth)?)
     }
@@ -236,7 +236,7 @@ impl Card {
     /// Releases a memory descriptor (`PtlMDRelease`).
     ///
     /// # Errors
-    /// When it is in use, or does not exist.
+    /// When the descriptor is in use, or does not exist.
     pub fn md_release(&self, md: MdHandle) -> Result<(), CallError> {
         Ok(self.interface.borrow_mut().md_release(md)?)
     }
@@ -252,7 +252,7 @@ impl Card {
     /// Allocates a portal table entry with options, such as flow control.
     ///
     /// # Errors
-    /// As [`Card::pt_alloc`], and when an entry with flow control has no event queue of at least four events.
+    /// Like [`Card::pt_alloc`], and when an entry with flow control has no event queue of at least four events.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -262,7 +262,7 @@ impl Card {
         Ok(self.interface.borrow_mut().pt_alloc_with(index, eq, options)?)
     }
 
-    /// Appends a match entry as part of a library's set-up. Takes no simulated time. The entry does not count against
+    /// Appends a match entry as part of a library's set-up. Takes no simulated time. The entry does not count towards
     /// the limit of entries, is not compared with unexpected headers, and generates no `LINK` event.
     ///
     /// # Errors

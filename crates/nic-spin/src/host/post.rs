@@ -1,6 +1,6 @@
 //! Operations that a host posts to its card: puts, gets and atomic operations, immediate or triggered.
 //!
-//! Posting takes the time o of a CPU. Then the command crosses the bus, and the operation continues at the send engine.
+//! A post takes the time o of a CPU. Then the command crosses the bus, and the operation continues at the send engine.
 
 use crate::host::in_order::Posting;
 use crate::transmit::{Bytes, HostPart, Leaving, Report};
@@ -15,8 +15,8 @@ impl Card {
         if rank >= self.nodes { Err(CallError::Rank { rank, ranks: self.nodes }) } else { Ok(()) }
     }
 
-    /// Checks the arguments of an operation. This is useful for a triggered operation: its call has returned when the
-    /// card refuses it.
+    /// Checks the arguments of an operation. This is useful for a triggered operation, because its call has returned
+    /// before the card can refuse it.
     ///
     /// # Errors
     /// When the request is not valid.
@@ -25,10 +25,10 @@ impl Card {
         Ok(self.interface.borrow().check_request(request)?)
     }
 
-    /// Sends a message (`PtlPut`), as [`Card::post`].
+    /// Sends a message (`PtlPut`), like [`Card::post`].
     ///
     /// # Errors
-    /// As [`Card::post`].
+    /// Like [`Card::post`].
     pub async fn put(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -52,7 +52,7 @@ impl Card {
         self.post_behind(cpus, path, request, None).await
     }
 
-    /// As [`Card::post`]. With `posting`, the command keeps its order behind earlier calls.
+    /// Like [`Card::post`]. With `posting`, the command stays behind earlier calls.
     pub(crate) async fn post_behind(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -69,7 +69,7 @@ impl Card {
             posting.turn(path).await;
         }
         let bytes = out.header.payload_bytes();
-        // A swap with its operand is available as a whole, whatever its packets.
+        // A swap with its operand is fetched as a whole, for any number of packets.
         let whole = !out.operand.as_slice().is_empty();
         let packet_bytes = if whole { bytes } else { self.spec.packet_payload };
         let transfer = self.dma.bus().push(message, bytes, packet_bytes, path.clone());
@@ -84,11 +84,11 @@ impl Card {
         Ok(())
     }
 
-    /// Sends a message from the card when a counter has reached `threshold` (`PtlTriggeredPut`), as
+    /// Sends a message from the card when a counter has reached `threshold` (`PtlTriggeredPut`), like
     /// [`Card::post_triggered`].
     ///
     /// # Errors
-    /// As [`Card::post_triggered`].
+    /// Like [`Card::post_triggered`].
     pub async fn triggered_put(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -104,7 +104,8 @@ impl Card {
     /// Returns when the command has been posted.
     ///
     /// # Errors
-    /// When the rank is not valid. If the card refuses the command on its arrival, it reports this among its failures.
+    /// When the rank is not valid. If the card refuses the command on its arrival, the refusal is among the card's
+    /// failures.
     pub async fn post_triggered(
         self: &Rc<Card>,
         cpus: &Cpus,

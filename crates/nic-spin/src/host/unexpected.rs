@@ -1,9 +1,9 @@
-//! Unexpected messages of `send`: their entries on the overflow list, and their delivery by the library when their
+//! Unexpected messages of `send`. They match entries of the overflow list. The library delivers them when their
 //! receives are posted.
 //!
-//! The library delivers these messages in a thread of its own. So a posted receive makes progress whatever its program
-//! does: the delivery of a long message does not depend on the receiver's waits. The thread does one task after
-//! another, and each task takes CPU time.
+//! The library delivers these messages in its own thread. So a posted receive makes progress while its program
+//! computes. In particular, the delivery of a long message does not depend on the receiver's waits. The thread does one
+//! task after another, and each task takes CPU time.
 //!
 //! The library's set-up includes entries of the overflow list, the entry from which other ranks get long messages, and
 //! the memory of the buffers. They are created when the first message needs them, and take no simulated time.
@@ -27,31 +27,31 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Messages on the overflow list, by sender and match bits, in order of arrival. Each message has the time of its
-/// match.
+/// Messages that matched on the overflow list, by sender and match bits, in the order of arrival. Each message has the
+/// time of its match.
 type Waiting = FxHashMap<(NodeId, u64), VecDeque<(MessageId, Time)>>;
 
 /// The library's state for unexpected messages.
 pub(crate) struct Unexpected {
-    /// Serializes the tasks of the library's thread.
+    /// Makes the tasks of the library's thread run one after another.
     turn: Pool,
-    /// Receives that wait for their messages, by their numbers in events.
+    /// Receives that wait for their messages, by the numbers in their events.
     expected: RefCell<FxHashMap<u64, Wanted>>,
-    /// Receives with a delivered unexpected message.
+    /// Receives of unexpected messages that have been delivered.
     finished: RefCell<FxHashMap<u64, Finished>>,
     waiting: RefCell<Waiting>,
-    /// All of the host's memory, as the destination of gets.
+    /// A descriptor of all of the host's memory, as the destination of gets.
     into: OnceCell<MdHandle>,
-    /// The memory of the buffers, or the reason why there is none.
+    /// The memory of the buffers, or the reason for which it could not be allocated.
     buffers: OnceCell<Result<Allocation, CallError>>,
-    /// Phantom bytes in the buffers, by address and length.
+    /// The phantom bytes in the buffers, as addresses and lengths.
     phantoms: RefCell<Vec<(u64, u64)>>,
     /// Whether the entry for headers of long messages is appended.
     headers: Cell<bool>,
     /// Whether other ranks may get messages from this host's memory.
     exposed: Cell<bool>,
     pub(crate) early: Early,
-    /// The reason why an unexpected message was lost.
+    /// The reason for which an unexpected message was lost.
     lost: RefCell<Option<CallError>>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Returns the result of the receive, and extends the program's path up to its end.
+    /// Returns the result of the receive. Extends the program's path up to the receive's end.
     pub(crate) fn seen_on(self, path: &mut Path) -> Result<Arrival, CallError> {
         path.follow(&self.path);
         self.result
@@ -106,21 +106,21 @@ impl Unexpected {
         self.finished.borrow_mut().remove(&user_ptr)
     }
 
-    /// Fails if a message was lost.
+    /// Returns an error if a message was lost.
     pub(crate) fn check(&self) -> Result<(), CallError> {
         self.lost.borrow().clone().map_or(Ok(()), Err)
     }
 }
 
 impl Card {
-    /// Creates the library's entries that a message may match, if they are missing. Called just before the match of the
-    /// message.
+    /// Creates the library's entries that a message may match, if they do not exist yet. Called just before the message
+    /// is matched.
     pub(crate) fn prepare_for(&self, header: &Header) {
         let Some(messages) = self.library.get() else { return };
         let unexpected = &messages.unexpected;
         if header.pt == OWN_PT {
             if !unexpected.exposed.replace(true) {
-                // Without it the get finds no entry, and its receiver gets an error.
+                // Without the entry, the get matches nothing, and its receiver gets an error.
                 let _ = self.expose(messages.events);
             }
         } else if header.pt == MESSAGES && header.kind == HeaderKind::Put {
@@ -148,7 +148,7 @@ impl Card {
         Ok(())
     }
 
-    /// Appends the buffers of short messages, or the entry for the headers of long ones.
+    /// Appends the buffers for short messages, or the entry for the headers of long messages.
     fn place_entries(&self, short: bool) {
         let unexpected = &self.messages().unexpected;
         if short {
@@ -194,8 +194,8 @@ impl Card {
         }
     }
 
-    /// Records the phantom part of a payload that goes into a buffer. When the message is copied later, this part has
-    /// no bytes to copy.
+    /// Records the phantom part of a payload that goes into a buffer. This part has no bytes to copy when the message
+    /// is copied later.
     pub(crate) fn note_phantom(&self, address: u64, keep: u64, payload: &Payload) {
         let unexpected = self.library.get().map(|messages| &messages.unexpected);
         let Some((unexpected, Ok(memory))) = unexpected.and_then(|of| Some((of, of.buffers.get()?))) else {
@@ -224,7 +224,7 @@ impl Card {
         }
     }
 
-    /// Handles a dropped message. A message of `send` that has no receive and finds no room must not be lost silently.
+    /// Handles a dropped message. A message of `send` without a receive must not be lost silently if it finds no room.
     /// So the portal table entry is disabled, and every receive of this host fails with the reason.
     pub(crate) fn message_dropped(&self, header: &Header, reason: DropReason) {
         let Some(messages) = self.library.get().filter(|_| header.pt == MESSAGES) else { return };
@@ -261,8 +261,8 @@ impl Card {
         unexpected.early.note();
     }
 
-    /// Hands an event to the library if the event is for the library's thread, or for a send or receive. Returns
-    /// whether the event was for the library.
+    /// Passes an event to the library if the event is for the library's thread, for a send or for a receive. Returns
+    /// whether it was.
     pub(crate) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &ChangeOrigin) -> bool {
         let Some(messages) = self.library.get().filter(|messages| messages.events == eq) else {
             return false;
@@ -291,7 +291,7 @@ impl Card {
         true
     }
 
-    /// Spends the time in which the library's thread notices an event.
+    /// Takes the time in which the library's thread notices an event.
     async fn noticed_by_library(&self, path: &mut Path, message: Option<MessageId>) {
         let messages = self.messages();
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -359,7 +359,7 @@ impl Card {
         let md = match into.get() {
             Some(md) => *md,
             None => {
-                // The receive's own memory was checked when it was posted.
+                // The memory of the receive was checked when the receive was posted.
                 let everything = Md { length: u64::MAX, eq: Some(messages.events), ..Md::default() };
                 let md = self.interface.borrow_mut().md_bind(everything)?;
                 *into.get_or_init(|| md)
@@ -377,7 +377,7 @@ impl Card {
         Ok(user_ptr)
     }
 
-    /// Waits for the end of a get.
+    /// Waits until a get has ended.
     async fn got(&self, event: &Event, user_ptr: u64, path: &mut Path) -> Result<(), CallError> {
         let messages = self.messages();
         let reply = |reply: &Event| reply.kind == EventKind::Reply && reply.user_ptr == user_ptr;
@@ -390,11 +390,11 @@ impl Card {
         Err(CallError::NotGot { from, tag, bytes: event.rlength, fail: reply.fail })
     }
 
-    /// Handles the event of an unlinked buffer. When the buffer holds no messages, it is appended again.
+    /// Handles the event of an unlinked buffer. Appends the buffer again as soon as it holds no messages.
     async fn buffer_used(self: Rc<Card>, event: Event, seen: ChangeOrigin) {
         let mut path = seen.path;
         let Unexpected { turn, buffers, phantoms, .. } = &self.messages().unexpected;
-        // Its messages have been delivered, because their events came earlier.
+        // The messages of the buffer have been delivered, because their events came earlier.
         let _turn = turn.acquire().await;
         self.noticed_by_library(&mut path, None).await;
         let Some(Ok(memory)) = buffers.get() else { return };
@@ -404,7 +404,7 @@ impl Card {
             let append = move |interface: &mut Interface, _: &mut Effects| {
                 interface.me_append_own(MESSAGES, me, List::Overflow)
             };
-            // The result does not matter: a refusal changes nothing.
+            // The result is not used, because a refusal has no consequence.
             drop(self.ask(&self.messages().cpus, &mut path, append).await);
         }
     }

@@ -1,4 +1,4 @@
-//! The host's view of its card: counters and event queues in host memory. Each change has the path up to its time.
+//! The host's view of its card: the counters and event queues in host memory. Each change has the path up to its time.
 
 pub(crate) use crate::complete::ChangeOrigin;
 
@@ -34,7 +34,7 @@ impl HostView {
         self.changed.notify_all();
     }
 
-    /// Adds an event like [`HostView::event`]. The caller wakes the programs that wait for it.
+    /// Adds an event, like [`HostView::event`]. The caller wakes the programs that wait for the event.
     pub(crate) fn push(&self, eq: EqHandle, event: Event, seen: ChangeOrigin) {
         self.queues.borrow_mut().entry(eq).or_default().push_back(Slot::Event(event, seen));
     }
@@ -85,7 +85,7 @@ impl HostView {
     }
 }
 
-/// Returns whether a program that waits for these events stops at this entry.
+/// Returns whether a program that waits for events that `wanted` accepts stops at this entry.
 fn next(slot: &Slot, wanted: impl Fn(&Event) -> bool) -> bool {
     match slot {
         Slot::Event(event, _) => wanted(event),

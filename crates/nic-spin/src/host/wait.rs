@@ -1,4 +1,4 @@
-//! A host's waits for counters and events, in its own view. Noticing a change takes the time o of a CPU.
+//! A host's waits for counters and events, in its own view. The host takes the time o of a CPU to notice a change.
 
 use crate::host::view::{ChangeOrigin, Slot};
 use crate::{CallError, Card};
@@ -36,12 +36,12 @@ impl Card {
         self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
     }
 
-    /// Returns the time at which the host could see a counter's last change. `None` if the counter has not changed.
+    /// Returns the time of a counter's last change in the host's view. `None` if the counter has not changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.view.counter(ct).map(|(_, seen)| seen.path.at())
     }
 
-    /// Waits until a counter has reached `threshold` successes or counts a failure, and notices the counter
+    /// Waits until a counter has reached `threshold` successes or has a failure. Then the host notices the counter
     /// (`PtlCTWait`).
     ///
     /// # Errors
@@ -75,8 +75,8 @@ impl Card {
         }
     }
 
-    /// Waits until one of these counters has reached its threshold or counts a failure, or until `limit` has passed,
-    /// and notices the counter (`PtlCTPoll`). Returns the counter's index and value, or `None` after `limit`.
+    /// Waits until one of these counters has reached its threshold or has a failure, or until `limit` has passed. Then
+    /// the host notices the counter (`PtlCTPoll`). Returns the counter's index and value, or `None` after `limit`.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -109,8 +109,8 @@ impl Card {
         Ok(Some((index, value)))
     }
 
-    /// Waits until `over` is true, at most for `limit`. Returns false if `limit` has passed. The wait is then charged
-    /// as polling.
+    /// Waits until `over` returns true, at most for `limit`. Returns false if `limit` has passed. The wait is then
+    /// accounted as polling.
     async fn wait_for(
         &self,
         path: &mut Path,
@@ -133,8 +133,8 @@ impl Card {
         came
     }
 
-    /// Waits for the first event in a queue that `wanted` accepts, takes it, and notices it (`PtlEQWait`). Other events
-    /// stay in the queue. `what` names the event in a deadlock report.
+    /// Waits for the first event in a queue that `wanted` accepts, takes the event, and notices it (`PtlEQWait`). Other
+    /// events stay in the queue. `what` names the event in deadlock reports.
     ///
     /// # Errors
     /// When earlier events were lost because the queue was full (`PTL_EQ_DROPPED`). The loss is reported once. The next
@@ -151,8 +151,8 @@ impl Card {
         self.take(cpus, path, eq, wanted).await
     }
 
-    /// Returns the next event of a queue, if there is one (`PtlEQGet`). Polling takes the time o of a CPU in either
-    /// case.
+    /// Returns the next event of a queue, if there is one (`PtlEQGet`). The call takes the time o of a CPU, with or
+    /// without an event.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].
@@ -166,9 +166,8 @@ impl Card {
         Ok(found.map(|(_, event)| event))
     }
 
-    /// Waits until one of these queues has an event, or until `limit` has passed, and notices the event (`PtlEQPoll`).
-    /// Takes the event from the first queue that has one. Returns the queue's index and the event, or `None` after
-    /// `limit`.
+    /// Waits until one of these queues has an event, or until `limit` has passed. Takes an event from the first queue
+    /// that has one, and notices it (`PtlEQPoll`). Returns the queue's index and the event, or `None` after `limit`.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].

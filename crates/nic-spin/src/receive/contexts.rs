@@ -1,15 +1,15 @@
-//! Contexts: the limit on messages for handlers on the card, and the treatment of messages beyond it.
+//! Contexts: the limit on messages for handlers on the card, and the treatment of messages that exceed it.
 //!
 //! A message takes a context when it matches an entry with handlers, and frees the context when it is complete. If
 //! there is no free context and the portal table entry has flow control, the message disables the portal table entry.
-//! Without flow control, the message waits in the packet buffer, along with all later messages of its initiator to the
-//! same portal table entry.
+//! Without flow control, the message waits in the packet buffer. All later messages of its initiator to the same portal
+//! table entry wait, too.
 //!
 //! If waiting packets fill the buffer, packets that would complete other messages cannot enter. If no completion
 //! handler is in progress either, no context can become free. Then the message that began to wait last is dropped.
 //!
-//! With scheduling by weight, contexts and the packet buffer are also shared by weight. An application gets at most its
-//! share of contexts and of slots.
+//! With scheduling by weight, applications share contexts and the packet buffer by their weights. An application gets
+//! at most its share of contexts and of slots.
 
 use crate::Card;
 use nicety_kernel::{Signal, Sim};
@@ -26,18 +26,18 @@ use std::rc::{Rc, Weak};
 /// An initiator and a portal table entry. Messages with equal keys match in the order of their arrival.
 type Key = (NodeId, u32);
 
-/// A message before the matching unit that waits for a context.
+/// A message that waits for a context before it is matched.
 struct Waiting {
     message: MessageId,
     header: Header,
-    /// Number of messages that waited before it.
+    /// Number of messages that began to wait earlier.
     number: u64,
 }
 
 /// The messages that wait for a context.
 #[derive(Default)]
 struct Queue {
-    /// The waiting messages of each key, in the order of their arrival. No queue is empty.
+    /// The waiting messages of each key, in the order of their arrival. No list is empty.
     lines: Vec<(Key, VecDeque<Waiting>)>,
     entered: u64,
 }
@@ -76,7 +76,7 @@ impl Queue {
         self.lines.iter().map(|(_, line)| &line[0])
     }
 
-    /// Returns the last message of all.
+    /// Returns the message that began to wait last.
     fn last(&self) -> Option<&Waiting> {
         self.lines.iter().filter_map(|(_, line)| line.back()).max_by_key(|waiting| waiting.number)
     }
@@ -87,10 +87,10 @@ impl Queue {
     }
 }
 
-/// A packet that waits for a change.
+/// A packet that waits until a context may have become free.
 struct InLine {
     message: MessageId,
-    /// The header of a message that waits for a context. `None` for a further packet of such a message.
+    /// The header of a message that waits for a context. `None` for another packet of such a message.
     header: Option<Header>,
     /// Whether the wait is over.
     over: Cell<bool>,
@@ -109,17 +109,17 @@ pub(crate) struct Contexts {
     changed: Cell<Time>,
     /// Number of messages that have taken a context so far.
     taken: Cell<u64>,
-    /// Completion handlers in progress, and transfers that handlers have left in flight.
+    /// Number of completion handlers in progress, plus the number of transfers that handlers have left in flight.
     completing: Cell<u32>,
     waiting: RefCell<Queue>,
-    /// Number of packets of waiting messages, and the capacity of the packet buffer in packets.
+    /// Number of packets of waiting messages. `buffer` is the capacity of the packet buffer in packets.
     held: Cell<u32>,
     buffer: u32,
-    /// Packets that wait for a change, in order, and the number of waiting packets that are not the first of their
-    /// message.
+    /// Packets that wait until a context may have become free, in order. `further` is the number of these packets that
+    /// are not the first packet of their message.
     line: RefCell<Batch>,
     further: Cell<u32>,
-    /// Used entries, kept for reuse.
+    /// Unused entries, kept for reuse.
     unused: RefCell<Vec<Rc<InLine>>>,
     card: OnceCell<Weak<Card>>,
     sim: Sim,
@@ -153,14 +153,14 @@ impl Contexts {
     }
 
     /// Takes a context for a message that has matched an entry with handlers. Returns the number of contexts taken
-    /// before.
+    /// earlier.
     pub(crate) fn take(&self, application: &Application) -> u64 {
         self.has(self.live.get() + 1);
         application.contexts.set(application.contexts.get() + 1);
         self.taken.replace(self.taken.get() + 1)
     }
 
-    /// Frees the context of a complete message.
+    /// Frees the context of a message that is complete.
     pub(crate) fn give_back(&self, application: &Application) {
         self.has(self.live.get() - 1);
         application.contexts.set(application.contexts.get() - 1);
@@ -193,14 +193,14 @@ impl Contexts {
         self.look();
     }
 
-    /// Sets the card of these contexts.
+    /// Sets the card to which these contexts belong.
     pub(crate) fn belong_to(&self, card: &Rc<Card>) {
         assert!(self.card.set(Rc::downgrade(card)).is_ok(), "a card has its contexts once");
     }
 
-    /// Starts a task that checks whether the waits of packets are over, in the order in which they began. A packet that
-    /// need not wait any more proceeds at once, before the next check. The task checks without waking packets: hundreds
-    /// may wait, and mostly none can proceed.
+    /// Starts a task that checks which packets can stop waiting, in the order in which they began to wait. Such a
+    /// packet continues at once, before the next check. The checks do not wake packets, because hundreds may wait and
+    /// usually none can continue.
     fn look(&self) {
         if self.held.get() == 0 || self.line.borrow().is_empty() {
             return;
@@ -223,7 +223,8 @@ impl Contexts {
         });
     }
 
-    /// Waits for a change, as the first packet of a message with this header, or as a further packet of a message.
+    /// Waits for a change: with a header as the first packet of a message, and without a header as another packet of a
+    /// message.
     async fn wait_in_line(&self, message: MessageId, header: Option<Header>) {
         let unused = self.unused.borrow_mut().pop().and_then(Rc::into_inner);
         let go = unused.map_or_else(|| Signal::new(&self.sim), |unused| unused.go);
@@ -236,7 +237,7 @@ impl Contexts {
         self.unused.borrow_mut().push(place);
     }
 
-    /// Counts a waiting packet. If waiting packets fill the buffer, checks all waits.
+    /// Counts a waiting packet. If waiting packets fill the buffer, checks all waiting packets.
     fn hold(&self) {
         self.held.set(self.held.get() + 1);
         if self.held.get() >= self.buffer {
@@ -250,8 +251,8 @@ impl Contexts {
 }
 
 impl Card {
-    /// Returns whether an entry's handlers have a context for another message, by the limit and their application's
-    /// share.
+    /// Returns whether the handlers of an entry have a context for another message, by the limit and by their
+    /// application's share.
     fn has_context(&self, handlers: u32) -> bool {
         let contexts = &self.receive.contexts;
         contexts.live.get() < contexts.limit
@@ -270,8 +271,7 @@ impl Card {
             >= self.processors().attachments.share(application, self.receive.contexts.buffer)
     }
 
-    /// Returns whether the card has a context for a message, if the message needs one. `None` if the message has to
-    /// wait.
+    /// Returns whether the card has a context for a message, if the message needs one. `None` if the message must wait.
     fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
         if self.receive.contexts.waiting.borrow().behind_another(message, (header.source, header.pt)) {
             return None;
@@ -290,8 +290,8 @@ impl Card {
         }
     }
 
-    /// Returns, before a message is matched, whether the card has a context for it. A message that needs no context
-    /// gets `true`. `None` if the message has to wait.
+    /// Returns, before a message is matched, whether the card has a context for it. Returns true for a message that
+    /// needs no context. `None` if the message must wait.
     pub(crate) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
         let contexts = &self.receive.contexts;
         let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
@@ -316,8 +316,8 @@ impl Card {
         room
     }
 
-    /// Returns whether no waiting message can proceed, the packet buffer holds only packets of waiting messages, and
-    /// this message began to wait last.
+    /// Returns whether the buffer is stuck and this message must be dropped. No waiting message can continue, the
+    /// packet buffer holds only packets of waiting messages, and this message began to wait last.
     fn stuck(&self, message: MessageId) -> bool {
         let contexts = &self.receive.contexts;
         let waiting = contexts.waiting.borrow();
@@ -327,14 +327,14 @@ impl Card {
             && !waiting.first().any(|waiting| self.room(&waiting.header, waiting.message).is_some())
     }
 
-    /// Returns whether the wait of a message is over.
+    /// Returns whether a message need not wait any more.
     fn is_over(&self, header: &Header, message: MessageId) -> bool {
         self.room(header, message).is_some() || self.stuck(message)
     }
 
     /// Returns the index of the first packet of a batch that need not wait any more.
     fn first_over(&self, batch: &Batch) -> Option<usize> {
-        // Among messages with equal keys only the first has room, and only the last of all messages is stuck.
+        // Of messages with equal keys, only the first can get a context. Of all messages, only the last can be dropped.
         let none = self.receive.contexts.further.get() == 0 && {
             let waiting = self.receive.contexts.waiting.borrow();
             let mut candidates = waiting.first().chain(waiting.last());
@@ -347,12 +347,12 @@ impl Card {
         if none { None } else { batch.iter().position(is_over) }
     }
 
-    /// Returns whether a message waits for a context. Its further packets wait with it.
+    /// Returns whether a message waits for a context. Its other packets wait with it.
     pub(crate) fn awaits_context(&self, message: MessageId) -> bool {
         self.receive.contexts.waiting.borrow().contains(message)
     }
 
-    /// Makes a further packet wait until its message has matched. Returns the message's index.
+    /// Makes another packet of a waiting message wait until the message has matched. Returns the message's index.
     pub(crate) async fn behind_its_header(&self, packet: &mut Arrived) -> usize {
         let message = packet.message;
         self.receive.contexts.hold();
@@ -364,7 +364,7 @@ impl Card {
         self.place_of(message).expect("just seen")
     }
 
-    /// Lets the waiting packets of a message proceed after the message has matched.
+    /// Lets the waiting packets of a message continue after the message has matched.
     pub(crate) fn after_match(&self) {
         self.receive.contexts.look();
     }

@@ -1,5 +1,5 @@
 //! Parsing of packets on the card, from their bytes alone. Without reliable transport, a network that loses and damages
-//! packets makes some of them unusable. Unusable packets are counted and dropped.
+//! packets makes some packets unusable. Unusable packets are counted and dropped.
 
 use crate::Card;
 use crate::wire::Repr;
@@ -11,10 +11,10 @@ use nicety_types::MessageId;
 /// Counters of unusable packets. A network without faults has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unusable {
-    /// Packets with an invalid header: it is malformed, has an impossible sender or receiver, or is inconsistent with
-    /// the packet.
+    /// Number of packets with an invalid header. The header is malformed, names an impossible sender or receiver, or
+    /// does not agree with the packet.
     pub headers: u64,
-    /// Packets of messages without an arrived first packet, duplicates, and excess packets.
+    /// Number of stray packets: packets before their message's first packet, duplicates, and excess packets.
     pub strays: u64,
 }
 
@@ -26,8 +26,8 @@ impl Unusable {
 }
 
 impl Card {
-    /// Parses a packet: from the loopback path if `own` is set, and otherwise from the link. Returns the packet and, if
-    /// it is the first of its message, the message's header. Drops an unusable packet and returns `None`.
+    /// Parses a packet: from the loopback path if `own` is true, otherwise from the link. Returns the packet and, if
+    /// the packet is the first of its message, the message's header. Drops an unusable packet and returns `None`.
     pub(crate) fn read(&self, packet_box: PacketBox, own: bool) -> Option<(Arrived, Option<Header>)> {
         let usable = |repr: &Repr| {
             let source = repr.message().source;
@@ -63,13 +63,13 @@ impl Card {
         self.count_unusable(|unusable| unusable.headers += 1);
     }
 
-    /// Drops a packet that belongs to no message in progress, or repeats the first packet of a message.
+    /// Drops a packet that belongs to no message in progress, or that repeats the first packet of a message.
     pub(crate) fn drop_stray(&self, message: MessageId) {
         self.count_unusable(|unusable| unusable.strays += 1);
         self.receive.port.free_slot(message.source);
     }
 
-    /// Frees the slot of a packet on the loopback path or on the link, whatever its header says.
+    /// Frees the slot of a packet on the loopback path or on the link. The packet's header does not matter.
     pub(crate) fn free_slot_of(&self, own: bool) {
         if own { self.receive.port.free_slot(self.node) } else { self.receive.port.free_link_slot() }
     }

@@ -1,8 +1,8 @@
 //! The receive path, from the packet buffer through matching to the decision on a packet's destination.
 //!
-//! A packet is in the packet buffer from the arrival of its last byte on. It leaves when it has been handed to the bus
-//! or its handler has ended. The matching unit serves packets and host commands one after another. The result of a
-//! match takes effect at the end of its service.
+//! A packet is in the packet buffer from the arrival of its last byte on. It leaves when it has been handed to the bus,
+//! or when its handler has ended. The matching unit serves packets and host commands one after another. The result of a
+//! match takes effect at the end of the match's service.
 
 pub(super) mod contexts;
 pub(super) mod intake;
@@ -32,7 +32,7 @@ pub(crate) struct Receive {
     contexts: Contexts,
     /// Number of operations in progress that need a reply.
     replies: Cell<u32>,
-    /// Whether the card drops received packets: a card that generates packets does.
+    /// Whether the card drops all received packets. A card that generates packets does.
     discards: Cell<bool>,
 }
 
@@ -50,7 +50,7 @@ impl Receive {
         }
     }
 
-    /// Marks the data that every packet touches as [kept near](Sim::keep_near).
+    /// Requests that the data that every packet uses is [kept near](Sim::keep_near).
     pub(crate) fn keep_near(&self, sim: &Sim) {
         sim.keep_near(&self.matching);
     }
@@ -80,7 +80,8 @@ impl Receive {
         self.port.free_slot(source);
     }
 
-    /// Frees a slot at a later time, without an event of the simulation. Returns false if this is impossible.
+    /// Frees a slot at a later time, without an event of the simulation. Returns false if this is impossible, and then
+    /// does nothing.
     pub(crate) fn free_slot_at(&self, source: NodeId, at: Time) -> bool {
         self.port.free_slot_at(source, at)
     }
@@ -92,7 +93,7 @@ impl Receive {
 }
 
 impl Card {
-    /// The task that starts every complete packet from the link on the receive path.
+    /// Starts every complete packet from the link on the receive path; never returns.
     pub(crate) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.receive.port.receive().await;
@@ -103,7 +104,7 @@ impl Card {
         }
     }
 
-    /// The task that starts every complete packet from the loopback path on the receive path.
+    /// Starts every complete packet from the loopback path on the receive path; never returns.
     pub(crate) async fn listen_to_itself(self: Rc<Card>) {
         loop {
             let packet = self.receive.port.receive_own().await;
@@ -117,7 +118,8 @@ impl Card {
         }
         let Some((mut packet, header)) = self.read(packet, own) else { return };
         self.processors().note_arrived(packet.message, packet.offset, packet.payload.len());
-        // A reply or an acknowledgement finds its operation by number, like a further packet its message.
+        // The card finds the operation of a reply or an acknowledgement by number, as it finds the message of a further
+        // packet.
         let searches = header.is_some_and(|h| !matches!(h.kind, HeaderKind::Reply | HeaderKind::Ack));
         let service = if searches { self.spec.match_first } else { self.spec.match_further };
         let message = packet.message;
@@ -146,7 +148,7 @@ impl Card {
         }
         let room = match self.room_at_once(&header, packet.message) {
             Some(room) => room,
-            // Boxed: it is rare, and would enlarge the task of every message.
+            // The future is boxed because it is rare, and would enlarge the task of every message.
             None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
         };
         let place = self.admit(header, &packet, room);
@@ -158,7 +160,7 @@ impl Card {
         self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
         let place = match self.place_of(packet.message) {
             Some(place) => place,
-            // Boxed: it is rare, and would enlarge the task of every packet.
+            // The future is boxed because it is rare, and would enlarge the task of every packet.
             None if self.awaits_context(packet.message) => {
                 Box::pin(self.behind_its_header(&mut packet)).await
             }
@@ -167,7 +169,7 @@ impl Card {
         self.take_in(place, false, packet).await;
     }
 
-    /// Takes in a packet of a matched message.
+    /// Processes a packet of a matched message.
     async fn take_in(self: Rc<Card>, place: usize, is_header: bool, packet: Arrived) {
         let disposition = {
             let mut table = self.incoming.borrow_mut();
@@ -191,8 +193,8 @@ impl Card {
         }
     }
 
-    /// Processes an acknowledgement. The card finds its operation by number, as it finds the message of a further
-    /// packet.
+    /// Processes an acknowledgement. The card finds the acknowledged operation by number, as it finds the message of a
+    /// further packet.
     fn acknowledged(self: &Rc<Card>, header: &Header, packet: &Arrived) {
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
@@ -205,13 +207,14 @@ impl Card {
         self.recorder.message_completed(message, &seen, outcome(FailType::Ok));
     }
 
-    /// Takes the matching unit's next turn, and returns at the end of its service.
+    /// Waits for the matching unit's next turn, and returns at the end of the service.
     pub(crate) async fn matched(&self, message: MessageId, service: Duration, path: &mut Path) {
         let end = self.match_turn(message, service, path);
         if end > self.sim.now() {
             self.sim.until(end).await;
         } else {
-            // It takes no time, and happens as the unit becomes free. So requests that waited there are served first.
+            // A service without time happens when the unit becomes free. Requests that waited for that time are served
+            // first.
             self.sim.yield_now().await;
         }
     }
@@ -235,8 +238,8 @@ impl Card {
     }
 
     /// Counts a packet in its application's share of the packet buffer. If the share is used up, a further packet for
-    /// handlers triggers flow control of its portal table entry, if the entry has it. This disables the entry, and the
-    /// packet must be dropped. Returns whether this was done.
+    /// handlers triggers flow control of its portal table entry, if the entry has flow control. This disables the
+    /// entry, and the caller must drop the packet. Returns whether this happened.
     fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
         let (attachment, disposition, pt, path) = {
             let mut table = self.incoming.borrow_mut();
@@ -259,7 +262,7 @@ impl Card {
         controlled
     }
 
-    /// Matches a message's header. Returns the message's destination, or the operation that it replies to.
+    /// Matches a message's header. Returns the message's destination, or the operation to which the message replies.
     fn match_header(
         self: &Rc<Card>,
         header: &Header,
@@ -293,7 +296,7 @@ impl Card {
     /// Matches a message's header, and adds it to the messages in progress.
     fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
         let (delivery, reply) = self.match_header(&header, packet, context);
-        // A redelivered message is unchanged: handlers and events see its own header.
+        // A redelivered message is unchanged: handlers and events see its original header.
         let header = delivery.map_or(header, |delivery| delivery.header);
         if delivery.is_some() && header.kind.wants_reply() {
             self.receive.replies.set(self.receive.replies.get() + 1);

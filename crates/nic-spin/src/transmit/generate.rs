@@ -1,8 +1,8 @@
-//! A packet generator: a card that sends packets without a host, as fast as its link allows, and drops received
-//! packets.
+//! A packet generator: a card that sends packets without a host, as fast as its link allows. It drops all packets that
+//! it receives.
 //!
-//! The generator is the tester of a laboratory: it sends at full line rate, and no host or bus limits it. Its packets
-//! use the port like any other packets, so the receiver's credits throttle it.
+//! The generator stands for the tester of a laboratory: it sends at full line rate, and no host or bus limits it. Its
+//! packets use the port like any other packets, so the receiver's credits limit their rate.
 
 use crate::Card;
 use crate::wire::Repr;
@@ -13,18 +13,18 @@ use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Tim
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Equal messages to be sent one after another.
+/// Equal messages that are sent one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// Their target.
+    /// The target of the messages.
     pub target: NodeId,
-    /// The portal table entry there.
+    /// The portal table entry at the target.
     pub pt: u32,
-    /// Their match bits.
+    /// The match bits of the messages.
     pub match_bits: u64,
-    /// Payload of each packet in bytes, at least one.
+    /// Payload of each packet in bytes, at least one byte.
     pub packet_bytes: u64,
-    /// Packets of each message, at least one.
+    /// Number of packets of each message, at least one.
     pub message_packets: u64,
     /// Number of messages.
     pub messages: u64,
@@ -35,24 +35,25 @@ pub struct Generated {
 pub struct Target {
     /// The node.
     pub node: NodeId,
-    /// The portal table entry there.
+    /// The portal table entry at this node.
     pub pt: u32,
-    /// Their match bits.
+    /// The match bits of the messages.
     pub match_bits: u64,
 }
 
 impl Card {
-    /// Returns the time between the starts of packets of this size at line rate. This is the longer of the gap between
-    /// messages and the serialisation time of a packet.
+    /// Returns the time between the starts of packets of this size at line rate. It is the gap between messages or the
+    /// serialisation time of a packet, whichever is longer.
     pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
         self.transmit.port.serialisation(packet_bytes).max(self.spec.send_gap)
     }
 
     /// Sends these messages at line rate, or as fast as the receiver returns credits. `fill` writes the payload of a
-    /// packet, given its index in the message. From now on the card drops every packet that it receives.
+    /// packet. Its first argument is the packet's index in the message. From now on the card drops every packet that it
+    /// receives.
     ///
     /// # Panics
-    /// When a packet is longer than the card's packets.
+    /// When a packet exceeds the card's maximum payload.
     pub async fn generate(self: &Rc<Card>, what: &Generated, mut fill: impl FnMut(u64, &mut [u8])) {
         let Generated { packet_bytes, message_packets, .. } = *what;
         assert!((1..=self.spec.packet_payload).contains(&packet_bytes), "packets of {packet_bytes} bytes");
@@ -84,12 +85,12 @@ impl Card {
         }
     }
 
-    /// Sends single-packet messages when they are due, or as soon after that as the receiver's credits allow. `next`
-    /// writes a packet's payload and returns its due time, or `None` after the last packet. Stops when `over` is true.
-    /// From now on the card drops every packet that it receives.
+    /// Sends each single-packet message when it is due, or as soon after this time as the receiver's credits allow.
+    /// `next` writes a packet's payload and returns its due time, or returns `None` after the last packet. Stops when
+    /// `over` returns true. From now on the card drops every packet that it receives.
     ///
     /// # Panics
-    /// When a packet is empty, or longer than the card's packets.
+    /// When a packet is empty, or exceeds the card's maximum payload.
     pub async fn offer(
         self: &Rc<Card>,
         target: Target,

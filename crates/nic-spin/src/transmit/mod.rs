@@ -1,4 +1,4 @@
-//! The transmit path: one send engine, one message at a time, packet after packet.
+//! The transmit path. One send engine sends one message at a time, packet after packet.
 
 pub(super) mod generate;
 pub(super) mod reply_timeout;
@@ -18,8 +18,8 @@ use nicety_types::{
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The most packets of a message that are put on the link at a time, where this is unobservable. More packets would
-/// take more memory at once.
+/// Maximum number of packets of a message that are launched at once, if the early launch is not observable. With more
+/// packets, the run would need more memory at a time.
 const AT_ONCE: u64 = 4;
 
 /// The send engine. It starts a message when the gap after the start of the previous message has passed. The last
@@ -30,8 +30,8 @@ struct SendEngine {
     last_start: Cell<Option<Time>>,
     /// The time at which the last packet of the previous message begins.
     last_packet: Cell<Time>,
-    /// The time for which messages have occupied the engine. Each message occupies it for the gap or for its time on
-    /// the link, the longer of the two.
+    /// The total time for which messages have occupied the engine. Each message occupies it for the gap or for the
+    /// message's time on the link, whichever is longer.
     busy: Cell<Duration>,
 }
 
@@ -41,7 +41,7 @@ impl SendEngine {
         SendEngine { turn, gap, last_start: Cell::new(None), last_packet, busy }
     }
 
-    /// Returns the time from which the engine may start another message.
+    /// Returns the first time at which the engine may start another message.
     fn free(&self) -> Time {
         let gap_over = self.last_start.get().map_or(Time::ZERO, |start| start + self.gap);
         gap_over.max(self.last_packet.get())
@@ -52,10 +52,10 @@ impl SendEngine {
 pub(crate) struct Transmit {
     port: Rc<Wire>,
     engine: SendEngine,
-    /// Places for messages that handlers have handed to the card and that are not yet sent.
+    /// Places for handlers' messages that the card has taken and not sent yet.
     staging: Credits,
     answers: Answers,
-    /// Number of messages and commands of this node so far.
+    /// Number of this node's messages and commands so far.
     messages: Cell<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Transmit {
         }
     }
 
-    /// Marks the data that every packet touches as [kept near](Sim::keep_near).
+    /// Requests that the data that every packet uses is [kept near](Sim::keep_near).
     pub(crate) fn keep_near(&self, sim: &Sim) {
         sim.keep_near(&self.engine);
         self.port.keep_near();
@@ -81,8 +81,8 @@ impl Transmit {
         &self.port
     }
 
-    /// Returns the time for which messages have occupied the engine. Each message occupies it for the gap or for its
-    /// time on the link, the longer of the two.
+    /// Returns the total time for which messages have occupied the engine. Each message occupies it for the gap or for
+    /// the message's time on the link, whichever is longer.
     pub(crate) const fn engine_busy(&self) -> Duration {
         self.engine.busy.get()
     }
@@ -133,7 +133,7 @@ impl HostPart {
 impl Bytes {
     async fn packet(&self, offset: u64) -> Flight {
         match self {
-            // A swap's operand comes with the command, so the fetch may be shorter than the message.
+            // The command carries a swap's operand, so the fetch may be shorter than the message.
             Bytes::Host { memory, transfer } if !memory.operand.as_slice().is_empty() => {
                 transfer.packet(0).await
             }
@@ -148,18 +148,18 @@ pub(crate) struct Leaving {
     pub(crate) message: MessageId,
     pub(crate) header: Header,
     pub(crate) bytes: Bytes,
-    /// The report that is due when the message has been sent.
+    /// The report to make when the message has been sent.
     pub(crate) report: Option<Report>,
-    /// Its slot in the send queue of handlers.
+    /// The message's place in the send queue of handlers.
     pub(crate) place: Option<Permit>,
 }
 
-/// The report that is due when the last byte of a message has been handed to the link.
+/// The report to make when the last byte of a message has been handed to the link.
 #[derive(Clone, Copy)]
 pub(crate) enum Report {
     /// An operation of the Portals interface has been sent.
     Sent(OperationHandle),
-    /// A counter counts a success.
+    /// Increment this counter by a success.
     Count(CtHandle),
     /// The reply to an arrived message with this index has been sent.
     Replied(usize),
@@ -173,7 +173,7 @@ impl Card {
         MessageId { source: self.node, sequence }
     }
 
-    /// Starts a message's record. `base` is its sender's path before the post.
+    /// Starts a message's record. `base` is the sender's path before the post.
     pub(crate) fn record_sent(&self, message: MessageId, header: &Header, by: Starter, base: &Path) {
         let (kind, bytes) = match header.kind {
             HeaderKind::Put => ("put", header.length),
@@ -187,7 +187,7 @@ impl Card {
         self.recorder.sent(message, header.target, bytes, kind, by, base);
     }
 
-    /// Starts an operation of the interface on the card's own initiative.
+    /// Starts an operation of the Portals interface that the card itself initiates.
     pub(crate) fn start(self: &Rc<Card>, out: &Outgoing, path: Path, by: Starter) {
         let report = Some(Report::Sent(out.operation));
         if out.header.kind == HeaderKind::Get {
@@ -197,7 +197,7 @@ impl Card {
         self.sim.spawn(self.clone().fetch_and_send(out.header, memory, report, None, path, by));
     }
 
-    /// Redelivers an unexpected message to this card from the overflow entry's memory.
+    /// Redelivers an unexpected message to this card. Its bytes are in the memory of the overflow entry.
     pub(crate) fn redeliver(self: &Rc<Card>, header: Header, start: u64, path: Path) {
         if header.length == 0 {
             return self.send_from_card(header, Payload::empty(), None, None, path, Starter::Card);
@@ -206,7 +206,7 @@ impl Card {
         self.sim.spawn(self.clone().fetch_and_send(header, memory, None, None, path, Starter::Card));
     }
 
-    /// Sends bytes that are on the card.
+    /// Sends bytes that are already on the card.
     pub(crate) fn send_from_card(
         self: &Rc<Card>,
         header: Header,
@@ -236,7 +236,7 @@ impl Card {
         let message = self.next_message();
         self.record_sent(message, &header, by, &path);
         let HostPart { start, length, operand } = memory;
-        // A swap is one item, fetched in one piece, whatever its packets.
+        // A swap is fetched in one piece, for any number of packets.
         let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
         let transfer = self.dma.bus().read(message, start, length, packet_bytes, path.clone()).await;
         let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
@@ -251,7 +251,7 @@ impl Card {
         self.send(Leaving { message, header, bytes, report, place }).await;
     }
 
-    /// Sends a message: takes its turn at the engine, then puts its packets on the link.
+    /// Sends a message. Waits for its turn at the engine, then launches its packets on the link.
     pub(crate) async fn send(self: Rc<Card>, leaving: Leaving) {
         let Leaving { message, header, mut bytes, report, place } = leaving;
         let Transmit { port, engine, .. } = &self.transmit;
@@ -350,7 +350,8 @@ impl Card {
             Report::Count(ct) => {
                 let by = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
                 self.with_effects_of(Some(message), handed, |interface, effects| {
-                    // If the host has unlinked the entry and freed its counter meanwhile, there is nothing to count.
+                    // The host may have unlinked the entry and freed its counter in the meantime. Then no counter is
+                    // incremented.
                     let _ = interface.ct_inc(ct, by, effects);
                 });
             }
@@ -369,7 +370,7 @@ impl Card {
         fixed && !self.recorder.keeps(Level::Packets)
     }
 
-    /// Returns the bytes of a packet, from the host memory of its message.
+    /// Returns the bytes of a packet from the message's host memory.
     fn read_part(&self, memory: &HostPart, offset: u64, length: u64) -> Payload {
         let operand = memory.operand.as_slice();
         if operand.is_empty() {

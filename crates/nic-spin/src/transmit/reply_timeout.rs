@@ -1,11 +1,11 @@
-//! Timeouts of replies. An operation fails at the initiator if the target's card has given up its reply or its
-//! acknowledgement. It also fails if the target's card has failed before it could send them.
+//! Timeouts of replies. No packet tells an initiator that the remote card has given up its reply or acknowledgement, or
+//! has failed. The initiator detects this by probes, and fails the operation.
 //!
 //! With reliable transport a card gives up after [`Wire::patience`](nicety_nic_core::parts::transport::Wire::patience).
-//! An initiator that has waited for this time without any reply probes the targets. The operations on a target that
-//! does not answer, or has given up, have failed. A target that answers the probe may still reply, and is probed again
-//! after the same time. After `transport.retries` + 1 rounds of probes without any change, probing stops until the next
-//! change. Thus a run without progress can end.
+//! An initiator that has waited for this time without an answer sends a probe to each target. If a target does not
+//! answer the probe, or answers that it has given up, the operations on this target fail. If a target answers normally,
+//! it may still reply, and it is probed again after the same time. After `transport.retries` + 1 rounds of probes
+//! without any change, probing stops until the next change. So a run without progress can end.
 
 use crate::Card;
 use nicety_kernel::{Signal, Sim, race};
@@ -15,10 +15,10 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// The state of waiting for replies.
+/// The state of the waits for replies and acknowledgements.
 pub(crate) struct Answers {
     changed: Signal,
-    /// Number of changes in the number of pending operations.
+    /// Number of changes in the number of operations without an answer.
     changes: Cell<u64>,
     /// Whether probing has stopped until the next change.
     resting: Cell<bool>,
@@ -29,7 +29,7 @@ impl Answers {
         Answers { changed: Signal::new(sim), changes: Cell::new(0), resting: Cell::new(false) }
     }
 
-    /// Records a change in the number of pending operations.
+    /// Records a change in the number of operations without an answer.
     pub(crate) fn count(&self, before: u32, after: u32) {
         if before == after {
             return;
@@ -42,7 +42,7 @@ impl Answers {
 }
 
 impl Card {
-    /// The task that watches operations with outstanding answers. `patience` is the time until the next probes.
+    /// Watches the operations without an answer; never returns. `patience` is the time until the next round of probes.
     pub(crate) async fn watch_answers(self: Rc<Card>, patience: Duration) {
         let Answers { changed, changes, resting } = &self.transmit.answers;
         let unanswered = || self.interface.borrow().unanswered_operations();
@@ -73,7 +73,7 @@ impl Card {
         }
     }
 
-    /// Fails the operations that wait for an answer of `peer`.
+    /// Fails the operations that wait for an answer from `peer`.
     fn fail_answers(self: &Rc<Card>, peer: NodeId) {
         let lost: Vec<(OperationHandle, bool)> = {
             let interface = self.interface.borrow();
@@ -94,7 +94,7 @@ impl Card {
         }
     }
 
-    /// Ends a reply that has begun to arrive: its other packets will not arrive.
+    /// Ends a reply that has begun to arrive, because its other packets will not arrive.
     fn cut_reply(self: &Rc<Card>, operation: OperationHandle) {
         let place = self.incoming.borrow_mut().cut(operation, self.sim.now());
         if let Some(place) = place {

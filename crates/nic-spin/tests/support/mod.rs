@@ -1,4 +1,4 @@
-//! Two cards on a pair, host programs as async blocks, and handlers in hand-assembled code.
+//! Two cards joined as a pair, host programs as async blocks, and handlers in hand-assembled code.
 
 #![allow(dead_code, unused_imports, reason = "each of the test programs uses a part of it")]
 
@@ -23,11 +23,11 @@ pub use nicety_nic_testing::{PathCell, pattern};
 
 /// The portal table entry that every test uses.
 pub const PT: u32 = 1;
-/// The time at which measurements start. By then every entry is appended.
+/// The time at which measurements start. All entries have been appended before this time.
 pub const START: Time = Time::from_ps(100_000_000);
 
-/// Returns the spec of the discrete card, with overrides. By default printing takes no simulated time, so that tests
-/// can observe handlers.
+/// Returns the spec of the discrete card, with overrides. By default, a print takes no simulated time, so that tests
+/// can observe handlers by prints.
 pub fn spec(overrides: &[&str]) -> SpinSpec {
     let free = ["hpu.cycles.printf=0", "hpu.cycles.printf_byte=0"];
     let free = free.iter().filter(|text| {
@@ -54,13 +54,13 @@ pub struct Node {
     pub memory: Rc<Memory>,
     /// The path of the node's program.
     pub path: Rc<PathCell>,
-    /// The event queue of the portal table entry.
+    /// The event queue of the portal table entry [`PT`].
     pub eq: EqHandle,
     /// A counter for general use.
     pub ct: CtHandle,
 }
 
-/// Two nodes with cards on a pair.
+/// Two nodes with cards that are joined as a pair.
 pub struct Rig {
     pub world: World<Symbol>,
     pub nodes: [Node; 2],
@@ -85,7 +85,7 @@ impl Rig {
         Rig::recorded(overrides, config, faults, [Recorder::off(), Recorder::off()])
     }
 
-    /// Each node's messages are recorded by its recorder.
+    /// Returns two nodes. Each node's recorder records the node's messages.
     pub fn recorded(overrides: &[&str], config: Config, faults: &Faults, recorders: [Recorder; 2]) -> Rig {
         let spec = Arc::new(spec(overrides));
         let mut world = World::new(config);
@@ -154,7 +154,7 @@ impl Rig {
     }
 }
 
-/// Returns a match entry for puts with these match bits that generates full events.
+/// Returns a match entry for puts with these match bits. It generates all events.
 pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
     Me {
         start: memory.address(),
@@ -173,7 +173,7 @@ pub fn counted(memory: &Allocation, match_bits: u64, ct: CtHandle) -> Me {
 }
 
 impl Node {
-    /// Returns memory with these contents.
+    /// Allocates memory with these contents.
     pub fn alloc(&self, bytes: &[u8]) -> Allocation {
         let allocation = self.memory.allocate(bytes.len() as u64).unwrap();
         self.write(&allocation, bytes);
@@ -192,14 +192,14 @@ impl Node {
         bytes
     }
 
-    /// Returns a descriptor of all of the memory, without events.
+    /// Returns a descriptor of the whole allocation, without events.
     pub fn md(&self, memory: &Allocation) -> MdHandle {
         let options = MdOptions::EVENT_SEND_DISABLE;
         let md = Md { start: memory.address(), length: memory.len(), options, ..Md::default() };
         self.card.md_bind(md).unwrap()
     }
 
-    /// Returns a put of all of the memory to the other node.
+    /// Returns a put of the whole allocation to the other node.
     pub fn request(&self, memory: &Allocation, match_bits: u64) -> PutRequest {
         let target = NodeId(1 - self.sim.node().0);
         PutRequest::new(self.md(memory), memory.len(), target, PT, match_bits)
@@ -240,14 +240,14 @@ impl Node {
         result
     }
 
-    /// Returns a descriptor of all of the memory that counts replies, sends and acknowledgements.
+    /// Returns a descriptor of the whole allocation that counts replies, sends and acknowledgements.
     pub fn counted_md(&self, memory: &Allocation, options: MdOptions) -> MdHandle {
         let ct = Some(self.ct);
         let md = Md { start: memory.address(), length: memory.len(), options, ct, eq: Some(self.eq) };
         self.card.md_bind(md).unwrap()
     }
 
-    /// Appends to the priority list and waits for the link event.
+    /// Appends an entry to the priority list, and waits for the link event.
     pub async fn append(&self, me: Me) -> Result<MeHandle, CallError> {
         let mut path = self.path.get();
         let appending = self.card.me_append(&self.cpus, &mut path, PT, me, List::Priority).await?;
@@ -299,8 +299,8 @@ impl Node {
         result
     }
 
-    /// Returns the parts of the program's path, by name, in picoseconds. Checks that they add up to the time since
-    /// its start.
+    /// Returns the stages of the program's path, each with its name and its time in picoseconds. Checks that the times
+    /// add up to the time since the path's start.
     #[track_caller]
     pub fn parts(&self) -> Vec<(&'static str, u64)> {
         let path = self.path.get();
@@ -309,7 +309,7 @@ impl Node {
     }
 }
 
-/// Returns the parts of a path. Checks that they add up.
+/// Returns the stages of a path, each with its name and its time in picoseconds. Checks that the times add up.
 #[track_caller]
 pub fn parts(path: &Path) -> Vec<(&'static str, u64)> {
     let parts: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();

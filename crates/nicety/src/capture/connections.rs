@@ -10,7 +10,7 @@ use std::ops::Range;
 /// The first port to assign is the first ephemeral port (RFC 6335). `PORTS` is the number of ports from there on.
 const FIRST: u16 = 49152;
 const PORTS: usize = 1 << 14;
-/// Maximum number of connections that one file keeps apart. The ports of further connections stay unchanged.
+/// Maximum number of connections of a file that get unique ports. The ports of further connections stay unchanged.
 const MOST: usize = 1 << 20;
 
 const IPV4: u16 = 0x0800;
@@ -18,7 +18,7 @@ const IPV6: u16 = 0x86dd;
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 const TCP: u8 = 6;
 
-/// An end of a connection: its address and its port. An IPv4 address takes the first four bytes.
+/// An end of a connection: its address and its port. An IPv4 address is in the first four bytes.
 type End = ([u8; 16], u16);
 /// Both ends of a connection, in ascending order.
 type Connection = [End; 2];
@@ -106,11 +106,11 @@ impl OfRun {
     }
 }
 
-/// The parts of a TCP frame.
+/// The positions of the parts of a TCP frame.
 struct Found {
-    /// Both addresses, the sender's first.
+    /// The positions of both addresses, the sender's first.
     addresses: [Range<usize>; 2],
-    /// The start of the TCP header.
+    /// The offset of the TCP header.
     tcp: usize,
 }
 
@@ -211,7 +211,7 @@ mod tests {
         (frame, tcp)
     }
 
-    /// Returns the ports of a frame in the file.
+    /// Returns the source and destination port of a frame in the file.
     fn ports(frame: &[u8], tcp: usize) -> (u16, u16) {
         let port = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
         (port(tcp), port(tcp + 2))
@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(words.is_some(), run > 0);
             file.end(of_run);
         }
-        // The first run has 49152.
+        // Port 49152 is not assigned, because a connection of the first run has it.
         assert_eq!(told, [(50_000, 49_152), (49_153, 49_154), (49_155, 49_156)]);
     }
 

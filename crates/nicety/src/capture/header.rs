@@ -1,7 +1,7 @@
 //! The bytes of a packet in a capture.
 //!
-//! Ethernet frames are as on the wire, without their checksum. On any other link, this header precedes the card's headers. Its
-//! numbers are big-endian:
+//! Ethernet frames are as on the wire, without their frame check sequence. On any other link, the following header
+//! precedes the card's headers. Its numbers are big-endian:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -22,9 +22,9 @@
 //! - 2: lost on the link
 //! - 4: damaged
 //! - 8: sent again
-//! - 16: bytes of payload are missing here, since they are phantom or too many
+//! - 16: the file lacks bytes of the payload, because the payload is phantom or too long
 //! - 32: dropped by a switch or card
-//! - 64: a pause frame in place of the card's header, not a packet
+//! - 64: no packet, but a pause frame, which stands in place of the card's header
 
 use nicety_fabric::{Captured, Channel, Disposition};
 use nicety_nic_core::LinkLayer;
@@ -33,7 +33,7 @@ use nicety_nic_core::LinkLayer;
 const HEADER: usize = 40;
 const VERSION: u8 = 1;
 
-/// Returns the number of this layer in tcpdump.org's registry of link types.
+/// Returns the number of this link layer in tcpdump.org's registry of link types.
 pub(super) const fn link_type(layer: LinkLayer) -> u16 {
     match layer {
         LinkLayer::Ethernet { .. } => 1,
@@ -41,7 +41,7 @@ pub(super) const fn link_type(layer: LinkLayer) -> u16 {
     }
 }
 
-/// Returns a packet's bytes in the file, and its length with the whole payload.
+/// Returns a packet's bytes in the file, and the packet's length with its whole payload.
 pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64) {
     let &Captured { label, channel, disposition, header, payload, length, pause, .. } = packet;
     let mut bytes = match layer {

@@ -32,7 +32,7 @@ use whole::Whole;
 
 /// Default memory for the packets of a run, in bytes.
 const MEMORY: u64 = 1 << 30;
-/// Maximum bytes of a packet in a file: capture tools read no longer packets.
+/// Maximum length of a packet in a file, in bytes. Capture tools do not read longer packets.
 const LONGEST: usize = 1 << 18;
 
 /// A file for the packets of runs, one run after the other. Clones write to the same file.
@@ -43,12 +43,12 @@ pub struct Capture {
     label: String,
 }
 
-/// A file with contents.
+/// A capture file and the state of its contents.
 #[derive(Debug)]
 struct Appended {
     path: PathBuf,
     file: Option<Whole>,
-    /// Runs with packets in the file.
+    /// Number of runs with packets in the file.
     runs: u32,
     interfaces: u32,
     connections: Connections,
@@ -60,11 +60,11 @@ struct Appended {
 pub struct CapturedRun<'r> {
     /// The description of this run for its interfaces: cards, network, seed.
     pub description: String,
-    /// The format of its packets.
+    /// The link layer of the run's packets.
     pub layer: LinkLayer,
-    /// The time of its last event.
+    /// The time of the run's last event.
     pub end: Time,
-    /// The packets of its links.
+    /// The packets of the run's links.
     pub links: &'r [CapturedLink],
 }
 
@@ -83,15 +83,15 @@ impl Capture {
         Capture { file: Arc::new(Mutex::new(appended)), memory: MEMORY, label: String::new() }
     }
 
-    /// Sets the memory for the packets of a run, in bytes; default 1 GiB. Each node has an equal share. Packets beyond the memory
-    /// are counted, but not written.
+    /// Sets the memory for the packets of a run, in bytes. The default is 1 GiB. Each node has an equal share. Packets
+    /// that do not fit into this memory are counted, but not written.
     #[must_use]
     pub fn within(self, memory: u64) -> Capture {
         Capture { memory, ..self }
     }
 
-    /// Returns a capture to the same file with a label. The interfaces of runs that are written through it have the label in
-    /// their descriptions.
+    /// Returns a capture to the same file with a label. The label is in the interface descriptions of all runs that are
+    /// written through the returned capture.
     #[must_use]
     pub fn labelled(&self, label: impl Into<String>) -> Capture {
         Capture { label: label.into(), ..self.clone() }
@@ -243,7 +243,7 @@ fn comment(packet: &Captured<'_>, of: Option<CardPort>) -> String {
     }
     match dropped {
         Some(Cause::QueueFull(port)) => {
-            // The card numbers its ports itself.
+            // The text has the card's own number of the port.
             let port = of.map_or(port, |of| of.number);
             text += &format!(", dropped: no room before port {port}");
         }

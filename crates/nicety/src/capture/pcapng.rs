@@ -2,7 +2,7 @@
 
 /// The resolution of timestamps: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
-/// Option numbers. A number's meaning depends on the kind of block.
+/// Numbers of options. The meaning of a number depends on the kind of block.
 const COMMENT: u16 = 1;
 const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;

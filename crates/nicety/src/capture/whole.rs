@@ -1,4 +1,4 @@
-//! A file that contains complete runs only. After a failed write it has its earlier contents.
+//! A file that contains only complete runs. If a write fails, the file keeps its earlier contents.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -39,7 +39,7 @@ impl Whole {
         Ok(Whole { path, beside, file: BufWriter::new(file), bytes: 0 })
     }
 
-    /// Appends the bytes that `write` writes. After an error none of them are in the file.
+    /// Appends the bytes that `write` writes. If `write` fails, the file has none of these bytes.
     pub(super) fn append(
         &mut self,
         write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
@@ -58,7 +58,7 @@ impl Whole {
         done
     }
 
-    /// Truncates the file to its complete runs. Errors are ignored, because there is no remedy.
+    /// Truncates the file to its complete runs. Errors are ignored, because nothing can be done about them.
     fn take_back(&mut self) {
         let Ok(file) = self.file.get_ref().try_clone() else { return };
         // The old writer is dropped together with its buffered bytes.
@@ -98,7 +98,7 @@ impl Write for Counted<'_> {
 mod tests {
     use super::*;
 
-    /// A folder of this test, removed at its end.
+    /// A folder of one test, which is removed at the end of the test.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -153,7 +153,7 @@ mod tests {
         let mut file = Whole::create(&path).unwrap();
         file.append(|file| file.write_all(b"one ")).unwrap();
         assert_eq!(scratch.files(), named("one "));
-        // Shorter and longer than the buffer.
+        // One text is shorter than the writer's buffer, the other longer.
         for text in ["two ", &long] {
             file.append(full_behind(text.len(), text)).unwrap_err();
             assert_eq!(scratch.files(), named("one "));

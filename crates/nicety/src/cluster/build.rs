@@ -25,7 +25,7 @@ impl Cluster {
     ) -> Result<Cluster, Error> {
         let nodes = config.nodes;
         let mix = Mix::of(mem::take(&mut config.cards), nodes)?;
-        // Some settings are common to all hosts. The card of rank 0 gives them.
+        // Some settings are common to all hosts. They are those of the card of rank 0.
         let mut around = mix.card(0).spec.node();
         if let Some(rank) = config.all_ports {
             around.switch = inside(&mix.card(rank).spec.node());
@@ -117,7 +117,7 @@ fn world(
 ) -> World<Symbol> {
     let config = Config {
         seed: config.seed,
-        // More shards than hosts would be empty.
+        // If there were more shards than hosts, some shards would be empty.
         shards: config.shards.min(config.nodes as usize),
         interrupt: Some(Interrupt::new(move || pauses.is_due())),
         max_time: None,
@@ -148,7 +148,7 @@ fn connect(
     let (mut ports, mut network) = config.topology.build_with(world, &links, &parts, flow)?;
     network.inject(&config.faults, &mut ports)?;
     let sender = mix.card(0).spec.clone();
-    // The traffic reports already count the frames from and to testers.
+    // The frames from and to testers are left out, because the traffic reports count them.
     network.set_data(move |packet| {
         let ends = [packet.label.message.source, packet.label.destination];
         ends.iter().all(|end| end.0 < nodes) && !sender.makes_up_for(packet)
@@ -156,7 +156,7 @@ fn connect(
     Ok((network, ports))
 }
 
-/// Starts the requested capture. Returns it with the description of the run.
+/// Starts the requested capture. Returns the capture and the description of the run.
 fn capture(
     config: &mut ClusterConfig,
     mix: &Mix,

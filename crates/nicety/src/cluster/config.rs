@@ -49,17 +49,17 @@ pub struct ClusterConfig {
     pub breakdown: bool,
     /// Level of recording.
     pub recording: Level,
-    /// Maximum rows of each node in each table of a recording. Later rows are counted, but not kept. A row of messages takes
-    /// about 200 bytes, a row of packets 300, and every other row 120.
+    /// Maximum number of rows of each node in each table of a recording. Further rows are counted, but not kept. A row
+    /// of messages takes about 200 bytes, a row of packets 300 bytes, and every other row 120 bytes.
     pub recorded_rows: usize,
-    /// Takes the packets of the network's links.
+    /// Captures the packets of the network's links.
     pub capture: Option<Capture>,
     /// Traffic for hosts' cards while programs run, one expression for each source. Each source is a tester, a node after the
     /// hosts. The tester sends to the rank in `to` of its expression, or to rank 0.
     pub traffic: Vec<String>,
 }
 
-/// Default maximum of rows of a node in each table.
+/// Default maximum number of rows of a node in each table.
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
@@ -91,7 +91,7 @@ impl ClusterConfig {
         }
     }
 
-    /// As [`ClusterConfig::new`], with one host for each of these cards.
+    /// Returns the same defaults as [`ClusterConfig::new`], with one host for each of these cards.
     ///
     /// # Panics
     /// When there are no cards.

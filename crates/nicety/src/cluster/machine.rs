@@ -1,5 +1,5 @@
-//! The memory of the simulating machine. A cluster that cannot fit is refused before the build. During the build of a large
-//! cluster, a gauge measures memory, and refuses the cluster before the memory is exhausted.
+//! Checks the memory of the simulating machine. A cluster that cannot fit is refused before the build. During the build
+//! of a large cluster, a gauge measures memory, and refuses the cluster before the memory is exhausted.
 
 use crate::Error;
 use std::cell::Cell;
@@ -7,13 +7,14 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Minimum memory of a host with its card, in bytes. The smallest measured value is 14 KiB.
+/// Minimum memory that the simulation of a host with its card takes, in bytes. The smallest measured value is 14 KiB.
 const LEAST: u64 = 12 << 10;
-/// Minimum number of hosts for the check. Fewer hosts take at most some hundred MiB.
+/// Minimum number of hosts for the check. Fewer hosts take at most a few hundred MiB.
 const FEW: u64 = 128;
-/// Minimum growth in bytes from which the gauge predicts. Memory may grow by large pages of 2 MiB.
+/// Minimum growth of memory, in bytes, for a prediction by the gauge. A smaller growth is imprecise, because memory may
+/// grow by large pages of 2 MiB.
 const PRECISE: u64 = 32 << 20;
-/// Predicted bytes from which a cluster is announced as large.
+/// Minimum predicted memory of a cluster that is announced as large, in bytes.
 const MUCH: u64 = 2 << 30;
 
 /// The memory of a large cluster on the simulating machine.
@@ -44,8 +45,8 @@ pub(crate) fn memory() -> Option<Memory> {
 pub(crate) struct Memory {
     /// Resident bytes now.
     pub(crate) resident: u64,
-    /// Additional bytes that the process can take. The machine, the process's control groups and its address-space limit each set
-    /// a bound; this is the lowest.
+    /// Additional bytes that the process can allocate. The machine, the process's control groups and the address-space
+    /// limit each set a limit; this is the lowest.
     pub(crate) available: u64,
 }
 
@@ -66,7 +67,7 @@ fn read(root: &Path) -> Option<Memory> {
     Some(Memory { resident, available })
 }
 
-/// Returns a field of `/proc/meminfo` or `/proc/self/status`, which give KiB, in bytes.
+/// Returns a field of `/proc/meminfo` or `/proc/self/status`, converted from KiB to bytes.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
@@ -157,9 +158,10 @@ impl Gauge {
         }
     }
 
-    /// Reports that `hosts` hosts are built. Memory is measured when that number is a power of two. The growth since the previous
-    /// measurement, by half of these hosts, predicts the growth by the remaining hosts. Growth by the first half is not used: it
-    /// includes memory that is allocated once, and free memory of this process may hide it.
+    /// Reports that `hosts` hosts are built. The gauge measures memory when that number is a power of two. From the
+    /// growth by the second half of these hosts, it predicts the growth by the remaining hosts. The growth by the first
+    /// half is not used. It includes memory that is allocated only once, and memory that was already free in this
+    /// process may hide it.
     ///
     /// # Errors
     /// When all hosts need more memory than the machine has.
@@ -212,7 +214,7 @@ mod tests {
 
     const MI: u64 = 1 << 20;
 
-    /// A machine's files, in a folder of the test.
+    /// The files of a simulated machine, in a folder of the test.
     struct Machine(PathBuf);
 
     impl Machine {
@@ -278,7 +280,7 @@ mod tests {
         assert_eq!(two("max\n", "max\n"), Some(8 << 30));
         assert_eq!(two("max\n", "524288000\n"), Some(450 * MI));
         assert_eq!(two("209715200\n", "524288000\n"), Some(100 * MI));
-        // A container's own view: the path is the machine's, and the limit is at the root.
+        // In a container, the path of the control group is that of the machine, and the limit is at the root.
         let container = [
             STATUS,
             MEMINFO,
@@ -338,7 +340,7 @@ mod tests {
         // Memory that was already free hides the growth at first.
         let (told, when) = build(3072, MI, 100 * MI);
         assert_eq!((told.len(), when), (1, 256));
-        // Growth by one large page at a time is no measure of small hosts.
+        // A growth by single large pages is too imprecise for small hosts.
         assert_eq!(build(16_000, 20 << 10, 0), (Vec::new(), 0));
         let (told, when) = build(150_000, 20 << 10, 0);
         assert_eq!((told[0].contains("about 2.9 GiB"), when), (true, 4096));
@@ -363,7 +365,7 @@ mod tests {
                     GiB for them; name fewer hosts, or go to a larger machine";
         assert_eq!(refused, Error::Input(text.to_owned()));
         assert_eq!(RESIDENT.get(), (10 + 64) * MI);
-        // The network is built once.
+        // The network is built only once, so its memory does not grow with the hosts.
         assert_eq!(build_after(600 * MI, 400, MI, 0), Ok(()));
         assert!(build_after(600 * MI, 500, MI, 0).is_err());
         // Memory that was already free hides only the first hosts.

@@ -1,4 +1,4 @@
-//! The cards of a cluster, by host, and the check that they speak the same protocol.
+//! The card of each host of a cluster, and the check that all cards use the same protocol.
 
 use crate::Error;
 use crate::cards::{self, Card};
@@ -23,7 +23,7 @@ impl Mix {
     /// Returns the cards of `hosts` hosts.
     ///
     /// # Errors
-    /// When the number of cards is neither 1 nor `hosts`, or two cards speak different protocols.
+    /// When the number of cards is neither 1 nor `hosts`, or two cards use different protocols.
     pub(crate) fn of(cards: Vec<Card>, hosts: u32) -> Result<Mix, Error> {
         if cards.len() != 1 && cards.len() != hosts as usize {
             let many = cards.len();
@@ -79,7 +79,8 @@ impl Mix {
         }
     }
 
-    /// Returns the label of a rank in texts. The label names the card, if the cards differ.
+    /// Returns the label of a rank in texts. If the hosts have different cards, the label includes the name of the
+    /// card.
     pub(crate) fn label(&self, rank: u32) -> String {
         match self.names.iter().any(|name| *name != self.names[0]) {
             true => format!("rank {rank} ({})", self.name(rank)),
@@ -87,7 +88,7 @@ impl Mix {
         }
     }
 
-    /// Adds the rank to an error in its card's set-up.
+    /// Adds the label of the rank to an error in the set-up of the rank's card.
     pub(crate) fn about(&self, rank: u32, error: Error) -> Error {
         if self.cards.len() == 1 { error } else { error.inside(&self.label(rank)) }
     }

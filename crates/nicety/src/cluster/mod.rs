@@ -62,15 +62,16 @@ pub struct NodeReport {
     pub failures: Vec<ProgramFailure>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Messages that handlers did not process, because their application had used up its budget of cycles. Each item is an
-    /// application and the number of messages.
+    /// Messages that handlers did not process, because the application of the handlers had used up its budget of
+    /// cycles. Each item is an application and the number of its messages.
     pub unserved: Vec<(String, u64)>,
     /// Counters of the card.
     pub card: CardReport,
 }
 
 impl NodeReport {
-    /// Returns the counters as the type `R` of one card design. Returns the default of `R` if the card is of another design.
+    /// Returns the counters of the card as the type `R` of one card design. If the card is of another design, returns
+    /// the default of `R`.
     pub fn of<R: Clone + Default + 'static>(&self) -> R {
         self.card.of::<R>().cloned().unwrap_or_default()
     }
@@ -116,8 +117,8 @@ pub struct Cluster {
 }
 
 impl Run {
-    /// Returns failures on the nodes, by rank. They are traps and failures of handlers and processes, refused commands, messages
-    /// without budget, and lost packets.
+    /// Returns the failures on the nodes, sorted by rank. They are traps and failures of handlers and processes,
+    /// refused commands, messages without budget, and lost packets.
     pub fn failures(&self) -> Vec<Failure> {
         (0..).zip(&self.nodes).flat_map(|(rank, node)| verdict::failures(rank, node)).collect()
     }
@@ -133,12 +134,12 @@ impl Cluster {
         Cluster::build(config, None)
     }
 
-    /// Builds the cluster for one part of a run. Each part is in its own thread or process, and builds the same cluster. A part
-    /// runs the programs of a block of hosts (see [`Cluster::runs`]), and the switches next to these hosts. Its report counts
-    /// only its own events.
+    /// Builds the cluster for one part of a run. Each part is in its own thread or process, and builds the same
+    /// cluster. A part runs the programs of a block of hosts (see [`Cluster::runs`]), and the switches next to these
+    /// hosts. The report of a part counts only the events of this part.
     ///
     /// # Errors
-    /// As [`Cluster::new`].
+    /// Those of [`Cluster::new`].
     pub fn part(config: ClusterConfig, parts: Box<dyn Parts<Envelope<Symbol>>>) -> Result<Cluster, Error> {
         Cluster::build(config, Some(parts))
     }
@@ -222,7 +223,7 @@ impl Cluster {
     /// # Errors
     /// The first of these that applies:
     ///
-    /// 1. The error of a program. It comes first, because other programs often wait as its consequence.
+    /// 1. The error of a program. It comes first, because other programs often wait as a consequence of this error.
     /// 2. A failed handler.
     /// 3. Messages that a network with faults did not deliver. This includes packets that a full switch or card dropped and that
     ///    nothing resends, unless [drops are allowed](ClusterConfig::drops_allowed).
@@ -236,11 +237,11 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// As [`Cluster::run`], but calls `go_on` after every few hundred thousand events. If it returns false, the run is
-    /// interrupted.
+    /// Does the same as [`Cluster::run`], but calls `go_on` after every few hundred thousand events. If `go_on` returns
+    /// false, the run is interrupted.
     ///
     /// # Errors
-    /// As [`Cluster::run`].
+    /// Those of [`Cluster::run`].
     pub fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Run, Error> {
         self.begin();
         self.pauses.active.store(true, Ordering::Relaxed);
@@ -253,11 +254,12 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// As [`Cluster::run`], but calls `more` when no events are left and programs wait. `more` may cause events from outside the
-    /// simulation, such as the notification of a [signal](Host::signal). If it returns false, the run ends.
+    /// Does the same as [`Cluster::run`], but calls `more` when no events are left and programs wait. `more` may cause
+    /// events from outside the simulation, such as the notification of a [signal](Host::signal). If `more` returns
+    /// false, the run ends.
     ///
     /// # Errors
-    /// As [`Cluster::run`].
+    /// Those of [`Cluster::run`].
     pub fn run_with(&mut self, more: &mut dyn FnMut() -> bool) -> Result<Run, Error> {
         self.begin();
         let outcome = loop {
@@ -269,7 +271,8 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// Starts the traffic. It stops when the last program ends. Without programs, all of it is sent.
+    /// Starts the traffic. The testers stop when the last program ends. If there are no programs, they send all of
+    /// their traffic.
     fn begin(&self) {
         let hosts = || self.hosts.iter().filter(|host| self.runs(host.rank()));
         if !self.testers.is_empty() && hosts().any(Host::is_running) {

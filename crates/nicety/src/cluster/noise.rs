@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::str::FromStr;
 
-/// Maximum bytes of a trace file. This is enough for sixteen million intervals.
+/// Maximum size of a trace file, in bytes. This is enough for sixteen million intervals.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Background noise on the CPUs of all hosts, or of one.
+/// Background noise on the CPUs of all hosts, or of one host.
 ///
 /// As a text it is `PERIOD,DURATION`, optionally followed by `fixed` and `rank=N`, such as `1ms,25us` or
 /// `100us,1us,fixed,rank=1`. A text without these numbers is the name of a trace file, optionally followed by `rank=N`.
@@ -19,12 +19,12 @@ const MOST_BYTES: u64 = 256 << 20;
 pub struct Noise {
     /// The intervals during which noise occupies CPUs.
     pub intervals: Intervals,
-    /// The only host with noise; `None` if all hosts have it.
+    /// The rank of the only host with noise. `None` if all hosts have noise.
     pub rank: Option<u32>,
 }
 
 impl Noise {
-    /// Returns the noise of a host; `None` if it has none.
+    /// Returns the noise of a host. `None` if the host has no noise.
     pub(crate) fn on(&self, rank: u32) -> Option<&Intervals> {
         self.rank.is_none_or(|only| only == rank).then_some(&self.intervals)
     }
@@ -99,8 +99,8 @@ fn rank_of(number: &str) -> Result<u32, String> {
     number.parse().map_err(|_| format!("'{number}' is no rank; write rank=1"))
 }
 
-/// Returns the error of a trace file that cannot be read. It also explains the other form, since the user may not have meant a
-/// file.
+/// Returns the error of a trace file that cannot be read. The error also explains noise with a period, because the user
+/// may not have meant a file.
 fn no_file(file: &str, error: &io::Error) -> String {
     let said = error.to_string();
     let said = said.split(" (os error").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The end of a run: its results or its error.
+//! Determines the results or the error of a run that has ended.
 
 use super::undelivered::Lost;
 use super::{Cluster, NodeReport, Run, refusals, undelivered, verdict};
@@ -56,7 +56,7 @@ impl Cluster {
             Ok(_) if undelivered.is_some() && (lost.is_none() || !self.allowed.has(FailureKind::Lost)) => {
                 Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
             }
-            // A circle of pauses may include ports of other parts.
+            // A circle of pauses may include ports of other parts, so a paused port in this part is a deadlock, too.
             Ok(_)
                 if self.network.paused_ring().is_some() || !self.is_whole() && self.network.has_paused() =>
             {
@@ -70,7 +70,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the results of a run that has ended.
+    /// Returns the results of a completed run.
     fn run_of(&self, summary: &Summary, lost: Option<Lost>) -> Result<Run, Error> {
         let found = self.cards.iter().zip(&self.memories).zip(0..);
         let report = |(node, rank)| node_report(node, self.mix.name(rank));

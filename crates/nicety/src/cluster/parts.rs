@@ -1,4 +1,4 @@
-//! A run in several threads or processes, each with a block of the hosts.
+//! Runs a cluster in several threads or processes. Each has a block of the hosts.
 //!
 //! Each thread or process builds the whole cluster and runs one part of it. The parts exchange only messages. A failed run is
 //! repeated with all hosts in one thread, or in each process. The repetition fails in the same way, and only a run with all hosts
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Receives the progress of a run, in units of the caller. Returns whether to continue.
+/// A function that receives the progress of a run, in units of the caller. It returns whether to continue.
 type Progress<'t> = dyn FnMut(u64) -> bool + 't;
 
 /// The threads or processes of a run. Each process has one thread.
@@ -42,15 +42,16 @@ impl Spread {
     }
 }
 
-/// Runs a cluster in parts. `spread` gives their number, and each part has at least one host. `body` gets one
-/// [part](Cluster::part) of the cluster. It starts programs, runs the cluster, and returns the results of the part's hosts.
+/// Runs a cluster in parts. `spread` determines their number, and each part has at least one host. `body` gets one
+/// [part](Cluster::part) of the cluster. It starts programs, runs the part, and returns the results of the part's
+/// hosts.
 ///
 /// Results are in the order of ranks. Every process gets all results. `go_on` is called in the caller's thread. It gets the sum
 /// of the progress of all parts, which is an estimate if they are processes. A run with a capture has one part with all hosts,
 /// and so has the repetition of a failed run.
 ///
 /// # Errors
-/// As [`Cluster::new`] and `body`, or when other processes are out of reach.
+/// Those of [`Cluster::new`] and `body`. Also when another process is out of reach.
 ///
 /// # Panics
 /// When `body` panics.
@@ -160,7 +161,8 @@ fn in_threads<T: Send>(
             others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         std::iter::once(first).chain(others).collect()
     });
-    // A thread that failed has released the others, which report an interrupt. So its own error is preferred.
+    // A thread that failed has stopped the other threads, which report an interrupt. So the error of the failed thread
+    // is preferred.
     let (failed, interrupted): (Vec<_>, Vec<_>) = results
         .iter()
         .filter_map(|result| result.as_ref().err())

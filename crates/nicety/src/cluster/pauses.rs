@@ -1,4 +1,5 @@
-//! Stops of a running simulation: for its interrupt, and at intervals if the caller wants to be called during the run.
+//! Decides when a running simulation stops: at its interrupt, and at intervals if the caller wants to be called during
+//! the run.
 
 use nicety_kernel::Interrupt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -6,8 +6,8 @@ use std::rc::Rc;
 /// Maximum listed commands.
 const LISTED: usize = 8;
 
-/// Returns refused commands as notes on a failed run. The handler itself does not fail if it ignores a command's result, but
-/// others may wait for the command's effect.
+/// Returns refused commands as notes on a failed run. A handler that ignores the result of a refused command does not
+/// fail, but other programs may wait for the command's effect.
 pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
     let found = merged(cards.iter().map(|card| card.refused_commands()).zip(0..));
     let mut text: String = found

@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Maximum testers of a run.
+/// Maximum number of testers in a run.
 const MOST: usize = 64;
 
 /// Traffic for a host's card, and the dispositions of its frames.
@@ -75,7 +75,7 @@ struct Sent {
     error: Option<TrafficError>,
 }
 
-/// A source of traffic that is ready to send to a rank.
+/// An opened source of traffic, and the rank to which a tester sends it.
 pub(super) struct Aimed {
     text: String,
     pub(super) rank: u32,
@@ -130,10 +130,11 @@ pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Res
         let spec = &mix.card(rank).spec;
         if spec.of::<EthernetSpec>().is_err() {
             return wrong(format!(
-                "it is frames of Ethernet, and {}, the card of rank {rank}, has {}; name a card for frames, as spin-100g, or \
-                 niagara2-niu, which has no handlers; 'nicety bench handlers --traffic' sends packets to the handlers of others",
+                "it consists of Ethernet frames, and {}, the card of rank {rank}, has {} and takes none; name a card that takes \
+                 frames, such as spin-100g or niagara2-niu; 'nicety bench handlers --traffic' sends packets to handlers of \
+                 other cards",
                 mix.name(rank),
-                spec.design().bare_interface(),
+                spec.design().interface,
             ));
         }
         let (start, rate) = (Duration::from_ps(traffic.start_ps.unwrap_or(0)), traffic.rate);

@@ -9,8 +9,9 @@ use std::rc::Rc;
 /// Maximum listed messages or packets.
 const LISTED: usize = 10;
 
-/// Describes undelivered messages and their causes; `None` if they need not fail the run. Without reliable transport, only losses
-/// at failed links and nodes and by full buffers count. Random losses do not, since a program may not need the packet.
+/// Describes undelivered messages and their causes. Returns `None` if they need not fail the run. Without reliable
+/// transport, only losses at failed links and nodes and by full buffers count. Random losses do not count, because a
+/// program may not need the packet.
 pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
 }
@@ -21,8 +22,8 @@ pub(crate) struct Lost {
     pub(crate) failure: ProgramFailure,
 }
 
-/// Returns data that the network lost or damaged and that nothing resends; `None` if there is none. If `drops` is false, losses
-/// by full buffers are left out.
+/// Returns the data that the network lost or damaged and that nothing resends, or `None` if there is no such data. If
+/// `drops` is false, losses by full buffers are left out.
 pub(crate) fn lost(network: &Network, cards: &[Rc<dyn Card>], drops: bool) -> Option<Lost> {
     let failure = |(node, time), text, times| ProgramFailure {
         kind: FailureKind::Lost,
@@ -64,7 +65,7 @@ fn given_up_by(cards: &[Rc<dyn Card>]) -> impl Iterator<Item = (NodeId, Undelive
         .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (NodeId(rank), message)))
 }
 
-/// Describes messages that cards gave up, and the losses of their packets since the message last made progress.
+/// Describes messages that cards gave up, and the losses of each message's packets since its last progress.
 fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let messages: Vec<(NodeId, Undelivered)> = given_up_by(cards).collect();
     if messages.is_empty() {
@@ -129,7 +130,8 @@ fn for_good(causes: &Causes, packets: &[LostPacket], cards: &[Rc<dyn Card>]) -> 
     head + &listed(&lines)
 }
 
-/// Causes of lost packets. Each has its text, whether it is a failure of a link or node, and the number of packets.
+/// Causes of lost packets. Each item is a text, whether the cause is a failure of a link or node, and the number of
+/// packets.
 #[derive(Default)]
 struct Causes(Vec<(String, bool, u64)>);
 
@@ -156,7 +158,7 @@ impl Causes {
         }
     }
 
-    /// Returns the failed links and nodes; `None` if there was any other cause.
+    /// Returns the failed links and nodes, or `None` if there was any other cause.
     fn failures_alone(&self) -> Option<String> {
         let texts: Vec<&str> = self.0.iter().map(|(text, ..)| text.as_str()).collect();
         (!texts.is_empty() && self.0.iter().all(|(_, failure, _)| *failure)).then(|| texts.join(", "))
@@ -225,7 +227,8 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     )
 }
 
-/// Names failed links and nodes with their lost packets; empty if there are none. Retransmission cannot recover these packets.
+/// Returns the names of failed links and nodes with the numbers of their lost packets. The text is empty if there are
+/// none. Retransmission cannot recover these packets.
 fn failures_note(network: &Network) -> String {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
@@ -240,7 +243,7 @@ fn failures_note(network: &Network) -> String {
     lost.collect()
 }
 
-/// Whether the cards retransmit packets that the network lost; `None` if their design cannot.
+/// Whether the cards retransmit packets that the network lost. `None` if their design has no retransmission.
 fn reliable(cards: &[Rc<dyn Card>]) -> Option<bool> {
     cards.first().and_then(|card| card.is_reliable())
 }

@@ -100,8 +100,7 @@ pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     node.failures.iter().map(own).chain(refused).chain(unserved).collect()
 }
 
-/// Returns the error of a completed run, if its nodes have failures that are not allowed. `label` returns the label of a rank in
-/// texts.
+/// Checks that the nodes of a completed run have only allowed failures. `label` returns the label of a rank in texts.
 ///
 /// # Errors
 /// [`Error::HandlerTrap`] with the failures that are not allowed.

@@ -51,7 +51,7 @@ macro_rules! calls {
 macro_rules! setups {
     (
         $(#[$doc:meta])*
-        enum $name:ident by $carry:ident($program:ident) $api:ident = $of:expr;
+        enum $name:ident by $carry:ident($program:ident $(, $object:ident: $number:ty)?) $api:ident = $of:expr;
         $(
             $(#[$about:meta])*
             $call:ident $({ $($(#[$note:meta])* $field:ident: $kind:ty),* $(,)? })? => $outcome:expr;
@@ -65,7 +65,11 @@ macro_rules! setups {
         }
 
         impl super::Program {
-            pub(super) fn $carry(&self, setup: $name) -> Result<super::Outcome, crate::Error> {
+            pub(super) fn $carry(
+                &self,
+                $($object: $number,)?
+                setup: $name,
+            ) -> Result<super::Outcome, crate::Error> {
                 let $program = self;
                 let $api = $of;
                 Ok(match setup {
@@ -78,7 +82,7 @@ macro_rules! setups {
 
 pub(super) use {calls, setups};
 
-/// Conversions of values into outcomes.
+/// Defines the conversions of values into outcomes.
 macro_rules! outcomes {
     ($($value:ty => $outcome:ident),* $(,)?) => {
         $(impl From<$value> for Outcome {

@@ -1,4 +1,4 @@
-//! Commands on channels to processes.
+//! Commands for channels to processes.
 
 use super::calls::calls;
 use super::{Outcome, Part, Program, numbered};
@@ -14,8 +14,9 @@ pub(super) struct PendingMessages {
 }
 
 calls! {
-    /// The calls of [`crate::Device`], under the same names. The outcome of `Subscribe` is the number of a channel.
-    enum ChannelCall by channels(program, host) device = host.channels()?.open();
+    /// The calls of [`crate::Device`] of a card, under the same names. The outcome of `Subscribe` is the number of a
+    /// channel.
+    enum ChannelCall by channels(program, host, card: u32) device = host.channels()?.card(card)?.open();
 
     Subscribe { target: u32 } => numbered(&program.0.channels, device.subscribe(target).await?);
     Close { channel: u64 } => device.close(program.channel(channel)?).await?;
@@ -49,7 +50,7 @@ calls! {
         program.started(device.start(channel, Job::SendInd(&buffer), timeout).await?)
     };
     Wait { pending: u64 } => {
-        // A pending message no longer needs the device.
+        // A pending call no longer needs the device.
         drop(device);
         let taken = program.0.pending.borrow_mut().waiting.remove(&pending);
         let waited_for = || Error::Program("wait: another call has waited for this message".to_owned());
@@ -69,16 +70,16 @@ calls! {
 pub enum Wanted {
     /// A direct message.
     Direct {
-        /// Its channel.
+        /// The channel.
         channel: u64,
-        /// Its length.
+        /// The length of the message in bytes.
         bytes: u32,
     },
     /// An indirect message.
     Indirect {
-        /// Its channel.
+        /// The channel.
         channel: u64,
-        /// Its destination.
+        /// The destination of the message.
         part: Part,
     },
 }

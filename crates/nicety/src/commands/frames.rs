@@ -34,4 +34,8 @@ setups! {
         /// The handler's number, from the outcome of `Install`.
         number: usize,
     } => frames.state(number)?;
+    /// The data of a handler's program.
+    Data { number: usize } => frames.data(number)?;
+    /// The values that an XDP program for this card is built for: JSON, as bytes.
+    ForXdp => serde_json::to_vec(&frames.for_xdp()).expect("numbers are JSON");
 }

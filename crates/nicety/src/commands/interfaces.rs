@@ -1,4 +1,4 @@
-//! Commands of processes that use virtual network interfaces.
+//! Commands for processes that use virtual network interfaces.
 
 use super::Part;
 use super::calls::{calls, setups};

@@ -39,12 +39,12 @@ calls! {
     Barrier => host.barrier().await;
 }
 
-/// Memory that a program reads or writes: a part of a buffer, or blocks inside that part.
+/// Memory that a program reads or writes: a part of a buffer, or blocks in that part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The part of the buffer.
     pub part: Part,
-    /// The blocks: offset in the part, and length. `None` is the whole part.
+    /// The offset of each block in the part, and its length in bytes. `None` means the whole part.
     pub blocks: Option<Vec<(u64, u64)>>,
 }
 

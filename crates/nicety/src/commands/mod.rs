@@ -1,10 +1,10 @@
 //! The interface for programs that are not written in Rust, for example in Python. Commands are plain typed data, each defined
 //! once.
 //!
-//! A [`Setup`] takes no virtual time, and [`Program::set_up`] returns its outcome at once. A [`Call`] takes virtual time.
-//! [`drive`] runs a [`Thread`] of the program until the thread makes a call. When the call has ended in virtual time, `drive`
-//! resumes the thread with the call's [`Outcome`]. Virtual time stands still while a thread runs. Commands refer to objects, such
-//! as buffers, by the numbers in earlier outcomes.
+//! A [`Setup`] takes no virtual time, and [`Program::set_up`] returns its outcome at once. A [`Call`] takes virtual
+//! time. [`drive`] runs a [`Thread`] of the program until the thread makes a call. When the call has ended in virtual
+//! time, `drive` resumes the thread with the call's [`Outcome`]. Virtual time does not advance while a thread runs.
+//! Commands refer to objects, such as buffers, by the numbers in earlier outcomes.
 //!
 //! Each file has the commands of one subject, and executes them on a [`Host`]: `messages.rs`, `portals.rs`, `handlers.rs`,
 //! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs`, `sockets.rs` and `xdp.rs`. `calls.rs` declares them.
@@ -63,9 +63,14 @@ pub enum Setup {
     Portals(PortalsSetup),
     /// Set-up of handlers.
     Handlers(HandlerSetup),
-    /// Set-up of processes on the card.
-    Processes(ProcessSetup),
-    /// Set-up of the host's processes that have their own interfaces.
+    /// Set-up of processes on a card.
+    Processes {
+        /// The number of the card in the host.
+        card: u32,
+        /// The set-up.
+        setup: ProcessSetup,
+    },
+    /// Set-up of a host's processes with virtual network interfaces.
     Interfaces(InterfaceSetup),
     /// Set-up of RDMA, and memory of a graphics processor.
     Rdma(RdmaSetup),
@@ -96,38 +101,48 @@ pub enum Api {
 /// A command that takes virtual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Messages between hosts, and a host's own CPUs and memory.
+    /// Calls for messages between hosts, and for work on a host's own CPUs and memory.
     Messages(MessageCall),
     /// Calls to a Portals card.
     Portals(PortalsCall),
     /// Calls for handlers: access to HPU memory.
     Handlers(HandlerCall),
-    /// Calls for processes on the card.
-    Processes(ProcessCall),
-    /// Calls on channels to processes on the card.
-    Channels(ChannelCall),
+    /// Calls for processes on a card.
+    Processes {
+        /// The number of the card in the host.
+        card: u32,
+        /// The call.
+        call: ProcessCall,
+    },
+    /// Calls on channels to processes on a card.
+    Channels {
+        /// The number of the card in the host.
+        card: u32,
+        /// The call.
+        call: ChannelCall,
+    },
     /// Calls of a host's process on its virtual network interface.
     Interfaces {
-        /// The process.
+        /// The number of the host's process.
         process: u32,
         /// The call.
         call: InterfaceCall,
     },
     /// RDMA calls of a host's process.
     Rdma {
-        /// The process.
+        /// The number of the host's process.
         process: u32,
         /// The call.
         call: RdmaCall,
     },
     /// Calls on a socket.
     Sockets {
-        /// Its number.
+        /// The number of the socket.
         socket: u32,
         /// The call.
         call: SocketCall,
     },
-    /// XDP programs in the driver.
+    /// Calls for XDP programs in the driver.
     Xdp(XdpCall),
 }
 
@@ -155,28 +170,28 @@ pub enum Outcome {
     Buffer {
         /// The number of the buffer, for later commands.
         number: u32,
-        /// Its address in host memory.
+        /// The buffer's address in host memory.
         address: u64,
-        /// Its length.
+        /// The buffer's length in bytes.
         bytes: u64,
     },
     /// A received message.
     Received(Received),
     /// The value of a counter.
     Count(CtEvent),
-    /// The first counter that reached its threshold, with its value; `None` after the timeout.
+    /// The counter that reached its threshold, and its value. `None` after the timeout.
     Reached(Option<(CtHandle, CtEvent)>),
-    /// The next event of a queue; `None` if the queue is empty.
+    /// The next event of a queue. `None` if the queue is empty.
     Event(Option<Event>),
-    /// The first event in several queues, with its queue; `None` after the timeout.
+    /// The first event in several queues, and its queue. `None` after the timeout.
     Polled(Option<(EqHandle, Event)>),
-    /// The index of the alternative that received a message. A direct message's bytes follow; otherwise they are empty.
+    /// The index of the alternative that received a message, and the bytes of the message if it was direct.
     Selected(u32, Vec<u8>),
-    /// The completion of a send or receive on an interface; `None` if it is pending.
+    /// The completion of a send or receive on an interface. `None` if the operation is pending.
     Completed(Option<Completed>),
     /// A registered region.
     Region(Region),
-    /// An event of a process with RDMA; `None` if there is no event.
+    /// An event of a process with RDMA. `None` if there is no event.
     RdmaEvent(Option<apenet::Event>),
     /// A datagram, and its sender.
     Datagram(Vec<u8>, SocketAddr),
@@ -200,8 +215,8 @@ pub enum Next {
 
 /// A thread of a program that is not written in Rust.
 pub trait Thread: 'static {
-    /// Runs the thread until its next call or its end. `reply` is the outcome of its previous call; it is [`Outcome::Nothing`] at
-    /// the start.
+    /// Runs the thread until its next call or its end. `reply` is the outcome of its previous call. At the start, it is
+    /// [`Outcome::Nothing`].
     fn resume(&mut self, reply: Result<Outcome, Error>) -> Next;
 }
 
@@ -261,7 +276,7 @@ struct Inner {
     started: RefCell<Vec<Process>>,
     channels: RefCell<Vec<Channel>>,
     pending: RefCell<channels::PendingMessages>,
-    /// XDP programs that it has loaded.
+    /// The XDP programs that the program has loaded.
     programs: RefCell<Vec<crate::LoadedXdp>>,
 }
 
@@ -275,7 +290,7 @@ struct Receives {
 /// Runs a program on its host: its first thread, and the threads that it gathers.
 ///
 /// # Errors
-/// Never: each error becomes the outcome of a call, which its thread gets.
+/// It returns no errors: each error becomes the outcome of a call, and the thread gets it.
 pub async fn drive(program: Program, thread: Box<dyn Thread>) -> Result<(), Error> {
     let host = program.0.host.clone();
     program.run(host, thread).await
@@ -304,13 +319,13 @@ impl Program {
     /// Executes a command that takes no virtual time.
     ///
     /// # Errors
-    /// As the corresponding function of [`Host`].
+    /// Those of the corresponding function of [`Host`].
     pub fn set_up(&self, setup: Setup) -> Result<Outcome, Error> {
         match setup {
             Setup::Alloc { bytes } => Ok(self.add_buffer(self.0.host.alloc(bytes)?)),
             Setup::Portals(setup) => self.set_up_portals(setup),
             Setup::Handlers(setup) => self.set_up_handlers(setup),
-            Setup::Processes(setup) => self.set_up_processes(setup),
+            Setup::Processes { card, setup } => self.set_up_processes(card, setup),
             Setup::Interfaces(setup) => self.set_up_interfaces(setup),
             Setup::Rdma(setup) => self.set_up_rdma(setup),
             Setup::Sockets(setup) => self.set_up_sockets(setup),
@@ -358,10 +373,10 @@ impl Program {
         }
     }
 
-    /// Executes a call of a thread. For callers that resume the threads themselves. `host` is the thread's own.
+    /// Executes a call of a thread, for a caller that resumes threads itself. `host` is the host of that thread.
     ///
     /// # Errors
-    /// As the function of [`Host`] with the call's name, and when a number names no object.
+    /// Those of the function of [`Host`] with the call's name. Also when a number names no object.
     pub async fn call(&self, host: &Host, call: Call) -> Result<Outcome, Error> {
         self.carry_out(host, call).await
     }
@@ -371,8 +386,8 @@ impl Program {
             Call::Messages(call) => self.message(host, call),
             Call::Portals(call) => self.portals(host, call),
             Call::Handlers(call) => self.handlers(host, call),
-            Call::Processes(call) => self.processes(host, call),
-            Call::Channels(call) => self.channels(host, call),
+            Call::Processes { card, call } => self.processes(host, card, call),
+            Call::Channels { card, call } => self.channels(host, card, call),
             Call::Interfaces { process, call } => self.interfaces(host, process, call),
             Call::Rdma { process, call } => self.rdma(host, process, call),
             Call::Sockets { socket, call } => self.sockets(host, socket, call),

@@ -1,5 +1,5 @@
-//! Parses names in texts: of options, operators and the like. Names are those of the Portals specification without `PTL_`, and
-//! those of card specifications.
+//! Parses names of options, operators, lists and similar items. The names are those of the Portals specification
+//! without `PTL_`, and those of card specifications.
 
 use crate::Error;
 use crate::qnix::TransferMethod;
@@ -19,7 +19,7 @@ pub fn me_options(names: &[String]) -> Result<MeOptions, Error> {
 /// Parses options of a memory descriptor, such as `event_ct_send`.
 ///
 /// # Errors
-/// As [`me_options`].
+/// Those of [`me_options`].
 pub fn md_options(names: &[String]) -> Result<MdOptions, Error> {
     options(names, MdOptions::from_name, "memory descriptor")
 }
@@ -27,7 +27,7 @@ pub fn md_options(names: &[String]) -> Result<MdOptions, Error> {
 /// Parses options of a portal table entry, such as `flowctrl`.
 ///
 /// # Errors
-/// As [`me_options`].
+/// Those of [`me_options`].
 pub fn pt_options(names: &[String]) -> Result<PtOptions, Error> {
     options(names, PtOptions::from_name, "portal table entry")
 }

@@ -6,9 +6,9 @@ use crate::{CardMemory, Error, Start};
 
 setups! {
     /// The set-up functions of [`Channels`](crate::Channels), under the same names.
-    enum ProcessSetup by set_up_processes(program) channels = program.0.host.channels()?;
+    enum ProcessSetup by set_up_processes(program, card: u32) channels = program.0.host.channels()?.card(card)?;
 
-    /// Loads a compiled program. The outcome is its number, which is valid on every host.
+    /// Loads a compiled program. The outcome is its number, which is valid on every card of every host.
     Load { elf: Vec<u8> } => {
         let processes = channels.load(&elf)?;
         numbered(&program.0.loaded.processes, OnCards::new(elf, channels.spec_address(), processes))
@@ -35,8 +35,10 @@ setups! {
         };
         numbered(&program.0.started, channels.start(processes, &start)?)
     };
+    /// Checks that the host has the card.
+    Check => ();
     OpenQueue { queue: u32 } => channels.open_queue(queue)?;
-    /// Checks a part of the card's memory. The outcome is the part's address, as processes use it.
+    /// Checks that a part of the card's memory exists. The outcome is the part's address, as processes use it.
     CardMemory { part: CardMemory } => {
         channels.check(&part)?;
         Outcome::Word(part.address().into())
@@ -47,7 +49,7 @@ setups! {
 
 calls! {
     /// The calls of [`Channels`](crate::Channels), under the same names.
-    enum ProcessCall by processes(program, host) channels = host.channels()?;
+    enum ProcessCall by processes(program, host, card: u32) channels = host.channels()?.card(card)?;
 
     /// Waits for the end of a process. `process` is its number, from the outcome of `Start`.
     Finished { process: u64 } => {

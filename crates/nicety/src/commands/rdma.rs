@@ -1,4 +1,4 @@
-//! Commands of processes with RDMA on their card, and of hosts with a graphics processor.
+//! Commands for RDMA of a host's processes, and for memory of a graphics processor.
 
 use super::Part;
 use super::calls::{calls, setups};

@@ -1,4 +1,4 @@
-//! Commands on sockets.
+//! Commands for sockets.
 
 use super::Outcome;
 use super::calls::{calls, setups};

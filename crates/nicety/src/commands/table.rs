@@ -2,18 +2,18 @@
 
 /// Passes the table of Portals calls to a macro, which generates one layer from it.
 ///
-/// A line has the call's name in C and in Rust, its arguments with their C types, its outcome, and its functions in `portals4.h`.
-/// Calls are numbered from 1, in the order of this table. A process and the simulation exchange arguments and outcomes as words,
-/// in this order.
+/// A line of the table has the call's name in C and in Rust, and its arguments with their C types. The call's outcome
+/// and its functions in `portals4.h` follow. Calls are numbered from 1, in the order of this table. A process and the
+/// simulation exchange arguments and outcomes as words, in this order.
 ///
-/// Each listed function only makes the call. Its parameters are the call's arguments, except for those with a constant in `{ }`.
-/// It first checks its interface: `(ni)` is a parameter, and `(open)` means the only open interface. The parameter after `->`
-/// receives the outcome's `value`.
+/// Each function of a line only makes the call. Its parameters are the call's arguments, except for arguments with a
+/// constant in `{ }`. The function first checks its interface: `(ni)` is a parameter, and `(open)` means the only open
+/// interface. The parameter after `->` receives the outcome's `value`.
 ///
 /// Types are those of `portals4.h`, or one of these:
 ///
 /// - `word`: 64 bits; `pointer` and `bytes`: addresses;
-/// - `pt_options` and `any_pt`: of a new portal table entry;
+/// - `pt_options` and `any_pt`: the options and the index of a new portal table entry;
 /// - `match_bits`: match bits, which are 0 if the interface is not matching; `trigger`: the counter that triggers the call;
 /// - `operand`: one of the three words of an operand.
 #[macro_export]

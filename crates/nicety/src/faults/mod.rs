@@ -1,6 +1,6 @@
-//! Faults of the network, as users write them.
+//! Parses faults of the network, as users write them.
 //!
-//! On one line, as for the command line:
+//! On one line, as in an option of a command:
 //!
 //! ```text
 //! loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms
@@ -33,7 +33,7 @@ use nicety_spec::units::parse_time;
 use nicety_types::{Duration, Time};
 use value::Node;
 
-/// Valid keys of the whole document, and of a link in it.
+/// Valid keys of the document, and of a link in the document.
 const KEYS: [&str; 8] = ["seed", "loss", "corrupt", "duplicate", "reorder", "burst", "fail", "link"];
 const LINK_KEYS: [&str; 7] = ["name", "loss", "corrupt", "duplicate", "reorder", "burst", "drop"];
 
@@ -48,7 +48,7 @@ pub fn parse(text: &str) -> Result<Faults, Error> {
     read(text).map_err(|problem| Error::Input(format!("faults{problem}")))
 }
 
-/// An error such as `, line 3: loss: ...`, or without a place.
+/// The text of an error, after the word `faults`: `, line 3: loss: ...`, or `: loss: ...` without a line.
 type Problem = String;
 
 fn read(text: &str) -> Result<Faults, Problem> {
@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<Faults, Problem> {
     Ok(faults)
 }
 
-/// Reads rates. A rate without a key has its value in `usual`.
+/// Reads rates. If the table lacks the key of a rate, the rate has its value in `usual`.
 fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
     let rate = |key, usual| table.get(key).map_or(Ok(usual), |node| node.rate(key));
     let mut rates = Rates {
@@ -102,7 +102,7 @@ fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
         }
     }
     for (key, rate) in [("loss", rates.loss), ("corrupt", rates.corruption)] {
-        // Two bursts have at least one packet between them.
+        // At least one packet is between two bursts, so the rate has a maximum.
         let most = rates.burst / (rates.burst + 1.0);
         if rates.burst > 0.0 && rate > most && rate < 1.0 {
             let burst = rates.burst;

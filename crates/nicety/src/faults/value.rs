@@ -1,4 +1,4 @@
-//! Parses the document of faults, in each of its notations.
+//! Parses a document of faults, in any of its notations.
 
 use super::Problem;
 use toml::Spanned;
@@ -14,7 +14,8 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
-    /// A number as the user wrote it, or a value in a line of `key=value` pairs. Such a value has no quotes.
+    /// A number as the user wrote it, or any value in a line of `key=value` pairs. Such values have no quotes, so their
+    /// type is unknown.
     Loose(String),
     Flag(bool),
     List(Vec<Node>),
@@ -49,7 +50,7 @@ fn line(text: &str) -> Result<Node, Problem> {
         let (key, node) = (key.trim().to_owned(), Node::loose(value.trim(), None));
         match entries.iter_mut().find(|(other, _)| *other == key) {
             None => entries.push((key, node)),
-            // No other key may occur twice.
+            // Only the key `fail` may occur twice.
             Some((_, before)) if key == "fail" => match &mut before.value {
                 Value::List(nodes) => nodes.push(node),
                 _ => before.value = Value::List(vec![before.clone(), node]),
@@ -161,7 +162,7 @@ impl Node {
     pub(super) fn rate(&self, key: &str) -> Result<f64, Problem> {
         let rate = self.number(key)?;
         let what = || format!("{rate} is no rate; write a number from 0 to 1, such as 1e-3");
-        // Turns -0 into 0.
+        // Converts -0 to 0.
         if (0.0..=1.0).contains(&rate) { Ok(rate.abs()) } else { Err(self.problem(key, &what())) }
     }
 

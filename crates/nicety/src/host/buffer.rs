@@ -42,7 +42,7 @@ impl Buffer {
         }
     }
 
-    /// The shared memory of the whole allocation; `None` if it is phantom.
+    /// The shared memory of the whole allocation, or `None` if the allocation is phantom.
     pub fn shared(&self) -> Option<&Arc<HostBytes>> {
         self.allocation.bytes()
     }

@@ -11,13 +11,17 @@ use nicety_types::{Duration, Path};
 pub struct Device {
     pub(super) host: Host,
     pub(super) device: nfp::Device,
+    /// The number of the card in the host.
+    pub(super) card: usize,
 }
 
-/// A channel to the process that serves a target. It carries messages in both directions, one at a time in each.
+/// A channel to the process that serves a target, on one of the host's cards. It carries messages in both directions, one
+/// at a time in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channel {
     channel: nfp::Channel,
     target: u32,
+    card: usize,
 }
 
 impl Channel {
@@ -65,7 +69,7 @@ impl Pending {
     /// Waits until the call has ended. Returns the bytes of a received direct message. For any other call, the result is empty.
     ///
     /// # Errors
-    /// As [`Device::send`], [`Device::receive`], [`Device::send_ind`] and [`Device::receive_ind`].
+    /// Those of [`Device::send`], [`Device::receive`], [`Device::send_ind`] and [`Device::receive_ind`].
     pub async fn wait(self) -> Result<Vec<u8>, Error> {
         let Pending { host, pending, target } = self;
         let waited = host.timed("wait", async |path: &mut Path| pending.wait(path).await).await;
@@ -83,7 +87,18 @@ impl Device {
         let subscribe = async |path: &mut Path| self.device.subscribe(path, target).await;
         let opened = self.host.timed("subscribe", subscribe).await;
         let channel = opened.map_err(|error| about("subscribe to", target, error))?;
-        Ok(Channel { channel, target })
+        Ok(Channel { channel, target, card: self.card })
+    }
+
+    /// Checks that a channel belongs to this device's card.
+    fn own(&self, channel: Channel) -> Result<nfp::Channel, Error> {
+        if channel.card == self.card {
+            return Ok(channel.channel);
+        }
+        Err(Error::Input(format!(
+            "the channel to target {} is to card {}, and the device to card {}; use the device that opened the channel",
+            channel.target, channel.card, self.card
+        )))
     }
 
     /// Closes a channel. If the process waits on the channel, its wait returns an error.
@@ -91,7 +106,8 @@ impl Device {
     /// # Errors
     /// When the channel is not open, or a thread is in a call on the channel.
     pub async fn close(&self, channel: Channel) -> Result<(), Error> {
-        let close = async |path: &mut Path| self.device.close(path, channel.channel).await;
+        let number = self.own(channel)?;
+        let close = async |path: &mut Path| self.device.close(path, number).await;
         let closed = self.host.timed("close", close).await;
         closed.map_err(|error| about("close", channel.target, error))
     }
@@ -103,7 +119,8 @@ impl Device {
     /// [`Error::Input`] when the size is invalid, and [`Error::TimedOut`] after the timeout. Other errors when the process
     /// expects another size or kind of message, another thread is sending on this channel, or the channel is not open.
     pub async fn send(&self, channel: Channel, bytes: &[u8], timeout: Option<Duration>) -> Result<(), Error> {
-        let send = async |path: &mut Path| self.device.send(path, channel.channel, bytes, timeout).await;
+        let number = self.own(channel)?;
+        let send = async |path: &mut Path| self.device.send(path, number, bytes, timeout).await;
         let sent = self.host.timed("send", send).await;
         sent.map_err(|error| about("send to", channel.target, error))
     }
@@ -111,15 +128,15 @@ impl Device {
     /// Receives a direct message of exactly `bytes` bytes.
     ///
     /// # Errors
-    /// As [`Device::send`].
+    /// Those of [`Device::send`].
     pub async fn receive(
         &self,
         channel: Channel,
         bytes: u32,
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>, Error> {
-        let receive =
-            async |path: &mut Path| self.device.receive(path, channel.channel, bytes, timeout).await;
+        let number = self.own(channel)?;
+        let receive = async |path: &mut Path| self.device.receive(path, number, bytes, timeout).await;
         let received = self.host.timed("receive", receive).await;
         let payload = received.map_err(|error| about("receive from", channel.target, error))?;
         Ok(payload.to_vec())
@@ -128,16 +145,16 @@ impl Device {
     /// Sends a buffer as an indirect message. Returns when the process has received it.
     ///
     /// # Errors
-    /// As [`Device::send`]; also when its DMA transfers fail too often.
+    /// Those of [`Device::send`]. Also when DMA transfers of the message fail too often.
     pub async fn send_ind(
         &self,
         channel: Channel,
         buffer: &Buffer,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
-        let bytes = length("send_ind", buffer)?;
+        let (number, bytes) = (self.own(channel)?, length("send_ind", buffer)?);
         let send = async |path: &mut Path| {
-            self.device.send_indirect(path, channel.channel, buffer.address(), bytes, timeout).await
+            self.device.send_indirect(path, number, buffer.address(), bytes, timeout).await
         };
         let sent = self.host.timed("send_ind", send).await;
         sent.map_err(|error| about("send_ind to", channel.target, error))
@@ -146,16 +163,16 @@ impl Device {
     /// Receives an indirect message that fills a buffer.
     ///
     /// # Errors
-    /// As [`Device::send_ind`].
+    /// Those of [`Device::send_ind`].
     pub async fn receive_ind(
         &self,
         channel: Channel,
         buffer: &Buffer,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
-        let bytes = length("receive_ind", buffer)?;
+        let (number, bytes) = (self.own(channel)?, length("receive_ind", buffer)?);
         let receive = async |path: &mut Path| {
-            self.device.receive_indirect(path, channel.channel, buffer.address(), bytes, timeout).await
+            self.device.receive_indirect(path, number, buffer.address(), bytes, timeout).await
         };
         let received = self.host.timed("receive_ind", receive).await;
         received.map_err(|error| about("receive_ind from", channel.target, error))
@@ -166,7 +183,7 @@ impl Device {
     /// buffer.
     ///
     /// # Errors
-    /// As [`Device::send`] and [`Device::send_ind`], for errors that occur in this first step.
+    /// Those of [`Device::send`] and [`Device::send_ind`], if they occur in this first step.
     pub async fn start(
         &self,
         channel: Channel,
@@ -179,7 +196,8 @@ impl Device {
             Job::SendInd(buffer) => nfp::Job::SendIndirect(buffer.address(), length("start", buffer)?),
             Job::ReceiveInd(buffer) => nfp::Job::ReceiveIndirect(buffer.address(), length("start", buffer)?),
         };
-        let start = async |path: &mut Path| self.device.start(path, channel.channel, job, timeout).await;
+        let number = self.own(channel)?;
+        let start = async |path: &mut Path| self.device.start(path, number, job, timeout).await;
         let started = self.host.timed("start", start).await;
         let pending = started.map_err(|error| about("start on", channel.target, error))?;
         Ok(Pending { host: self.host.clone(), pending, target: channel.target })
@@ -190,8 +208,8 @@ impl Device {
     /// an indirect message are in its buffer.
     ///
     /// # Errors
-    /// As [`Device::receive`] and [`Device::receive_ind`], for the received alternative. [`Error::Input`] when the list is empty,
-    /// or two alternatives have the same channel.
+    /// Those of [`Device::receive`] and [`Device::receive_ind`], for the received alternative. [`Error::Input`] when
+    /// the list is empty, or two alternatives have the same channel.
     pub async fn select(
         &self,
         alternatives: &[Alternative<'_>],
@@ -200,10 +218,10 @@ impl Device {
         let mut guards = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
             guards.push(match *alternative {
-                Alternative::Direct(channel, bytes) => nfp::Device::direct(channel.channel, bytes),
+                Alternative::Direct(channel, bytes) => nfp::Device::direct(self.own(channel)?, bytes),
                 Alternative::Indirect(channel, buffer) => {
                     let bytes = length("select", buffer)?;
-                    nfp::Device::indirect(channel.channel, buffer.address(), bytes)
+                    nfp::Device::indirect(self.own(channel)?, buffer.address(), bytes)
                 }
             });
         }
@@ -230,7 +248,7 @@ fn about(what: &str, target: u32, error: ChannelError) -> Error {
     Error::from_channel(&format!("{what} target {target}"), error)
 }
 
-/// Returns the length of a buffer as the size of a message. `what` is the call, for the error.
+/// Returns the length of a buffer as the size of a message. `what` names the call in the error.
 fn length(what: &str, buffer: &Buffer) -> Result<u32, Error> {
     u32::try_from(buffer.len()).map_err(|_| {
         Error::Input(format!(

@@ -2,10 +2,14 @@
 
 use super::Host;
 use crate::Error;
+use nicety_nic_core::CardSpec;
 use nicety_nic_core::parts::{DueTime, Offered};
-use nicety_nic_ethernet::{ForHost, FrameDispositions, HostWork, InstallError, Node, Rule, RuleReport};
+use nicety_nic_ethernet::{
+    EthernetSpec, ForHost, FrameDispositions, HandlersSpec, HostWork, InstallError, Node, Rule, RuleReport,
+};
 use nicety_nic_processors::{Busy, Handlers, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
+use serde::Serialize;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -13,6 +17,41 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct FrameHandlers {
     node: Rc<Node>,
+}
+
+/// The values of a card that an XDP program for its cores is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CardForXdp {
+    /// Cores.
+    pub cpus: u32,
+    /// Bytes of headroom before a frame.
+    pub headroom: u32,
+    /// Bytes of the longest frame that it sends.
+    pub longest: u32,
+    /// Receive channels of the host.
+    pub queues: u32,
+    /// Picoseconds of a cycle.
+    pub cycle_ps: u32,
+    /// Bytes of memory for maps and data.
+    pub memory: u64,
+    /// Cores of a cluster, where `mhartid` has the cluster above five bits of the core.
+    pub cluster: Option<u32>,
+}
+
+impl CardForXdp {
+    /// The values of a card of frames.
+    pub fn of_frames(spec: &EthernetSpec, handlers: &HandlersSpec) -> CardForXdp {
+        let hpu = &handlers.hpu;
+        CardForXdp {
+            cpus: hpu.cores as u32,
+            headroom: handlers.headroom as u32,
+            longest: spec.largest_packet() as u32,
+            queues: spec.receive.channels as u32,
+            cycle_ps: hpu.clock.cycles(1).ps() as u32,
+            memory: hpu.memory.into(),
+            cluster: None,
+        }
+    }
 }
 
 impl Host {
@@ -32,6 +71,12 @@ impl Host {
 impl FrameHandlers {
     fn handling(&self) -> &nicety_nic_ethernet::Handling {
         self.node.handling().expect("seen when this was made")
+    }
+
+    /// The values that an XDP program for this card is built for.
+    pub fn for_xdp(&self) -> CardForXdp {
+        let spec = self.node.spec();
+        CardForXdp::of_frames(spec, spec.handlers.as_ref().expect("seen when this was made"))
     }
 
     /// Loads a compiled program with a frame handler. `name` is the handler, or `None` for the default handler.
@@ -91,6 +136,11 @@ impl FrameHandlers {
     /// The work that each CPU or soft ring of the host has done for frames so far.
     pub fn host_work(&self) -> Vec<HostWork> {
         self.node.host_work()
+    }
+
+    /// CPU time of the whole host so far.
+    pub fn cpu_time(&self) -> Duration {
+        Duration::from_ps(self.node.report().busy_ps)
     }
 
     /// The time for which frames for the host have occupied the bus so far.

@@ -1,7 +1,7 @@
 //! The interface of a host for its programs: memory ([`Buffer`]), CPUs, the barrier, and messages between ranks (`send.rs`,
 //! `receive.rs`). A program may have several threads (`thread.rs`), or many small tasks (`tasks.rs`).
 //!
-//! Features of a single card design have handles of their own:
+//! Features of a single card design have separate handles:
 //!
 //! - [`Host::portals`] (`portals.rs`, `offload.rs`)
 //! - [`Host::channels`] (`processes.rs`, `device.rs`)
@@ -31,7 +31,7 @@ mod xdp;
 
 pub use buffer::Buffer;
 pub use device::{Alternative, Channel, Device, Job, Pending as PendingMessage};
-pub use frames::FrameHandlers;
+pub use frames::{CardForXdp, FrameHandlers};
 pub use gpu::Gpu;
 pub use portals::Portals;
 pub use processes::Channels;
@@ -71,15 +71,16 @@ struct Inner {
     gpu: Option<nicety_host::Gpu>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
-    /// Signals the end of the host's programs, if something waits for that.
+    /// Signals that all programs of the host have ended, if a tester waits for this.
     over: RefCell<Option<Barrier>>,
-    /// Ensures that threads of this host are in one barrier at a time.
+    /// Ensures that only one thread of this host is in a barrier at a time.
     at_barrier: Pool,
     /// The number of threads that have been started.
     threads: Cell<u32>,
     /// The number of programs, and of their threads, that have not ended.
     running: Cell<u32>,
-    /// Failed programs, and failed threads that no thread joins: the rank, the name if it is not the rank's, and the reason.
+    /// Failed programs, and failed threads that no thread joins. Each item has the rank, the error, and the name if it
+    /// is not that of the rank.
     failed: Failed,
     recorder: Recorder,
     /// Whether paths divide their time into stages.
@@ -95,7 +96,7 @@ pub(crate) struct HostParts {
     pub(crate) gpu: Option<nicety_host::Gpu>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
-    /// Signals the end of the host's programs, if something waits for that.
+    /// Signals that all programs of the host have ended, if a tester waits for this.
     pub(crate) over: Option<Barrier>,
     /// Collects failed programs, and failed threads that no thread joins.
     pub(crate) failed: Failed,
@@ -162,9 +163,9 @@ impl Host {
         Ok(buffer)
     }
 
-    /// Allocates a range of host memory without contents, for large timing runs; otherwise as [`Host::alloc`]. The program cannot
-    /// read such a phantom buffer, and messages from it have no contents. On a card that [needs the
-    /// bytes](nicety_nic_core::Design::needs_bytes) of messages, this call is [`Host::alloc`].
+    /// Allocates a phantom buffer: a range of host memory without contents, for large timing runs. The program cannot
+    /// read such a buffer, and messages from it have no contents. If the card [needs the
+    /// bytes](nicety_nic_core::Design::needs_bytes) of messages, this call is the same as [`Host::alloc`].
     ///
     /// # Errors
     /// When the host has no more memory.
@@ -177,7 +178,7 @@ impl Host {
         Ok(buffer)
     }
 
-    /// Allocates memory that does not yet belong to a process of the host.
+    /// Allocates memory that belongs to no process of the host yet.
     fn alloc_unowned(&self, len: u64) -> Result<Buffer, Error> {
         Ok(Buffer { allocation: self.inner.memory.allocate(len)?, start: 0, len })
     }
@@ -203,8 +204,9 @@ impl Host {
         self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
     }
 
-    /// Returns the time until which a program may compute without disturbance, in a cluster with one thread. It is the time of
-    /// the next event. It is now if an event is due, no core of the host is free, or the host has noise.
+    /// Returns the time until which a program may compute without interference by other events, in a cluster with one
+    /// thread. It is the time of the next event. If an event is due now, no core of the host is free, or the host has
+    /// noise, it is the current time.
     pub fn quiet_until(&self) -> Time {
         match self.inner.cpus.are_ready() {
             true => self.inner.sim.next_event().unwrap_or(Time::MAX),
@@ -238,8 +240,8 @@ impl Host {
         self.inner.sim.yield_now().await;
     }
 
-    /// Waits until every program of the cluster has entered this barrier. The barrier uses the job launcher's own network. If
-    /// several threads of a host enter barriers, each takes part in a separate barrier, one after another.
+    /// Waits until every program of the cluster has entered this barrier. The barrier uses the job launcher's own
+    /// network. If several threads of a host enter barriers, they take part in separate barriers, one after another.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
         let waiting = move || format!("the other ranks to come to the barrier (rank {rank} is there)");
@@ -248,7 +250,7 @@ impl Host {
             self.inner.barrier.wait().await;
         };
         describe(waiting, meet).await;
-        // The time in the launcher's network belongs to no message.
+        // The time of the barrier in the launcher's network belongs to no message, so the path restarts.
         self.restart_path();
         self.called("barrier", start);
     }
@@ -258,7 +260,7 @@ impl Host {
         Signal::new(&self.inner.sim)
     }
 
-    /// Makes the simulation check the run's interrupt after this event, not only some events later.
+    /// Makes the simulation check the run's interrupt directly after this event.
     pub fn check_interrupt(&self) {
         self.inner.sim.check_interrupt();
     }
@@ -273,8 +275,8 @@ impl Host {
         path_from(self.now(), self.inner.breakdown)
     }
 
-    /// The critical path that led this thread from its last restart to now. If the thread waited for other nodes, the path goes
-    /// through them.
+    /// The critical path of this thread from its last restart to now. If the thread waited for other nodes, the path
+    /// goes through these nodes.
     pub fn path(&self) -> Path {
         self.path.borrow().clone()
     }

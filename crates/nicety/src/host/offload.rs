@@ -1,4 +1,5 @@
-//! Applications, HPU memory and handlers of a host. Set-up takes no virtual time; only reads and writes of HPU memory do.
+//! Applications, HPU memory and handlers of a host. All calls are set-up and take no virtual time, except for reads and
+//! writes of HPU memory.
 
 use super::Portals;
 use crate::Error;
@@ -39,8 +40,8 @@ impl Portals {
         self.card.hpu_free(memory).map_err(input)
     }
 
-    /// Posts a write of HPU memory from `offset` on. The write takes effect when the bytes have crossed the bus, and before the
-    /// effects of later posts.
+    /// Posts a write of HPU memory from `offset` on. The write takes effect when the bytes have crossed the bus. Later
+    /// posts take effect after it.
     ///
     /// # Errors
     /// When the memory does not exist, or the write reaches beyond it.
@@ -50,7 +51,7 @@ impl Portals {
         self.host.timed("write HPU memory", post).await.map_err(input)
     }
 
-    /// Reads `bytes` bytes of HPU memory from `offset` on. The contents are those at the time at which the request arrives at the
+    /// Reads `bytes` bytes of HPU memory from `offset` on. The card reads the bytes when the request arrives at the
     /// card.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! The Portals calls of a host's program. Set-up takes no virtual time. A post occupies the CPU for the LogP parameter o, and
-//! then returns. A wait occupies the CPU for o when it notices the event.
+//! The Portals calls of a host's program. Set-up takes no virtual time. A post occupies a CPU for the LogP parameter o
+//! (overhead), and then returns. A wait occupies a CPU for o when it notices the event.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -32,7 +32,7 @@ impl Host {
     }
 }
 
-/// Set-up.
+/// Calls for set-up, which take no virtual time.
 impl Portals {
     /// Allocates a counter, at zero (`PtlCTAlloc`).
     ///
@@ -85,7 +85,7 @@ impl Portals {
     /// Allocates a portal table entry without options; see [`Portals::pt_alloc_with`].
     ///
     /// # Errors
-    /// As [`Portals::pt_alloc_with`].
+    /// Those of [`Portals::pt_alloc_with`].
     pub fn pt_alloc(&self, index: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
         self.pt_alloc_with(index, eq, PtOptions::empty())
     }
@@ -93,7 +93,8 @@ impl Portals {
     /// Allocates the portal table entry with this index, or any free entry (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
     ///
     /// # Errors
-    /// When the index is in use or beyond the table, or an entry with flow control has no queue of at least four events.
+    /// When the index is in use or beyond the table. Also when an entry with flow control has no event queue for at
+    /// least four events.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -103,8 +104,9 @@ impl Portals {
         Ok(self.card.pt_alloc_with(index, eq, options)?)
     }
 
-    /// Appends a match entry as set-up of a library: it takes no virtual time. The entry does not count against the card's limit
-    /// of entries. The card does not search the unexpected headers for it, and generates no `LINK` event.
+    /// Appends a match entry for a library. This is set-up: it takes no virtual time. The entry does not count against
+    /// the card's limit of entries. The card does not compare it with the unexpected headers, and posts no `LINK`
+    /// event.
     ///
     /// # Errors
     /// When the portal table index is not in use, the memory does not belong to this host, or the entry's handlers are not
@@ -148,7 +150,7 @@ impl Portals {
     }
 }
 
-/// The network interface.
+/// Calls about the network interface.
 impl Portals {
     /// The user id of the host's operations (`PtlGetUid`).
     pub fn uid(&self) -> u32 {
@@ -176,7 +178,7 @@ impl Portals {
         self.card.memory().add_process(bytes)
     }
 
-    /// Returns the signal of changes of counters and event queues, at the time when the host can see them.
+    /// Returns a signal. The card notifies it when the host can see a change of a counter or an event queue.
     pub fn changed(&self) -> Signal {
         self.card.changed()
     }
@@ -191,8 +193,8 @@ impl Portals {
         self.card.statistics().register(register)
     }
 
-    /// Waits until the effects of the card's earlier atomic operations are visible in host memory (`PtlAtomicSync`). The host
-    /// posts a command, and the card's reply follows the card's earlier writes over the bus.
+    /// Waits until the effects of the card's earlier atomic operations are visible in host memory (`PtlAtomicSync`).
+    /// The host posts a command. The card's reply crosses the bus after the card's earlier writes.
     ///
     /// # Errors
     /// When the card has no Portals interface.
@@ -202,7 +204,7 @@ impl Portals {
     }
 }
 
-/// Operations.
+/// Calls for operations.
 impl Portals {
     /// Posts a put (`PtlPut`).
     ///
@@ -266,11 +268,11 @@ impl Portals {
         self.triggered(Request::Put(request), ct, threshold).await
     }
 
-    /// Posts an operation of any kind that is triggered when the counter reaches `threshold` (`PtlTriggeredGet` and its
-    /// siblings).
+    /// Posts an operation of any kind that is triggered when the counter reaches `threshold` (`PtlTriggeredGet` and
+    /// similar calls).
     ///
     /// # Errors
-    /// When the rank is invalid. Other refusals are among the card's failures.
+    /// When the rank is invalid. If the card refuses the operation, the refusal is among the card's failures.
     pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
@@ -278,7 +280,7 @@ impl Portals {
     }
 }
 
-/// Match entries and portal table entries.
+/// Calls for match entries and portal table entries.
 impl Portals {
     /// Posts the append of a match entry (`PtlMEAppend`).
     ///
@@ -313,7 +315,8 @@ impl Portals {
         Ok(self.host.timed("unlink an entry", unlink).await?)
     }
 
-    /// Searches the unexpected headers, and waits for the card's answer (`PtlMESearch`). The results are events.
+    /// Searches the unexpected headers, and waits for the card's answer (`PtlMESearch`). The card posts the results as
+    /// events.
     ///
     /// # Errors
     /// When the card refuses the search.
@@ -341,14 +344,14 @@ impl Portals {
     }
 }
 
-/// Counters and events.
+/// Calls for counters and events.
 impl Portals {
-    /// Returns the value of a counter that the host sees now.
+    /// Returns the value of a counter, as the host sees it now.
     pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
         self.card.ct_get(ct)
     }
 
-    /// Returns the time from which the host could see the counter's last change; `None` if it never changed.
+    /// Returns the time from which the host could see the counter's last change. `None` if the counter never changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.card.ct_changed(ct)
     }
@@ -416,7 +419,7 @@ impl Portals {
     /// Waits until a counter has reached `threshold` (`PtlCTWait`).
     ///
     /// # Errors
-    /// When the counter counts failed operations. [`Error::HandlerTrap`] when handlers of this card have failed.
+    /// When the counter has counted a failed operation. [`Error::HandlerTrap`] when handlers of this card have failed.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
@@ -449,8 +452,8 @@ impl Portals {
         Ok(self.host.timed("wait for a counter", poll).await?)
     }
 
-    /// Waits for the first event in a queue for which `wanted` returns true (`PtlEQWait`). `what` names the event in the text of
-    /// a deadlock.
+    /// Waits until a queue has an event for which `wanted` returns true, and returns this event (`PtlEQWait`). `what`
+    /// names the event in the text of a deadlock.
     ///
     /// # Errors
     /// When the queue overflowed before the event.
@@ -465,7 +468,7 @@ impl Portals {
         Ok(self.host.timed("wait for an event", wait).await?)
     }
 
-    /// Returns the next event of a queue, if any (`PtlEQGet`). Each poll occupies the CPU for o.
+    /// Returns the next event of a queue, if any (`PtlEQGet`). Each call occupies a CPU for o.
     ///
     /// # Errors
     /// When the queue does not exist, or it overflowed before the event.

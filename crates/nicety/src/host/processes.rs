@@ -1,9 +1,11 @@
-//! A host's interface to a card with processes: [`Channels`]. All calls are set-up and take no virtual time, except for the wait
-//! for the end of a process.
+//! A host's interface to a card with processes: [`Channels`]. Most calls are set-up and take no virtual time.
 
 use super::{Buffer, Device, Host};
 use crate::Error;
-use nicety_nic_nfp::{CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable, Processes, Program, Start};
+use nicety_nic_nfp::observe::Observe;
+use nicety_nic_nfp::{
+    CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable, Processes, Program, ProgramProfile, Start,
+};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ pub struct Channels {
 }
 
 impl Host {
-    /// Returns the interface to the processes on this host's card, and to channels.
+    /// Returns the interface to the processes on this host's card, and to their channels.
     ///
     /// # Errors
     /// When the card is of another design. The error names a card with processes.
@@ -26,6 +28,56 @@ impl Host {
 }
 
 impl Channels {
+    /// Returns the interface to a further card of the host. Card 0 is the one that [`Host::channels`] returns.
+    ///
+    /// # Errors
+    /// When the host has no such card (`host.cards`).
+    pub fn card(&self, number: u32) -> Result<Channels, Error> {
+        let Some(further) = (number as usize).checked_sub(1) else { return self.host.channels() };
+        let first = self.host.inner.card.of::<ProcessTable>()?;
+        let missing = || {
+            let last = first.further().len();
+            Error::Input(format!(
+                "there is no card {number}; the host has cards 0 to {last} (host.cards); set host.cards = {} or more",
+                u64::from(number) + 1
+            ))
+        };
+        let table = first.further().get(further).ok_or_else(missing)?.clone();
+        Ok(Channels { host: self.host.clone(), table })
+    }
+
+    /// Number of cards in the host.
+    ///
+    /// # Errors
+    /// When the host's card has another design.
+    pub fn cards(&self) -> Result<u32, Error> {
+        let first = self.host.inner.card.of::<ProcessTable>()?;
+        Ok(first.all().count() as u32)
+    }
+
+    /// Profiles the processes that start from now on, on this card.
+    pub fn profile(&self) {
+        self.table.profile();
+    }
+
+    /// Ends the profiles of this card, and returns them in the order of the programs' first processes.
+    pub fn take_profiles(&self) -> Vec<ProgramProfile> {
+        self.table.take_profiles()
+    }
+
+    /// Reports the instructions of all processes that start from now on to `observer`, on this card.
+    ///
+    /// # Panics
+    /// When the card already has an observer.
+    pub fn observed_by(&self, observer: Rc<dyn Observe>) {
+        self.table.observed_by(observer);
+    }
+
+    /// The number of this card in the host.
+    pub fn number(&self) -> usize {
+        self.table.number()
+    }
+
     /// The card's spec.
     pub fn spec(&self) -> &NfpSpec {
         self.table.spec()
@@ -38,7 +90,7 @@ impl Channels {
 
     /// Opens the device through which this thread calls the processes. This is set-up: it takes no virtual time.
     pub fn open(&self) -> Device {
-        Device { host: self.host.clone(), device: self.table.card().open() }
+        Device { host: self.host.clone(), device: self.table.card().open(), card: self.number() }
     }
 
     /// Makes a system call that locks the pages of a buffer for the card, and then unlocks them. Returns the number of pages.
@@ -72,8 +124,8 @@ impl Channels {
         Ok(self.table.start(processes, start)?)
     }
 
-    /// Opens a receive queue of the card's port. From now on the frames of the queue wait until a process receives them. Until a
-    /// queue is opened, its frames are dropped.
+    /// Opens a receive queue of the card's port. From now on, frames in the queue wait until a process receives them.
+    /// The card drops frames for a queue that is not open.
     ///
     /// # Errors
     /// When the queue does not exist, or belongs to the messages between hosts.
@@ -91,14 +143,14 @@ impl Channels {
         Ok(())
     }
 
-    /// Waits until a process has ended, and returns the value of its function.
+    /// Waits until a process has ended, and returns the result of its function.
     ///
     /// # Errors
     /// [`Error::HandlerTrap`] when the process trapped. Another error when a new process has started on the same context.
     pub async fn finished(&self, process: &Process) -> Result<u32, Error> {
         let start = self.host.now();
         let result = self.table.finished(process).await;
-        // A process has no path that the host's path could continue.
+        // A process of the card has no critical path, so the host's path restarts.
         self.host.restart_path();
         self.host.called("wait for a process", start);
         Ok(result?)

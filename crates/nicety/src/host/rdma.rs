@@ -9,7 +9,7 @@ use nicety_nic_apenet::{
 use nicety_types::NodeId;
 use std::rc::Rc;
 
-/// RDMA on a host's card, for one thread of a process of the host. Cheap to clone.
+/// The RDMA interface of a host's card, for one thread of a process of the host. Cheap to clone.
 #[derive(Clone)]
 pub struct Rdma {
     host: Host,
@@ -65,16 +65,17 @@ impl Rdma {
         self.node.card().host_memory().add_process(bytes)
     }
 
-    /// Registers memory by its address, such as memory of a [process](Rdma::add_process). Otherwise as [`Rdma::register`].
+    /// Registers memory by its address, such as memory of a [process](Rdma::add_process). In all other respects, the
+    /// call is the same as [`Rdma::register`].
     ///
     /// # Errors
-    /// As [`Rdma::register`].
+    /// Those of [`Rdma::register`].
     pub async fn register_at(&self, address: u64, bytes: u64) -> Result<Region, Error> {
         let register = async |path: &mut _| self.process.register(address, bytes, path).await;
         Ok(self.host.timed("register", register).await?)
     }
 
-    /// The maximum number of gets without a reply, and the maximum number of events in the queue of a process.
+    /// Returns the maximum number of gets without a reply, and the maximum number of events in the queue of a process.
     pub fn limits(&self) -> (u64, u64) {
         let spec = self.node.card().spec();
         (spec.limits.gets, spec.events.entries.min(spec.events.user))
@@ -105,7 +106,7 @@ impl Rdma {
     /// Posts a send of a registered buffer into the first unused streaming buffer of another host, or of this host.
     ///
     /// # Errors
-    /// As [`Rdma::put`].
+    /// Those of [`Rdma::put`].
     pub async fn send(&self, buffer: &Buffer, to: u32, data: u64) -> Result<Operation, Error> {
         self.post("send to a streaming buffer", buffer, to, 0, data).await
     }
@@ -165,7 +166,7 @@ impl Rdma {
     /// Polls once for an event.
     ///
     /// # Errors
-    /// As [`Rdma::event`].
+    /// Those of [`Rdma::event`].
     pub async fn poll(&self) -> Result<Option<Event>, Error> {
         Ok(self.host.timed("look for an event", async |path| self.process.poll(path).await).await?)
     }
@@ -174,8 +175,8 @@ impl Rdma {
     /// get have arrived. Other events stay in the queue.
     ///
     /// # Errors
-    /// When the other end has refused the operation. When this call or an event has already reported the operation's end. When
-    /// events were lost.
+    /// When the other end has refused the operation, when this call or an event has already reported the operation's
+    /// end, or when events were lost.
     pub async fn wait(&self, operation: Operation) -> Result<Event, Error> {
         let wait = async |path: &mut _| self.process.wait(operation, path).await;
         Ok(self.host.timed("wait for an operation", wait).await?)
@@ -204,8 +205,8 @@ impl Rdma {
         self.node.card().set_physical(physical);
     }
 
-    /// Sets whether this host's card drops all packets that arrive over the link. This serves to measure the transmit side of
-    /// other hosts.
+    /// Sets whether this host's card drops all packets that arrive over the link. With it, a benchmark measures only
+    /// the transmit side of other hosts.
     pub fn set_flushed(&self, flushed: bool) {
         self.node.card().set_flushed(flushed);
     }

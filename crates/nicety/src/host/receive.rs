@@ -1,5 +1,5 @@
-//! Receives of messages: `recv`, and its two halves. The first half posts a receive before its message arrives, and the second
-//! waits for the message.
+//! Receives of messages: `recv`, and its two parts. The first part posts a receive before the message arrives, and the
+//! second part waits for the message.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -12,9 +12,9 @@ use nicety_types::Time;
 pub struct Received {
     /// The sending rank.
     pub source: u32,
-    /// Its tag.
+    /// The message's tag.
     pub tag: u64,
-    /// Its length in bytes.
+    /// The message's length in bytes.
     pub length: u64,
 }
 
@@ -34,12 +34,13 @@ fn cut(bytes: u64, rank: u32, room: u64) -> Error {
 }
 
 impl Host {
-    /// Makes the library match the messages of `send` and `recv`, not the card. This applies to cards that match messages
-    /// themselves, such as those with virtual network interfaces. The host can then post any number of receives, probe and
-    /// cancel. Does nothing on other cards.
+    /// Makes the library instead of the card match the messages of `send` and `recv`. This has an effect only on cards
+    /// that match messages themselves, such as those with virtual network interfaces. The host can then post any number
+    /// of receives, probe and cancel.
     ///
-    /// A library with limited room for unexpected messages of another host then has that room for each pair of processes in
-    /// `pairs`. Call this function on all hosts with the same pairs, before the first message. It takes no virtual time.
+    /// If the library's room for unexpected messages of another host is limited, each pair of processes in `pairs` has
+    /// this room. Call this function on all hosts with the same pairs, before the first message. It takes no virtual
+    /// time.
     ///
     /// # Errors
     /// When the card reaches a limit.
@@ -51,8 +52,8 @@ impl Host {
     /// arrived before the call. The call combines [`Host::post_recv`] and [`Host::received`].
     ///
     /// # Errors
-    /// When the rank does not exist, the tag is too large, or the card has no free match entry. When the message is longer than
-    /// the buffer.
+    /// When the rank does not exist, the tag is too large, or the card has no free match entry. Also when the message
+    /// is longer than the buffer.
     pub async fn recv(
         &self,
         buffer: &Buffer,
@@ -62,10 +63,10 @@ impl Host {
         self.recv_matching(buffer, source, Tags::exactly_or_any(tag)).await
     }
 
-    /// As [`Host::recv`], but accepts several tags.
+    /// Does the same as [`Host::recv`], but accepts several tags.
     ///
     /// # Errors
-    /// As [`Host::recv`].
+    /// Those of [`Host::recv`].
     pub async fn recv_matching(
         &self,
         buffer: &Buffer,
@@ -77,8 +78,9 @@ impl Host {
         self.received_since(pending, start).await
     }
 
-    /// Posts a receive, and does not wait for its message. The receive takes effect when the command has crossed the bus and the
-    /// card has executed it. From then on it matches messages. If several receives match a message, the first of them takes it.
+    /// Posts a receive, and does not wait for its message. The receive takes effect when the command has crossed the
+    /// bus and the card has executed it. From then on it matches messages. If several receives match a message, the
+    /// first posted receive gets it.
     ///
     /// If the receive must be posted before the message arrives, post it first, and then notify the sender by a [`Host::barrier`]
     /// or a message. On a Portals card a receive is a use-once match entry. On a flow processor it is a receive of the library,
@@ -95,10 +97,11 @@ impl Host {
         self.post_recv_matching(buffer, source, Tags::exactly_or_any(tag)).await
     }
 
-    /// As [`Host::post_recv`], but accepts several tags. These are the tags with the bits of `tags`, except for its ignored bits.
+    /// Does the same as [`Host::post_recv`], but accepts several tags. A tag is accepted if it equals that of `tags` in
+    /// all bits that are not ignored.
     ///
     /// # Errors
-    /// As [`Host::post_recv`].
+    /// Those of [`Host::post_recv`].
     pub async fn post_recv_matching(
         &self,
         buffer: &Buffer,
@@ -118,8 +121,8 @@ impl Host {
     /// reads its TCP connections, and then spends `messages.match`.
     ///
     /// # Errors
-    /// As [`Host::post_recv`]. Also on a card with virtual network interfaces, because the card does not expose its unexpected
-    /// messages. There the library must [match messages](Host::match_in_library).
+    /// Those of [`Host::post_recv`]. Also on a card with virtual network interfaces, because the card does not expose
+    /// its unexpected messages. On such a card, the library must [match messages](Host::match_in_library).
     pub async fn probe(&self, source: Option<u32>, tags: Tags) -> Result<Option<Received>, Error> {
         source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         check_tag(tags.bits)?;
@@ -127,12 +130,12 @@ impl Host {
         Ok(found.map(|Arrival { source, tag, bytes, .. }| Received { source, tag, length: bytes }))
     }
 
-    /// The number of changes so far that may change the result of [`Host::probe`]: new messages or errors.
+    /// Returns the number of new messages and errors so far that may change the result of [`Host::probe`].
     pub fn early_changes(&self) -> u64 {
         self.inner.card.early().map_or(0, Early::changes)
     }
 
-    /// Waits until [`Host::early_changes`] is above `seen`. Waits for ever on a card that does not report changes.
+    /// Waits until [`Host::early_changes`] is above `seen`. If the card does not report such changes, waits for ever.
     pub async fn early_beyond(&self, seen: u64) {
         match self.inner.card.early() {
             Some(early) => early.beyond(seen).await,
@@ -145,8 +148,8 @@ impl Host {
     /// match entry (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// On a card with virtual network interfaces, because the card does not return posted receives. There the library must [match
-    /// messages](Host::match_in_library).
+    /// On a card with virtual network interfaces, because the card does not return posted receives. On such a card, the
+    /// library must [match messages](Host::match_in_library).
     pub async fn cancel(&self, pending: PendingRecv) -> Result<Option<PendingRecv>, Error> {
         Ok(self.inner.card.clone().cancel(self.caller(), pending.0).await?.map(PendingRecv))
     }
@@ -160,8 +163,8 @@ impl Host {
         self.received_since(pending, start).await
     }
 
-    /// As [`Host::received`], but truncates a message that is longer than the buffer, and returns no error. The returned length
-    /// is the sent length.
+    /// Does the same as [`Host::received`], but truncates a message that is longer than the buffer, without an error.
+    /// The returned length is that of the whole message.
     ///
     /// # Errors
     /// When the card had no free match entry.
@@ -173,7 +176,7 @@ impl Host {
         Ok(Received { source, tag, length: bytes })
     }
 
-    /// As [`Host::received`]. The call began at `start`, when its receive was posted.
+    /// Does the same as [`Host::received`], for a call that began at `start` with the post of the receive.
     async fn received_since(&self, pending: PendingRecv, start: Time) -> Result<Received, Error> {
         let arrival = self.inner.card.clone().received(self.caller(), pending.0).await?;
         self.called("recv", start);

@@ -1,4 +1,4 @@
-//! Sending messages between ranks.
+//! Sends messages between ranks.
 
 use super::{Buffer, Host};
 use crate::Error;

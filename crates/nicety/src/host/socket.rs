@@ -6,7 +6,8 @@ use nicety_nic_ethernet::{self as ethernet, Node, Report, Setting, SocketError, 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// The sockets of a host, for one thread of its program. All threads of a host use the same numbers of sockets. Cheap to clone.
+/// The socket interface of a host, for one thread of its program. A socket has the same number in all threads of the
+/// host. Cheap to clone.
 #[derive(Clone)]
 pub struct Sockets {
     host: Host,
@@ -37,7 +38,7 @@ impl Sockets {
     /// Binds a socket to a port.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::bind`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::bind`].
     pub async fn bind(&self, socket: u32, port: u16) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let bind = async |path: &mut _| sockets.bind(thread, socket, port, path).await;
@@ -47,7 +48,7 @@ impl Sockets {
     /// Changes an option of a socket.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::set`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::set`].
     pub async fn set(&self, socket: u32, setting: Setting) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let set = async |path: &mut _| sockets.set(thread, socket, setting, path).await;
@@ -57,7 +58,7 @@ impl Sockets {
     /// Connects a socket. Returns when the connection is established.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::connect`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::connect`].
     pub async fn connect(&self, socket: u32, to: SocketAddr) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let connect = async |path: &mut _| sockets.connect(thread, socket, to, path).await;
@@ -67,7 +68,7 @@ impl Sockets {
     /// Makes a socket with a port listen for connections. Up to `backlog` connections may wait to be accepted.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::listen`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::listen`].
     pub async fn listen(&self, socket: u32, backlog: u32) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let listen = async |path: &mut _| sockets.listen(thread, socket, backlog, path).await;
@@ -77,7 +78,7 @@ impl Sockets {
     /// Waits for a connection, and returns the number of its socket.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::accept`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::accept`].
     pub async fn accept(&self, socket: u32) -> Result<u32, Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let accept = async |path: &mut _| sockets.accept(thread, socket, path).await;
@@ -87,17 +88,17 @@ impl Sockets {
     /// Writes bytes to a connection. Returns when the last byte is in the socket's buffer.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::send`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::send`].
     pub async fn send(&self, socket: u32, bytes: &[u8]) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let send = async |path: &mut _| sockets.send(thread, socket, bytes, path).await;
         socket_error(|| "send".to_owned(), self.host.timed("socket send", send).await)
     }
 
-    /// Waits until a connection has bytes, and reads at most `most` of them. The result is empty after the peer's last byte.
+    /// Waits until a connection has bytes, and returns at most `most` of them. At end-of-file, the result is empty.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::recv`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::recv`].
     pub async fn recv(&self, socket: u32, most: u64) -> Result<Vec<u8>, Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let recv = async |path: &mut _| sockets.recv(thread, socket, most, path).await;
@@ -107,7 +108,7 @@ impl Sockets {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::send_to`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::send_to`].
     pub async fn send_to(&self, socket: u32, bytes: &[u8], to: SocketAddr) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let send = async |path: &mut _| sockets.send_to(thread, socket, bytes, to, path).await;
@@ -117,7 +118,7 @@ impl Sockets {
     /// Waits for a datagram. Returns its bytes, truncated to `most`, and its sender.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::recv_from`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::recv_from`].
     pub async fn recv_from(&self, socket: u32, most: u64) -> Result<(Vec<u8>, SocketAddr), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let recv = async |path: &mut _| sockets.recv_from(thread, socket, most, path).await;
@@ -127,7 +128,7 @@ impl Sockets {
     /// Shuts down the send direction of a connection.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::shutdown`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::shutdown`].
     pub async fn shutdown(&self, socket: u32) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let shutdown = async |path: &mut _| sockets.shutdown(thread, socket, path).await;
@@ -137,7 +138,7 @@ impl Sockets {
     /// Closes a socket.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::close`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::close`].
     pub async fn close(&self, socket: u32) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let close = async |path: &mut _| sockets.close(thread, socket, path).await;
@@ -147,18 +148,19 @@ impl Sockets {
     /// Returns the address and port of a socket, and the address and port of its peer.
     ///
     /// # Errors
-    /// [`Error::System`], as [`ethernet::Sockets::ends`].
+    /// [`Error::System`], for the errors of [`ethernet::Sockets::ends`].
     pub fn ends(&self, socket: u32) -> Result<(Option<SocketAddr>, Option<SocketAddr>), Error> {
         socket_error(|| "getsockname".to_owned(), self.node.sockets().ends(socket))
     }
 
-    /// Executes instructions of the program itself, on the hardware thread that makes its calls.
+    /// Executes `instructions` instructions of the program itself, on the hardware thread that makes the program's
+    /// calls.
     pub async fn work(&self, instructions: u64) {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         self.host.timed("work", async |path: &mut _| sockets.work(thread, instructions, path).await).await;
     }
 
-    /// Counters of the host so far, for the card, the protocols and the threads.
+    /// Returns the counters of the host's card, protocols and threads so far.
     pub fn report(&self) -> Report {
         self.node.report()
     }

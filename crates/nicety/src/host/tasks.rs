@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// A set of tasks of one program. Tasks are lighter than [threads](Host::spawn), since nothing waits for a single task. A clone
-/// is the same set.
+/// A set of tasks of one program. A task needs less memory than a [thread](Host::spawn), because nothing waits for a
+/// single task. A clone is the same set.
 #[derive(Clone)]
 pub struct Tasks(Rc<Shared>);
 
@@ -48,12 +48,13 @@ impl Tasks {
         self.spawn(host, task);
     }
 
-    /// Starts another task when the message of a posted receive arrives, or another event of that receive. The current task ends,
-    /// and its result is the returned value. So no task waits in [`Host::received`], and the pending receive takes little memory.
+    /// Starts another task when the message of a posted receive arrives, or another event of this receive occurs. The
+    /// current task ends with the returned value as its result. So no task waits in [`Host::received`], and the pending
+    /// receive takes little memory.
     ///
     /// # Errors
-    /// Returns the receive itself, if such an event has already happened or the card cannot notify. The current task must then
-    /// wait.
+    /// Returns the receive if such an event has already occurred, or the card cannot report it. The current task must
+    /// then wait itself.
     pub fn start_when_received<F>(
         &self,
         host: &Host,
@@ -63,7 +64,7 @@ impl Tasks {
     where
         F: Future<Output = Result<Option<Later>, Error>> + 'static,
     {
-        // A timeline shows the wait, so the task itself must wait.
+        // A timeline shows waits of tasks, so the task itself must wait.
         if host.inner.recorder.keeps(Level::Everything) {
             return Err(pending);
         }

@@ -8,7 +8,8 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Failed programs, and failed threads that no thread joins: the rank, the name if it is not the rank's, and the reason.
+/// Failed programs, and failed threads that no thread joins. Each item has the rank, the error, and the name if it is
+/// not that of the rank.
 pub(crate) type Failed = Rc<RefCell<Vec<(u32, Option<String>, Error)>>>;
 
 /// A thread that [`Host::spawn`] started. If this handle is dropped, the thread continues, and its failure fails the run.
@@ -20,7 +21,7 @@ pub struct Thread<T> {
 }
 
 struct End<T> {
-    /// The thread's result, and the critical path to its end.
+    /// The thread's result, and the critical path to the thread's end.
     result: RefCell<Option<(Result<T, Error>, Path)>>,
     ended: Signal,
 }
@@ -60,13 +61,14 @@ impl Host {
         Host { inner: self.inner.clone(), thread: number, path }
     }
 
-    /// Counts a program of this host, or a thread of a program, that starts.
+    /// Counts the start of a program of this host, or of a thread of a program.
     pub(crate) fn begins(&self) {
         let running = &self.inner.running;
         running.set(running.get() + 1);
     }
 
-    /// Counts a program or thread that ends. After the last one, the card closes its open sockets and the like.
+    /// Counts the end of a program or thread. When the last one has ended, the card closes its open sockets and similar
+    /// resources.
     pub(crate) async fn ended(&self) {
         let running = &self.inner.running;
         running.set(running.get() - 1);
@@ -81,7 +83,7 @@ impl Host {
         self.inner.running.get() > 0
     }
 
-    /// Signals that all programs of this host have ended, if something waits for that.
+    /// Signals that all programs of this host have ended, if a tester waits for this.
     pub(crate) fn over(&self) {
         if let Some(over) = self.inner.over.take() {
             self.inner.sim.spawn(async move { over.wait().await });

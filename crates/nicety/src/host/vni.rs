@@ -19,7 +19,7 @@ pub struct VniProcess {
     process: Rc<nicety_nic_qnix::Process>,
 }
 
-/// The virtual network interfaces of a host's card, for one thread of the host's program. Cheap to clone.
+/// The interface to a card with virtual network interfaces, for one thread of the host's program. Cheap to clone.
 #[derive(Clone)]
 pub struct Vni {
     host: Host,
@@ -43,7 +43,7 @@ impl Vni {
         VniProcess { host: self.host.clone(), process: self.node.process(number) }
     }
 
-    /// Counts of entries into this host's kernel, by cause.
+    /// The number of entries into this host's kernel for each cause.
     pub fn kernel_counters(&self) -> KernelCounters {
         self.node.card().kernel().counters()
     }
@@ -79,8 +79,8 @@ impl Vni {
         Ok(self.host.timed("copy", copy).await?)
     }
 
-    /// Makes a system call that locks and translates the pages of a buffer, writes the pages' descriptors to the card, and
-    /// unlocks the pages. Returns the number of pages.
+    /// Makes a system call that locks the pages of a buffer, translates their addresses, writes their descriptors to
+    /// the card, and unlocks them. Returns the number of pages.
     ///
     /// # Errors
     /// When the card has too few descriptors.
@@ -91,10 +91,10 @@ impl Vni {
         Ok(self.host.timed("lock and translate", lock).await?)
     }
 
-    /// As [`Host::send`]. `how` is the transfer method between host memory and card.
+    /// Sends a message as [`Host::send`] does. `how` is the transfer method between host memory and card.
     ///
     /// # Errors
-    /// As [`Host::send`]; when the message is too long for that method.
+    /// Those of [`Host::send`]. Also when the message is too long for the transfer method.
     pub async fn send(&self, buffer: &Buffer, to: u32, tag: u64, how: TransferMethod) -> Result<(), Error> {
         let start = self.host.now();
         let posted = self.post_send(buffer, to, tag, how).await?;
@@ -106,7 +106,7 @@ impl Vni {
     /// Posts a send, and returns before the buffer may be used again.
     ///
     /// # Errors
-    /// As [`Vni::send`].
+    /// Those of [`Vni::send`].
     pub async fn post_send(
         &self,
         buffer: &Buffer,
@@ -126,10 +126,10 @@ impl Vni {
         Ok(self.node.sent(self.host.caller(), posted).await?)
     }
 
-    /// As [`Host::post_recv`]. `how` is the transfer method between card and host memory.
+    /// Posts a receive as [`Host::post_recv`] does. `how` is the transfer method between card and host memory.
     ///
     /// # Errors
-    /// As [`Host::post_recv`].
+    /// Those of [`Host::post_recv`].
     pub async fn post_recv(
         &self,
         buffer: &Buffer,
@@ -186,7 +186,7 @@ impl VniProcess {
         Ok(Buffer { len: allocation.len(), allocation, start: 0 })
     }
 
-    /// Posts a send. It completes when the bytes are on the card, and the buffer may be used again.
+    /// Posts a send. The send completes when its bytes are on the card. Then the buffer may be used again.
     ///
     /// # Errors
     /// When the interface or the buffer belongs to another process, or a limit is reached.
@@ -240,8 +240,8 @@ impl VniProcess {
         Ok(self.host.timed("wait for a doorbell", wait).await?)
     }
 
-    /// The costs of a copy of the buffer to the pool, and of locking and translating its pages, according to the card's
-    /// specification.
+    /// Returns two durations according to the card's specification. The first is that of a copy of the buffer to the
+    /// pool, the second that of locking and translating its pages.
     pub fn costs(&self, buffer: &Buffer) -> (Duration, Duration) {
         self.process.costs(buffer.address(), buffer.len())
     }

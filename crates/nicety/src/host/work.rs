@@ -1,4 +1,4 @@
-//! Computation on host memory: the cost of a pass of the program over bytes.
+//! Computation on host memory: its duration and its memory traffic.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -33,9 +33,9 @@ impl Host {
         Ok(Duration::from_ps(whole))
     }
 
-    /// Computes on memory, on one of the host's CPUs. The duration is the longest of three times: computation, fetches of cache
-    /// lines, and transfer at the memory's bandwidth. The cache lines count as traffic of host memory. This call does not change
-    /// the bytes; its caller does.
+    /// Simulates a computation on memory by one of the host's CPUs. The duration is the longest of three times:
+    /// computation, fetches of cache lines, and transfer at the memory's bandwidth. The cache lines count as traffic of
+    /// host memory. This call does not change any bytes; the caller must do that.
     ///
     /// # Errors
     /// When the memory does not belong to the host.
@@ -47,8 +47,8 @@ impl Host {
         Ok(done?)
     }
 
-    /// Copies a buffer, on one of the host's CPUs. The cost is that of [`Host::work`] over both buffers. The bytes change at the
-    /// end of the copy.
+    /// Copies a buffer, on one of the host's CPUs. The duration is that of [`Host::work`] on both buffers. The bytes
+    /// change at the end of the copy.
     ///
     /// # Errors
     /// When the buffers differ in length.

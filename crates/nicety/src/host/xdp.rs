@@ -2,11 +2,11 @@
 
 use super::Host;
 use crate::Error;
-use nicety_ebpf::report::maps::{dump, find, put, remove};
+use nicety_ebpf::report::maps::{Dumped, dump, find, put, remove};
 use nicety_ebpf::report::prepare;
-use nicety_ebpf::{Errno, Limits, Machine, Object};
+use nicety_ebpf::{Errno, Limits, Machine, MapKind, Object};
 use nicety_nic_core::parts::{DueTime, Offered};
-use nicety_nic_ethernet::{HostWork, Node, Xdp as Driver, XdpError, XdpMode, XdpProgram};
+use nicety_nic_ethernet::{HostWork, Node, Xdp as Driver, XdpError, XdpMode, XdpProgram, XskOptions};
 use nicety_nic_processors::Busy;
 use nicety_types::{Duration, NodeId};
 use serde::Serialize;
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The XDP programs of a host's driver, for one thread of its program. Cheap to clone.
+/// The interface to the XDP programs of a host's driver, for one thread of the host's program. Cheap to clone.
 #[derive(Clone)]
 pub struct Xdp {
     host: Host,
     node: Rc<Node>,
 }
 
-/// A loaded program with its maps, which outlive its attachment.
+/// A loaded XDP program with its maps. The maps persist when the program is detached.
 #[derive(Clone, Debug)]
 pub struct LoadedXdp {
     object: Rc<Object>,
@@ -29,10 +29,10 @@ pub struct LoadedXdp {
 }
 
 impl Host {
-    /// Returns the XDP programs of this host's driver.
+    /// Returns the interface to the XDP programs of this host's driver.
     ///
     /// # Errors
-    /// When the card is of another design, or its spec has no costs of XDP.
+    /// When the card is of another design, or its spec lacks the costs of XDP.
     pub fn xdp(&self) -> Result<Xdp, Error> {
         let node = self.inner.card.of::<Node>()?;
         match node.spec().xdp {
@@ -43,11 +43,11 @@ impl Host {
 }
 
 impl Xdp {
-    /// Loads a program of an object, the only one without a name, and fills its maps with entries as JSON; set-up, takes no
-    /// virtual time.
+    /// Loads the program `name` of an object, or its only program if `name` is `None`. Fills the program's maps with
+    /// entries in JSON. This is set-up: it takes no virtual time.
     ///
     /// # Errors
-    /// The object, the program or the entries are wrong.
+    /// When the object, the program or the entries are invalid.
     pub fn load(
         &self,
         object: &Object,
@@ -62,41 +62,50 @@ impl Xdp {
         let program = machine.add(object, entry).map_err(|error| input(&error))?;
         prepare(object, &mut machine, entries).map_err(|error| input(&error))?;
         let machine = Rc::new(RefCell::new(machine));
-        let (name, fragments) = (entry.name.clone(), entry.fragments);
-        let program = XdpProgram { name, machine, program, fragments, mode };
+        let program = XdpProgram::new(&entry.name, machine, program, (entry.fragments, mode));
         Ok(LoadedXdp { object: Rc::new(object.clone()), program })
     }
 
-    /// Attaches a program, or replaces the attached one; set-up, takes no virtual time.
+    /// Attaches a program, or replaces the attached program. This is set-up: it takes no virtual time.
     ///
     /// # Errors
-    /// The host cannot run it.
+    /// When the host cannot run the program.
     pub fn install(&self, loaded: &LoadedXdp) -> Result<(), Error> {
         Ok(self.node.attach_xdp(loaded.program.clone())?)
     }
 
-    /// The driver's program and its counters.
+    /// Binds an AF_XDP socket to an entry of a map and to a receive queue. This is set-up: it takes no virtual time.
+    ///
+    /// # Errors
+    /// When the map does not exist, or the driver cannot bind the socket.
+    pub fn bind(&self, loaded: &LoadedXdp, map: &str, key: u32, options: XskOptions) -> Result<(), Error> {
+        let number = loaded.map(map)?;
+        let bound = loaded.program.bind((number, key), options, self.node.spec());
+        bound.map_err(|error| wrong(map, &error.to_string()))
+    }
+
+    /// The driver's attached program and its counters.
     pub fn driver(&self) -> &Driver {
         self.node.xdp()
     }
 
-    /// CPU time of the whole host so far.
+    /// CPU time of all CPUs of the host so far.
     pub fn cpu_time(&self) -> Duration {
         Duration::from_ps(self.node.report().busy_ps)
     }
 
-    /// Frames that the host had no buffer for, or none of their length.
+    /// Number of frames dropped because the host had no free receive buffer, or no buffer of their length.
     pub fn lost(&self) -> u64 {
         let card = self.node.report().card;
         card.ring_full + card.too_long
     }
 
-    /// Work of each part of the host for frames so far.
+    /// The work that each CPU or soft ring of the host has done for frames so far.
     pub fn host_work(&self) -> Vec<HostWork> {
         self.node.host_work()
     }
 
-    /// Busy times of parts of the card so far.
+    /// The busy time of each part of the card so far.
     pub fn busy(&self) -> Busy {
         self.node.busy()
     }
@@ -106,7 +115,8 @@ impl Xdp {
         self.node.fetching()
     }
 
-    /// Starts to count the frames of a generator separately. It takes all frames that programs send to unknown stations.
+    /// Starts separate counts for the frames of a generator. From then on, frames of programs to unknown stations go to
+    /// this generator.
     pub fn watch_generator(&self, node: NodeId) {
         self.node.watch_generator(node);
     }
@@ -116,7 +126,7 @@ impl Xdp {
         self.node.wire_interval(bytes)
     }
 
-    /// Makes the card generate frames, as [`Node::offer`].
+    /// Makes the card generate frames; see [`Node::offer`].
     pub async fn offer(
         &self,
         target: u32,
@@ -128,43 +138,54 @@ impl Xdp {
 }
 
 impl LoadedXdp {
-    /// The names of the program and of its maps, as JSON.
+    /// Returns the names of the program and of its maps, as JSON.
     pub(crate) fn names(&self) -> String {
         let machine = self.program.machine.borrow();
         let maps: Vec<&str> = machine.maps.iter().map(|map| map.definition.name.as_str()).collect();
         json!({"program": self.program.name, "maps": maps}).to_string()
     }
 
-    /// The number of a map.
+    /// Returns the present entries of a map. Takes no virtual time.
+    ///
+    /// # Errors
+    /// When the map does not exist.
+    pub fn entries(&self, map: &str) -> Result<Vec<Dumped>, Error> {
+        Ok(dump(&self.program.machine.borrow(), self.map(map)?, &self.object.btf))
+    }
+
+    /// Returns the number of the map with this name.
     fn map(&self, name: &str) -> Result<usize, Error> {
         let machine = self.program.machine.borrow();
-        machine.map_named(name).ok_or_else(|| wrong(name, "the object has no such map"))
+        machine.map_named(name).ok_or_else(|| {
+            let names: Vec<&str> = machine.maps.iter().map(|map| map.definition.name.as_str()).collect();
+            wrong(name, &format!("the object has no such map; it has {}", names.join(", ")))
+        })
     }
 }
 
 impl Xdp {
-    /// Attaches a program, or replaces the attached one, by a system call.
+    /// Attaches a program by a system call, or replaces the attached program.
     ///
     /// # Errors
-    /// The host cannot run it.
+    /// When the host cannot run the program.
     pub async fn attach(&self, loaded: &LoadedXdp) -> Result<(), Error> {
         self.system_calls("xdp attach", 1).await;
         self.install(loaded)
     }
 
-    /// Detaches the program by a system call. Returns whether there was one.
+    /// Detaches the attached program by a system call. Returns whether a program was attached.
     ///
     /// # Errors
-    /// None at present.
+    /// The call has no errors at present.
     pub async fn detach(&self) -> Result<bool, Error> {
         self.system_calls("xdp detach", 1).await;
         Ok(self.node.xdp().detach())
     }
 
-    /// Looks an entry of a map up by a system call: the entry as JSON, or `null`.
+    /// Looks up an entry of a map by a system call. Returns the entry as JSON, or `null` if there is none.
     ///
     /// # Errors
-    /// There is no such map, or the key is wrong.
+    /// When the map does not exist, or the key is invalid.
     pub async fn get(&self, loaded: &LoadedXdp, map: &str, key: &str) -> Result<String, Error> {
         let (number, key) = (loaded.map(map)?, parsed(key)?);
         self.system_calls("xdp map lookup", 1).await;
@@ -177,7 +198,7 @@ impl Xdp {
     /// Changes an entry of a map by a system call. `entry` is JSON with a key, and a value or values.
     ///
     /// # Errors
-    /// There is no such map, or it does not take the entry.
+    /// When the map does not exist, or does not accept the entry.
     pub async fn set(&self, loaded: &LoadedXdp, map: &str, entry: &str) -> Result<(), Error> {
         let (number, entry) = (loaded.map(map)?, parsed(entry)?);
         self.system_calls("xdp map update", 1).await;
@@ -190,10 +211,10 @@ impl Xdp {
             .map_err(|problem| wrong(map, &problem))
     }
 
-    /// Removes an entry of a map by a system call. Returns whether there was one.
+    /// Removes an entry of a map by a system call. Returns whether the entry existed.
     ///
     /// # Errors
-    /// There is no such map, it has no entries that can be removed, or the key is wrong.
+    /// When the map does not exist, its entries cannot be removed, or the key is invalid.
     pub async fn delete(&self, loaded: &LoadedXdp, map: &str, key: &str) -> Result<bool, Error> {
         let (number, key) = (loaded.map(map)?, parsed(key)?);
         self.system_calls("xdp map delete", 1).await;
@@ -207,10 +228,48 @@ impl Xdp {
         }
     }
 
-    /// Reads all entries of a map, by two system calls for each and one for the end: the next key, and its value.
+    /// Waits for records of a ring buffer, or samples of perf events, and takes them. It costs a system call, and a wake-up
+    /// if there are no records yet. Reads of the records cost nothing here.
     ///
     /// # Errors
-    /// There is no such map.
+    /// When the map does not exist, or is of a type without records.
+    pub async fn records(&self, loaded: &LoadedXdp, map: &str) -> Result<Vec<Vec<u8>>, Error> {
+        let number = loaded.map(map)?;
+        let kind = loaded.program.machine.borrow().maps[number].kind;
+        if !matches!(kind, MapKind::Ring | MapKind::PerfEvents) {
+            return Err(wrong(map, "it has no records; name a ring buffer or perf events"));
+        }
+        let (node, thread) = (&self.node, self.host.thread);
+        let wait = async |path: &mut _| node.xdp_records(thread, &loaded.program, (number, map), path).await;
+        Ok(self.host.timed("xdp records", wait).await)
+    }
+
+    /// Takes at most `most` frames of an AF_XDP socket. The frames of the last call give their buffers back. It waits by a system
+    /// call while there are none. Reads of the frames cost nothing here.
+    ///
+    /// # Errors
+    /// When the map does not exist, or has no socket at the key.
+    pub async fn frames(
+        &self,
+        loaded: &LoadedXdp,
+        (map, key): (&str, u32),
+        most: usize,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let entry = (loaded.map(map)?, key);
+        if loaded.program.buffers_of(entry).is_none() {
+            return Err(wrong(map, &format!("key {key} has no socket; bind one first")));
+        }
+        let (node, thread) = (&self.node, self.host.thread);
+        let wait = async |path: &mut _| node.xdp_frames(thread, &loaded.program, (entry, most), path).await;
+        let frames = self.host.timed("xdp frames", wait).await;
+        Ok(frames.iter().map(|frame| frame.to_vec()).collect())
+    }
+
+    /// Returns all entries of a map as JSON. For each entry, one system call reads the next key, and another its value.
+    /// A last system call detects the end.
+    ///
+    /// # Errors
+    /// When the map does not exist.
     pub async fn items(&self, loaded: &LoadedXdp, map: &str) -> Result<String, Error> {
         let number = loaded.map(map)?;
         let entries = dump(&loaded.program.machine.borrow(), number, &loaded.object.btf).len();

@@ -2,9 +2,9 @@
 
 use nicety_types::{Slice, Time};
 
-/// Assigns a lane to each use of one resource. `slices` are sorted by start; uses with the same start are sorted by length,
-/// longest first. Uses in one lane do not overlap, except that they nest if the resource allows nesting. Lanes are numbered from
-/// 0, and each use gets the lowest possible lane. A use of zero length fits in every lane.
+/// Returns the lane of each use of one resource. `slices` are sorted by start. Uses with the same start are sorted by
+/// length, the longest first. Uses in one lane do not overlap, but they may nest if the resource allows nesting. Lanes
+/// are numbered from 0, and each use gets the lowest possible lane. A use of zero length fits in every lane.
 pub(super) fn assign(slices: &[Slice]) -> Vec<u32> {
     // For each lane, the ends of the uses that have not ended, the innermost last.
     let mut lanes: Vec<Vec<Time>> = Vec::new();

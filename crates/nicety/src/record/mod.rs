@@ -24,7 +24,7 @@ use std::mem;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The message's source and its number there. Commands of a host to its card have numbers of messages, too.
+    /// The message's source, and its number at the source. Commands of a host to its card have such numbers, too.
     pub id: MessageId,
     /// The node that receives the message.
     pub target: NodeId,
@@ -41,14 +41,15 @@ pub struct Message {
     /// The virtual time at which the first packet was matched. For a message on a channel, it is the arrival of the message's
     /// mailbox at the other end.
     pub matched: Option<Time>,
-    /// The virtual time at which the target host could see the completion; `None` if the message was dropped, or was in flight
-    /// when the run ended.
+    /// The virtual time from which the target host could see the completion. `None` if the message was dropped, or was
+    /// in flight when the run ended.
     pub completed: Option<Time>,
     /// The virtual time at which a program of the target host noticed the completion.
     pub noticed: Option<Time>,
     /// The outcome of the message.
     pub outcome: &'static str,
-    /// The stages from `posted` to `completed`. The sum of their times is exactly the time between both.
+    /// The stages from `posted` to `completed`, with their times. The sum of these times is exactly the time from
+    /// `posted` to `completed`.
     pub stages: Option<Vec<(Stage, Duration)>>,
 }
 
@@ -76,7 +77,7 @@ pub struct PacketRow {
 pub struct Usage {
     /// The node.
     pub node: NodeId,
-    /// The number of the unit among equal units: processors, ports, cores or concurrent transfers.
+    /// The number of the unit among equal units, such as processors, ports, cores or concurrent transfers.
     pub unit: u32,
     /// The use.
     pub slice: Slice,
@@ -89,7 +90,7 @@ pub struct Recording {
     pub level: Level,
     /// The stages that messages may have on the cards of the run, in the order of a message's path.
     pub stages: Vec<Stage>,
-    /// Rows of messages at each node, sorted. Recorded from [`Level::Messages`] on.
+    /// The rows of messages at each node, sorted. They are recorded from [`Level::Messages`] on.
     rows: Vec<(NodeId, MessageRows)>,
     /// Packets by source, in the order of sending. Recorded from [`Level::Packets`] on.
     pub packets: Vec<PacketRow>,
@@ -97,11 +98,11 @@ pub struct Recording {
     pub handler_runs: Vec<(NodeId, HandlerRun)>,
     /// Uses of resources, by node, resource, unit and time. Recorded at [`Level::Everything`].
     pub resources: Vec<Usage>,
-    /// Rows left out because a table was full.
+    /// The numbers of rows that were left out because a table was full.
     pub left_out: LeftOut,
 }
 
-/// The sum of one stage over many messages.
+/// The total time of one stage over many messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageTotal {
     /// The stage.
@@ -127,13 +128,13 @@ impl Recording {
         recording
     }
 
-    /// Messages, by source and number, from [`Level::Messages`] on. The iterator joins the source's row and the target's row of
-    /// each message.
+    /// Returns the messages, sorted by source and number. They are recorded from [`Level::Messages`] on. The iterator
+    /// joins the source's row and the target's row of each message.
     pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
         self.rows.iter().flat_map(|(_, rows)| rows.sent()).map(|sent| message(&sent, self.arrived(&sent)))
     }
 
-    /// Number of messages.
+    /// Returns the number of messages.
     pub fn message_count(&self) -> usize {
         self.rows.iter().map(|(_, rows)| rows.sent_count()).sum()
     }
@@ -165,7 +166,7 @@ impl Recording {
     }
 }
 
-/// In a table of stages, the name of the row for time that no stage has.
+/// The name of a row in a table of stages: the time that belongs to no stage.
 pub const NOT_ACCOUNTED_FOR: &str = "not accounted for";
 
 fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {
@@ -187,8 +188,8 @@ fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {
     }
 }
 
-/// Removes the packets from the records, and joins the rows of source and target. This frees their memory before other rows are
-/// copied.
+/// Removes the packets from the records, and joins each packet's rows of source and target. This frees the rows' memory
+/// before other rows are copied.
 fn packets(nodes: &mut [(NodeId, NodeRecords)]) -> Vec<PacketRow> {
     let arrived: Vec<Vec<PacketArrived>> =
         nodes.iter_mut().map(|(_, records)| mem::take(&mut records.packets_arrived)).collect();

@@ -1,4 +1,4 @@
-//! A Protocol Buffers encoder for timelines. It supports the three kinds of fields that they need.
+//! An encoder of Protocol Buffers for timelines. It supports only the three kinds of fields that timelines need.
 
 /// A message while it is being encoded.
 #[derive(Default)]

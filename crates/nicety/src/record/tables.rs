@@ -58,9 +58,10 @@ pub fn stage_column(stage: Stage) -> String {
 }
 
 impl Recording {
-    /// Returns the table of messages: `source`, `sequence`, `target`, `kind`, `started_by`, `cause_source` and `cause_sequence`
-    /// (the message of the handler that sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`, `matched_ps`,
-    /// `completed_ps`, `noticed_ps`, `latency_ps` (from posted to completed), and a column for each stage.
+    /// Returns the table of messages: `source`, `sequence`, `target`, `kind`, `started_by`, `cause_source` and
+    /// `cause_sequence` (the message of the handler that sent this message), `size_bytes`, `outcome`, `posted_ps`,
+    /// `first_byte_ps`, `matched_ps`, `completed_ps`, `noticed_ps`, `latency_ps` (from posted to completed), and a
+    /// column for each stage.
     pub fn messages_table(&self) -> RecordBatch {
         let rows: Vec<Message> = self.messages().collect();
         let mut columns = Columns::new();

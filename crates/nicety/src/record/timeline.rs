@@ -1,9 +1,10 @@
 //! A recording as a timeline for the Perfetto viewer, <https://ui.perfetto.dev>.
 //!
-//! Each node is a process of the timeline, each of its resources a track, and each use a slice. A message is a flow, shown as
-//! arrows from slice to slice. They begin at the message's origin: a handler or the host's post. They pass the link, the matching
-//! unit, the handler and the deposit, and end at the host that notices the message. Field numbers are those of Perfetto's
-//! `trace_packet.proto`, `track_event.proto` and `track_descriptor.proto`.
+//! Each node is a process of the timeline, each of its resources a track, and each use a slice. A message is a flow,
+//! which the viewer shows as arrows from slice to slice. The arrows begin at the message's origin: a handler or the
+//! host's post. They pass the link, the matching unit, the handler and the deposit. They end at the host that notices
+//! the message. Field numbers are those of Perfetto's `trace_packet.proto`, `track_event.proto` and
+//! `track_descriptor.proto`.
 
 use super::proto::Proto;
 use super::{Message, Recording, Starter, Usage, lanes};
@@ -85,7 +86,7 @@ mod event {
 const PACKET: u32 = 1;
 /// The number of the trace's only packet sequence.
 const SEQUENCE: u64 = 1;
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: the sequence does not depend on packets before its first one.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: the packets of the sequence depend on no earlier packets.
 const CLEARED: u64 = 1;
 
 /// A slice on a flow: the flow's number, and whether the slice is the last one.
@@ -117,13 +118,14 @@ impl Recording {
         trace.finish()
     }
 
-    /// Returns the flows that pass through each slice. The key is the slice's index in `resources`.
+    /// Maps the index of each slice in `resources` to the flows that pass through the slice.
     fn steps(&self) -> HashMap<usize, Vec<Step>> {
         let messages: Vec<Message> = self.messages().collect();
         let mut points: HashMap<MessageId, Points> = HashMap::with_capacity(messages.len());
         points.extend(messages.iter().map(|m| (m.id, Points::default())));
         let ends: HashMap<MessageId, NodeId> = messages.iter().map(|m| (m.id, m.target)).collect();
-        // Handler runs that may have sent messages. The key is the node, and the message that the handler processes.
+        // Maps a node and a message to the runs of handlers that process the message there. These runs may have sent
+        // messages.
         let mut runs: HashMap<(NodeId, MessageId), Vec<usize>> = HashMap::new();
         for (at, Usage { node, slice, .. }) in self.resources.iter().enumerate() {
             let Some(message) = slice.message else { continue };
@@ -166,7 +168,7 @@ impl Recording {
     }
 }
 
-/// The slices that the flow of a message passes through. A resource declares the points of flows at its slices.
+/// The slices through which the flow of a message passes. A resource declares which points of a flow are at its slices.
 #[derive(Clone, Default)]
 struct Points(Vec<(&'static FlowPoint, usize)>);
 

@@ -11,16 +11,17 @@ impl Interface {
     ///
     /// An entry for the priority list is first compared with the unexpected headers:
     ///
-    /// - A use-once entry takes the first match and is not linked. Its handle becomes stale when that message is complete.
-    /// - Any other entry takes every match, and is linked then.
+    /// - A use-once entry takes the first matching header and is not linked. Its handle becomes stale when that message
+    ///   is complete.
+    /// - Any other entry takes all matching headers, and is then linked.
     ///
-    /// Each match gives a [`EventKind::PutOverflow`], or the event of its kind, when the message's bytes have been deposited. These matches
-    /// do not move a local offset.
+    /// For each header taken, the interface posts [`EventKind::PutOverflow`], or the event for another kind of message,
+    /// when the message's bytes have been deposited. These messages do not move a local offset.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] if the index is not in use, memory ends beyond 2^64 or options count without a counter. [`Error::Stale`] for
-    /// the counter; [`Error::NoSpace`], [`Error::ListTooLong`]. With flow control, [`Error::EqFull`] if there is no room for the append's
-    /// events.
+    /// [`Error::ArgInvalid`] if the index is not in use, memory ends beyond 2^64, or an option counts although `ct` is
+    /// `None`. [`Error::Stale`] for the counter; [`Error::NoSpace`], [`Error::ListTooLong`]. With flow control,
+    /// [`Error::EqFull`] if the event queue has no room for the append's events.
     pub fn me_append(
         &mut self,
         pt: u32,
@@ -49,11 +50,11 @@ impl Interface {
         Ok(handle)
     }
 
-    /// Appends an entry of the card's own software. It does not count against the limit of entries, is not compared with the unexpected
-    /// headers, and leaves no `LINK` event.
+    /// Appends a match entry for the card's own software. The entry does not count against the limit of entries, is not
+    /// compared with the unexpected headers, and posts no `LINK` event.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] and [`Error::Stale`] as [`Interface::me_append`].
+    /// [`Error::ArgInvalid`] and [`Error::Stale`], as for [`Interface::me_append`].
     pub fn me_append_own(&mut self, pt: u32, me: Me, list: List) -> Result<MeHandle, Error> {
         self.portal(pt)?;
         self.check_me(&me)?;
@@ -64,16 +65,17 @@ impl Interface {
         Ok(handle)
     }
 
-    /// Searches the unexpected headers (`PtlMESearch`) for those that an append of `me` to the priority list would take: the first if it is
-    /// use-once, else all.
+    /// Searches the unexpected headers (`PtlMESearch`) for those that an append of `me` to the priority list would
+    /// take. If `me` is use-once, that is the first matching header, otherwise all.
     ///
-    /// A search that leaves them gives a [`EventKind::Search`] for each, at once. A search that deletes them gives the events of an append,
-    /// but neither a link nor an unlink event. A search without a match gives one `Search` that failed with [`FailType::NoMatch`].
-    /// `EVENT_COMM_DISABLE` suppresses `Search` events, and `EVENT_SUCCESS_DISABLE` successful ones; they are counted if
-    /// `EVENT_CT_OVERFLOW` is set. Memory and handlers of `me` are not used.
+    /// With [`SearchOp::Only`], the interface posts a [`EventKind::Search`] for each header, at once. With
+    /// [`SearchOp::Delete`], it posts the events of an append, but neither a link nor an unlink event. If no header
+    /// matches, it posts one `Search` that failed with [`FailType::NoMatch`]. `EVENT_COMM_DISABLE` suppresses all
+    /// `Search` events, and `EVENT_SUCCESS_DISABLE` the successful ones. With `EVENT_CT_OVERFLOW`, the counter counts
+    /// suppressed events, too. Memory and handlers of `me` are not used.
     ///
     /// # Errors
-    /// As [`Interface::me_append`], except for the length of the list.
+    /// Those of [`Interface::me_append`], except for [`Error::ListTooLong`].
     pub fn me_search(&mut self, pt: u32, me: Me, op: SearchOp, effects: &mut Effects) -> Result<(), Error> {
         self.check_me(&me)?;
         let wanted = Wanted::new(&me, MeHandle::from_bits(0));
@@ -97,7 +99,7 @@ impl Interface {
             };
             self.searched(&me, event, effects);
         } else if op == SearchOp::Delete {
-            // A search has no memory for redelivery.
+            // A search has no memory to which a message could be redelivered.
             let options = (me.options | MeOptions::EVENT_UNLINK_DISABLE) - MeOptions::REDELIVER;
             let handle = self.insert_entry(pt, Me { options, ..me }, List::Priority)?;
             self.take_unexpected(handle, true, effects);
@@ -127,7 +129,7 @@ impl Interface {
         self.count_entry(me, MeOptions::EVENT_CT_OVERFLOW, event.fail, event.mlength, effects);
     }
 
-    /// Reserves room for the events of an append to the priority list, or refuses the append.
+    /// With flow control, reserves room for the events of an append, or refuses the append.
     fn expect_append(&mut self, pt: u32, me: &Me, list: List) -> Result<(), Error> {
         if self.portal(pt)?.flow.is_none() {
             return Ok(());

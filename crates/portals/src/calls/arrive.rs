@@ -7,31 +7,33 @@ use crate::{
     Interface, Limits, List, Me, MeHandle, MeOptions, Prospect,
 };
 
-/// The match of a message.
+/// The match entry that a message matches.
 struct Found {
     me: MeHandle,
     list: List,
     position: usize,
-    /// Match entries searched.
+    /// Number of match entries that the search compared.
     searched: usize,
 }
 
-/// The reason for a refused message.
+/// The reason to refuse a message.
 struct Refused {
     reason: DropReason,
-    /// Its entry disables flow control events.
+    /// Whether the match entry disables the flow control event.
     silent: bool,
 }
 
 impl Interface {
-    /// Handles the arrival of a message's header. A match takes effect now: a use-once entry is off its list, and a local offset has moved.
+    /// Handles the arrival of a message's header. A match takes effect at once: a use-once entry leaves its list, and a
+    /// local offset moves.
     pub fn arrive(&mut self, header: &Header, effects: &mut Effects) -> Arrival {
         self.arrive_if(header, |_| true, effects)
     }
 
-    /// Handles a header that the card may refuse. `accept` gets the handlers of the matching entry, and returns whether the card has room,
-    /// such as a context. A refused message is dropped for [`DropReason::NoContext`], on which flow control acts, and the match has no
-    /// effect.
+    /// Handles the arrival of a header, if the card may refuse the message. `accept` gets the handlers of the matching
+    /// entry, and returns whether the card has the resources for them, such as a context. If not, the message is
+    /// dropped for [`DropReason::NoContext`], and the match has no effect. With flow control, this reason disables the
+    /// portal table entry.
     pub fn arrive_if(
         &mut self,
         header: &Header,
@@ -50,14 +52,15 @@ impl Interface {
             match_bits: header.match_bits,
             reason,
         });
-        // Answers get no answer, and no node answers for another.
+        // Answers get no answer. A node does not answer a message to another node.
         if header.kind.is_request() && reason != DropReason::WrongTarget {
             self.answer(header, header.ack, fail, (0, header.remote_offset, List::Priority), effects);
         }
         Arrival::Dropped(reason)
     }
 
-    /// Returns the match of a request that would arrive now, without any effect; `None` if it would not match.
+    /// Returns the match that a request would have if it arrived now, or `None` if it would not match. The call has no
+    /// effect.
     pub fn prospect(&self, header: &Header) -> Option<Prospect> {
         if self.is_late(header) {
             return self.late_prospect(header);
@@ -116,7 +119,8 @@ impl Interface {
         able && header.check().is_ok()
     }
 
-    /// Admits a request, or disables its portal table entry if flow control says so.
+    /// Admits a request or refuses it. With flow control, a refusal for an exhausted resource disables the portal table
+    /// entry.
     fn let_in(
         &mut self,
         header: &Header,
@@ -189,7 +193,7 @@ impl Interface {
             entry.local_offset += mlength;
         }
         self.portal_of(header.pt).active += 1;
-        // An offset beyond the entry keeps no byte; its address is the end of the entry.
+        // If the offset is beyond the entry's memory, no byte is kept, and the address is the memory's end.
         let start = start + offset.min(length);
         let unexpected = remembered.then(|| {
             let (header, outcome, claimed) = (*header, None, None);

@@ -6,9 +6,9 @@ use crate::{
 };
 
 impl Interface {
-    /// Reports that the card has carried out the [`Delivery`] of the message or has failed, as `outcome` says. Events, the acknowledgement,
-    /// counts and triggered operations follow, in that order. An operation that ends with a reply may have sent no byte if it fails: the
-    /// failing reply is among the effects.
+    /// Reports that the card has carried out the message's [`Delivery`], or has failed with `outcome`. Adds events, the
+    /// acknowledgement, counts and triggered operations to the effects, in that order. If a get, fetch-and-atomic or
+    /// swap fails, the effects include the failing reply, so the card must not have sent any byte of a reply.
     ///
     /// # Errors
     /// [`Error::Stale`] or [`Error::ArgInvalid`] for a delivery that was completed before.
@@ -21,11 +21,11 @@ impl Interface {
         self.finish(delivery, outcome, true, effects)
     }
 
-    /// Completes a message that handlers have consumed, without an event or a count. Its initiator gets the requested acknowledgement. With
-    /// [`Interface::me_hold`] the entry stays open for messages that end with an event.
+    /// Completes a message that handlers have consumed, without an event or a count. Its initiator gets the requested
+    /// acknowledgement. After [`Interface::me_hold`], the match entry stays in use after such a message.
     ///
     /// # Errors
-    /// As [`Interface::complete`].
+    /// Those of [`Interface::complete`].
     pub fn complete_silently(&mut self, delivery: &Delivery, effects: &mut Effects) -> Result<(), Error> {
         self.finish(delivery, FailType::Ok, false, effects)
     }
@@ -85,9 +85,10 @@ impl Interface {
         Ok(())
     }
 
-    /// Answers a put or atomic with the `ack` that it requested, and a failed fetching operation with a reply. An entry with `ACK_DISABLE`
-    /// acknowledges too, but only the end of the operation, so that the initiator does not wait for ever. The answer has the bytes kept,
-    /// the offset used and the list of the entry.
+    /// Adds the answer to a request to the effects. This is the acknowledgement `ack` of a put or atomic, or the reply
+    /// to a failed get, fetch-and-atomic or swap. For an entry with `ACK_DISABLE`, `ack` is `None`. Such an
+    /// acknowledgement only ends the operation, so that the initiator does not wait for ever. The answer has the number
+    /// of bytes kept, the offset used and the list of the entry.
     pub(crate) fn answer(
         &mut self,
         header: &Header,

@@ -1,11 +1,12 @@
 //! Counting events, and the triggered operations that wait on them ('Lightweight Counting Events', 'Triggered Operations').
 //!
-//! A triggered operation is due when its counter's successes plus failures reach its threshold. So a chain of operations continues to its
-//! end even after a failure. A wait (`PtlCTWait`) counts successes alone.
+//! A triggered operation is due when its counter's successes plus failures reach its threshold. So a chain of
+//! operations continues to its end even after a failure. A wait (`PtlCTWait`) compares only the successes.
 //!
-//! Operations on one counter become due in the order of their thresholds, and those of one threshold in the order of posting. A change
-//! first makes all its operations due, and then carries them out. So an operation that sets the counter back does not delay the others.
-//! Operations of all counters are carried out in the order in which they became due.
+//! Operations on one counter become due in the order of their thresholds. With equal thresholds, they become due in the
+//! order of posting. A change of a counter first makes all operations due that have reached their threshold, and then
+//! carries them out. So an operation that sets the counter back does not delay the others. Operations of all counters
+//! are carried out in the order in which they became due.
 
 use crate::error::release;
 use crate::state::counter::{Action, Ct};
@@ -61,10 +62,10 @@ impl Interface {
         Ok(())
     }
 
-    /// Adds to `target` when `ct` has counted `threshold` successes and failures (`PtlTriggeredCTInc`).
+    /// Adds `by` to `target` when the successes plus failures of `ct` reach `threshold` (`PtlTriggeredCTInc`).
     ///
     /// # Errors
-    /// As [`Interface::ct_inc`]; or [`Error::NoSpace`].
+    /// Those of [`Interface::ct_inc`], and [`Error::NoSpace`].
     pub fn triggered_ct_inc(
         &mut self,
         target: CtHandle,
@@ -77,10 +78,10 @@ impl Interface {
         self.wait_to_change(target, Action::Inc(target, by), ct, threshold, effects)
     }
 
-    /// Sets `target` when `ct` has counted `threshold` successes and failures (`PtlTriggeredCTSet`).
+    /// Sets `target` when the successes plus failures of `ct` reach `threshold` (`PtlTriggeredCTSet`).
     ///
     /// # Errors
-    /// As [`Interface::ct_set`]; or [`Error::NoSpace`].
+    /// Those of [`Interface::ct_set`], and [`Error::NoSpace`].
     pub fn triggered_ct_set(
         &mut self,
         target: CtHandle,
@@ -123,7 +124,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Checks that one more triggered operation can be posted on `ct`.
+    /// Checks that `ct` exists, and that the limit allows one more triggered operation.
     pub(crate) fn can_wait(&self, ct: CtHandle) -> Result<(), Error> {
         self.counters.get(ct)?;
         if self.triggered >= self.limits.triggered {
@@ -133,7 +134,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Queues `action` on the counter, or carries it out if the threshold is already reached.
+    /// Queues `action` on the counter, or carries it out if the counter has already reached the threshold.
     pub(crate) fn wait(&mut self, action: Action, ct: CtHandle, threshold: u64, effects: &mut Effects) {
         self.triggered += 1;
         let counter = self.counters.get_mut(ct).expect("the caller has looked at the counter");
@@ -160,7 +161,8 @@ impl Interface {
         self.change(ct, sum, effects);
     }
 
-    /// Changes a counter, reports it to the host, and makes operations due that have reached their threshold.
+    /// Changes a counter, reports its value to the host, and makes all operations due that have reached their
+    /// threshold.
     fn change(&mut self, ct: CtHandle, new: impl FnOnce(CtEvent) -> CtEvent, effects: &mut Effects) {
         let counter = self.counters.get_mut(ct).expect("a counter in use is not freed");
         counter.value = new(counter.value);
@@ -174,7 +176,8 @@ impl Interface {
         }
     }
 
-    /// Carries out all due operations, and those that they make due. The loop ends, since every operation was posted once.
+    /// Carries out all due operations, and all operations that these make due. The loop ends, because each operation is
+    /// carried out only once.
     fn carry_out(&mut self, effects: &mut Effects) {
         while let Some(action) = self.due.pop_front() {
             self.triggered -= 1;

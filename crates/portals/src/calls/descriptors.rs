@@ -7,11 +7,11 @@ use crate::state::operation::{Operation, Owner, Place, State};
 use crate::{Error, Header, Interface, Md, MdHandle, MdOptions, OperationHandle};
 
 impl Interface {
-    /// Binds memory to send from or to get into (`PtlMDBind`).
+    /// Binds memory as the source of messages, or as the destination of replies (`PtlMDBind`).
     ///
     /// # Errors
-    /// [`Error::NoSpace`]; [`Error::Stale`] for the queue or counter; [`Error::ArgInvalid`] if the memory ends beyond 2^64, or options
-    /// count without a counter.
+    /// [`Error::NoSpace`]; [`Error::Stale`] for the queue or counter; [`Error::ArgInvalid`] if the memory ends beyond
+    /// 2^64, or an option counts although `ct` is `None`.
     pub fn md_bind(&mut self, md: Md) -> Result<MdHandle, Error> {
         if md.start.checked_add(md.length).is_none() {
             return Err(Error::ArgInvalid("the descriptor's memory must end below address 2^64"));
@@ -77,7 +77,7 @@ impl Interface {
         }
     }
 
-    /// Returns the descriptor of a place, or a substitute if the place belongs to the card.
+    /// Returns the memory descriptor of a place. If the place belongs to the card, returns a substitute.
     pub(crate) fn md(&self, place: Place) -> Md {
         match place.of {
             Owner::Host(md) => self.descriptors.get(md).expect("a descriptor in use is not released").md,

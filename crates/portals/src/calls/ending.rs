@@ -1,4 +1,4 @@
-//! The ends of an initiator's operations: SEND, ACK and REPLY ('Data Movement Operations').
+//! Ends of the initiator's operations: SEND, ACK and REPLY ('Data Movement Operations').
 
 use crate::diagnosis::FailedOperation;
 use crate::state::operation::{Answer, Operation, State};
@@ -9,8 +9,9 @@ use crate::{
 use nicety_types::NodeId;
 
 impl Interface {
-    /// Reports that the card has read the last byte of the message, or given up: the source memory may be reused. If the card gave up, a
-    /// reply that is due has failed, too.
+    /// Reports that the card has read the last byte of the message, or has given up, as `outcome` says. In both cases,
+    /// the source memory may be reused. If the card gave up, the reply to a get, fetch-and-atomic or swap has failed,
+    /// too.
     ///
     /// # Errors
     /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started or was sent before.
@@ -25,7 +26,7 @@ impl Interface {
             return Err(Error::ArgInvalid("only an operation that is being sent can be reported as sent"));
         };
         *sent = true;
-        // If bytes of a reply are in flight, the operation ends after them.
+        // If a reply is already arriving, the operation ends with this reply.
         let ended = *answer == Answer::Done || *answer == Answer::Awaited && !outcome.is_ok();
         let unanswered = (ended && *answer == Answer::Awaited).then_some(op.to).flatten();
         let (from, header) = (op.from, op.header);
@@ -52,10 +53,11 @@ impl Interface {
         Ok(())
     }
 
-    /// Reports that the card has stopped waiting for the answer of a sent operation.
+    /// Reports that the card no longer waits for the answer to a sent operation. The operation ends with `outcome`.
     ///
     /// # Errors
-    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that is not sent, or has a reply in arrival.
+    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that is not sent, or has a reply
+    /// that is arriving.
     pub fn failed(
         &mut self,
         operation: OperationHandle,
@@ -83,8 +85,8 @@ impl Interface {
         self.complete_reply(&reply, outcome, effects)
     }
 
-    /// Returns the sent operations without a complete answer, with their targets. The flag is true if part of the answer has arrived; such
-    /// an operation ends with [`Interface::complete_reply`].
+    /// Returns each sent operation without a complete answer, its target, and whether part of the answer has arrived.
+    /// An operation with such a part ends with [`Interface::complete_reply`].
     pub fn unanswered(&self) -> impl Iterator<Item = (OperationHandle, NodeId, bool)> + '_ {
         self.operations.values().filter_map(|op| match op.state {
             State::Started { sent: true, answer: answer @ (Answer::Awaited | Answer::Arriving) } => {
@@ -95,8 +97,8 @@ impl Interface {
         })
     }
 
-    /// Reports the end of a reply: `outcome` says whether every byte is deposited. The REPLY event, the count and triggered operations
-    /// follow.
+    /// Reports the end of a reply. `outcome` says whether the card has deposited every byte. Adds the REPLY event, the
+    /// count and triggered operations to the effects.
     ///
     /// # Errors
     /// [`Error::Stale`] or [`Error::ArgInvalid`] for a reply that was completed before.
@@ -180,8 +182,8 @@ impl Interface {
         })
     }
 
-    /// Records the answer, if the operation waits for an answer of this kind from this node. Returns the operation, and whether it has been
-    /// sent.
+    /// Records that an answer has arrived, if the operation waits for an answer of this kind from this node. Returns
+    /// the operation, and whether its message has been sent.
     fn answered(&mut self, header: &Header, new: Answer) -> Option<(&Operation, bool)> {
         let op = self.operations.get_mut(OperationHandle::from_bits(header.operation)).ok()?;
         if op.header.target != header.source || op.to.is_some() != (header.kind == HeaderKind::Reply) {

@@ -1,4 +1,4 @@
-//! Match entries: creation, holds, unlinking, counts ('Match List Entries and Matching Lists').
+//! Match entries: creation, holds, unlinking, counters ('Match List Entries and Matching Lists').
 
 use crate::error::release;
 use crate::state::entry::Entry;
@@ -36,19 +36,20 @@ impl Interface {
         Ok(&self.entries.get(handle)?.me)
     }
 
-    /// Returns the first entry on the priority list of a portal table entry with this user word for its events.
+    /// Returns the first match entry on the priority list of a portal table entry that has this `user_ptr`.
     pub fn me_with(&self, pt: u32, user_ptr: u64) -> Option<MeHandle> {
         let mut entries = self.table.get(pt)?.priority.iter().map(|key| key.entry);
         entries.find(|&entry| self.entries.get(entry).is_ok_and(|entry| entry.me.user_ptr == user_ptr))
     }
 
-    /// Returns whether an entry on a list, or one that a message or an unexpected header refers to, has these handlers.
+    /// Returns whether any match entry has these handlers. It considers entries on a list, and entries that a message
+    /// or an unexpected header refers to.
     pub fn handlers_in_use(&self, handlers: u32) -> bool {
         self.entries.values().any(|entry| entry.me.handlers == Some(handlers))
     }
 
-    /// Holds an entry open, as an incomplete message would: an unlinked entry leaves its `AUTO_UNLINK` event only after as many calls of
-    /// [`Interface::me_release`].
+    /// Holds a match entry, as an incomplete message does. If the entry is unlinked, it posts `AUTO_UNLINK` only after
+    /// one [`Interface::me_release`] per hold.
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -57,7 +58,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Ends one hold on an entry.
+    /// Ends one hold on a match entry.
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::ArgInvalid`] for an entry that is not held.
@@ -72,7 +73,8 @@ impl Interface {
     /// Unlinks a match entry (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// [`Error::Stale`]; [`Error::InUse`] while it has an incomplete message, an unexpected header refers to it, or the card holds it open.
+    /// [`Error::Stale`]; [`Error::InUse`] while the entry has an incomplete message or a hold, or an unexpected header
+    /// refers to it.
     pub fn me_unlink(&mut self, handle: MeHandle) -> Result<(), Error> {
         let entry = self.entries.get(handle)?;
         release(entry.pending, "match entry", "messages that are not complete")?;
@@ -84,7 +86,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Takes a used-up entry off its list.
+    /// Removes a used-up match entry from its list.
     pub(crate) fn unlink_used(&mut self, handle: MeHandle, position: usize) {
         let entry = self.entries.get_mut(handle).expect("the entry is on its list");
         entry.linked = false;
@@ -99,8 +101,9 @@ impl Interface {
         }
     }
 
-    /// Removes one message, header or hold of an entry. If the entry has left its list, posts `AUTO_UNLINK` after the last message, and
-    /// `AUTO_FREE` after the last header.
+    /// Called after a match entry has lost a message, an unexpected header or a hold. If the entry is not on a list,
+    /// posts `AUTO_UNLINK` after the last message or hold, and `AUTO_FREE` after the last header. Then removes the
+    /// entry.
     pub(crate) fn settle(&mut self, handle: MeHandle, effects: &mut Effects) {
         let entry = self.entries.get_mut(handle).expect("an entry in use is not removed");
         if entry.linked || entry.pending > 0 || entry.holds > 0 {
@@ -133,7 +136,7 @@ impl Interface {
         self.portal_of(entry.pt).entries -= 1;
     }
 
-    /// Counts an operation on a match entry that has `option`.
+    /// Counts a message in the counter of its match entry, if the entry has `option`.
     pub(crate) fn count_entry(
         &mut self,
         me: &Me,

@@ -1,16 +1,17 @@
 //! Redelivery of unexpected messages to an entry appended after their arrival.
 //!
-//! Portals 4 reports such a message to the host, and the host copies it or gets it. With
-//! [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) the card does that. It sends the message to itself, from the overflow entry's
-//! memory and with the original header ([`Effect::Redeliver`](crate::Effect::Redeliver)). The message goes only to the entry that found
-//! it. Its acknowledgement was sent at the first arrival. Until the message is complete, its unexpected header counts, and the overflow
-//! entry is in use.
+//! In Portals 4, the card reports such a message to the host, and the host copies or gets its bytes. With
+//! [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) the card moves the bytes. It sends the message to itself, from
+//! the overflow entry's memory ([`Effect::Redeliver`](crate::Effect::Redeliver)). Only the match entry that found the
+//! message receives it, with the original header. The card has already acknowledged the message at its first arrival.
+//! Until the redelivered message is complete, its unexpected header counts against the limit, and the overflow entry is
+//! in use.
 
 use crate::state::late::{LATE_PT, Late};
 use crate::{Delivery, DropReason, Effects, FailType, Header, HeaderKind, Interface, List, Prospect};
 
 impl Interface {
-    /// Returns whether a header is one that this card sends to itself.
+    /// Returns whether a header is that of a message that this card redelivers to itself.
     pub(crate) fn is_late(&self, header: &Header) -> bool {
         (header.pt, header.source, header.kind) == (LATE_PT, self.node, HeaderKind::Put)
     }
@@ -22,7 +23,8 @@ impl Interface {
         Some(Prospect { handlers, flow_control })
     }
 
-    /// Handles the arrival of a redelivered message. If the card has no room to handle it, it fails with an event to the host.
+    /// Handles the arrival of a redelivered message. If the card has no room to handle the message, it fails, and the
+    /// host gets an event.
     pub(crate) fn late_arrives(
         &mut self,
         header: &Header,

@@ -1,6 +1,6 @@
-//! The calls of host and card, a file for each subject. Each adds methods to [`Interface`](crate::Interface).
+//! The calls of host and card. Each file adds the methods of one subject to [`Interface`](crate::Interface).
 //!
-//! A file calls methods only of files before it:
+//! A file calls only methods of files above it in this table:
 //!
 //! | files | content |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! Portal table entries, and flow control on them ('Portal Table Entries', 'Flow Control').
+//! Portal table entries, and their flow control ('Portal Table Entries', 'Flow Control').
 //!
-//! With [`PtOptions::FLOWCTRL`], a message that finds an exhausted resource disables its portal table entry. It and every later message is
-//! dropped, and the answers report that to the initiators. The host gets one `PT_DISABLED` event, behind the events of all messages
-//! admitted before. After making room, it enables the entry again. No event of an admitted message is lost.
+//! With [`PtOptions::FLOWCTRL`], a message that finds an exhausted resource disables its portal table entry. The target
+//! drops this message and every later one, and its answers report that to the initiators. The host gets one
+//! `PT_DISABLED` event, after the events of all messages admitted before. The host makes room and then enables the
+//! entry again. No event of an admitted message is lost.
 
 use crate::state::portal::{OWN_PT, PortalEntry};
 use crate::{Effects, EqHandle, Error, Event, EventKind, Interface, PtOptions};
@@ -11,18 +12,19 @@ impl Interface {
     /// Allocates a portal table entry without options.
     ///
     /// # Errors
-    /// As [`Interface::pt_alloc_with`].
+    /// Those of [`Interface::pt_alloc_with`].
     pub fn pt_alloc(&mut self, wanted: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
         self.pt_alloc_with(wanted, eq, PtOptions::empty())
     }
 
-    /// Allocates a portal table entry, the wanted one or the first free (`PtlPTAlloc`), and returns its index. Full events of its match
-    /// entries go to `eq`, if given.
+    /// Allocates the portal table entry `wanted`, or the first free entry if it is `None` (`PtlPTAlloc`). Returns the
+    /// entry's index. Full events of its match entries go to `eq`, if given.
     ///
     /// # Errors
-    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an index beyond the limit. With
-    /// flow control also [`Error::PtEqNeeded`], [`Error::EqFull`], and [`Error::ArgInvalid`] for a queue that is too short: it needs three
-    /// events, and one for each entry with flow control.
+    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an index beyond
+    /// the limit. With flow control also [`Error::PtEqNeeded`], [`Error::EqFull`], and [`Error::ArgInvalid`] for a
+    /// queue that is too short. The queue needs room for three events, and for one event per portal table entry with
+    /// flow control.
     pub fn pt_alloc_with(
         &mut self,
         wanted: Option<u32>,
@@ -57,11 +59,11 @@ impl Interface {
         Ok(index)
     }
 
-    /// Allocates the entry behind the table, for the card's own software, without options. Its index is [`OWN_PT`] on every card. The host
-    /// cannot use it.
+    /// Allocates the portal table entry of the card's own software, without options. It is outside the host's table,
+    /// and its index is [`OWN_PT`] on every card. The host cannot use it.
     ///
     /// # Errors
-    /// [`Error::PtInUse`] if it is allocated; [`Error::Stale`] for the queue.
+    /// [`Error::PtInUse`] if the entry is already allocated; [`Error::Stale`] for the queue.
     pub fn pt_alloc_own(&mut self, eq: Option<EqHandle>) -> Result<(), Error> {
         eq.map(|eq| self.queues.get(eq)).transpose()?;
         if self.table.get(OWN_PT).is_some() {
@@ -77,8 +79,8 @@ impl Interface {
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors
-    /// [`Error::PtInUse`] while match entries are linked, or used by messages or unexpected headers; [`Error::ArgInvalid`] if the index is
-    /// not in use.
+    /// [`Error::PtInUse`] while match entries are linked, or in use by messages or unexpected headers;
+    /// [`Error::ArgInvalid`] if the index is not in use.
     pub fn pt_free(&mut self, index: u32) -> Result<(), Error> {
         if self.portal(index)?.entries > 0 {
             return Err(Error::PtInUse { index });
@@ -93,7 +95,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Disables a portal table entry without an event: every later message is dropped (`PtlPTDisable`).
+    /// Disables a portal table entry without an event (`PtlPTDisable`). The target drops every later message to it.
     ///
     /// # Errors
     /// [`Error::ArgInvalid`] if the index is not in use.
@@ -120,8 +122,9 @@ impl Interface {
         portal.map(|portal| !portal.disabled).ok_or(NOT_IN_USE)
     }
 
-    /// Reports that the card lacks a resource for messages already admitted to this portal table entry. Flow control disables the entry
-    /// then, as after a message that found the resource exhausted. Returns whether the entry has flow control.
+    /// Reports that the card lacks a resource for messages already admitted to this portal table entry. If the entry
+    /// has flow control, it is disabled, as by a message that finds an exhausted resource. Returns whether the entry
+    /// has flow control.
     pub fn pt_exhausted(&mut self, index: u32, effects: &mut Effects) -> bool {
         match self.table.get(index) {
             Some(portal) if portal.flow.is_some() => {
@@ -149,7 +152,8 @@ impl Interface {
         let portal = self.portal_of(pt);
         portal.disabled = true;
         let (eq, notice) = (portal.flow.expect("only flow control disables"), portal.notice);
-        // An unread notice covers this one, too; the queue has room for one.
+        // If an earlier `PT_DISABLED` event is due or unread, no further event is needed. The queue has room for only
+        // one per entry.
         if silent || portal.notice_due || self.queues.unread(eq, notice) {
             return;
         }
@@ -169,7 +173,8 @@ impl Interface {
         self.portal_of(pt).notice = self.queues.post_notice(eq, event, effects);
     }
 
-    /// Reserves room for events of a portal table entry with flow control; all others share the rest.
+    /// Reserves room for events of a portal table entry with flow control. Events of all other entries share the rest
+    /// of the queue.
     pub(crate) fn expect_events(&mut self, pt: u32, events: u32) -> Result<(), Error> {
         match self.portal_of(pt).flow {
             Some(eq) => self.queues.promise(eq, events),
@@ -177,7 +182,7 @@ impl Interface {
         }
     }
 
-    /// Posts an event with reserved room; `None` frees the room without an event.
+    /// Posts an event into its reserved room. If `event` is `None`, frees the room instead.
     pub(crate) fn post_expected(&mut self, pt: u32, event: Option<Event>, effects: &mut Effects) {
         let portal = self.portal_of(pt);
         match (portal.flow, event) {

@@ -1,4 +1,4 @@
-//! Event queues: allocation, reads, and events without reserved room.
+//! Event queues: allocation, reads by the host, and posting of events without reserved room.
 
 use crate::error::release;
 use crate::state::queue::Eq;
@@ -27,8 +27,8 @@ impl Interface {
         self.queues.remove(eq).map(drop)
     }
 
-    /// Reports that the host has removed `count` events from the queue, which frees their room. A `count` beyond the events in the queue
-    /// empties it.
+    /// Reports that the host has removed `count` events from the queue, which frees their room. If `count` exceeds the
+    /// number of events in the queue, the queue is then empty.
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -37,7 +37,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Returns the number of events that found the queue full since its allocation.
+    /// Returns the number of events that were lost since the queue's allocation, because the queue was full.
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -45,7 +45,7 @@ impl Interface {
         Ok(self.queues.get(eq)?.dropped())
     }
 
-    /// Posts a full event, if there is a queue and room in it.
+    /// Posts a full event, if there is a queue. If the queue is full, counts the event as dropped.
     pub(crate) fn post(&mut self, eq: Option<EqHandle>, event: Event, effects: &mut Effects) {
         if eq.is_some_and(|eq| !self.queues.post(eq, event, effects)) {
             self.statistics.events_dropped += 1;

@@ -1,4 +1,4 @@
-//! The start of an initiator's operations, now or triggered ('Data Movement Operations').
+//! Starts operations of the initiator, now or when a counter triggers them ('Data Movement Operations').
 
 use crate::request::Draft;
 use crate::state::counter::Action;
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Interface {
-    /// Starts a get of the card's own, such as a handler's, into checked memory at the host address `start`. It leaves no event. At its
-    /// end, successful or not, `ct` counts one, if given.
+    /// Starts a get for the card itself, such as a handler's get, into memory at the host address `start`. The caller
+    /// has checked this memory. The get posts no event. When it ends, successfully or not, `ct` (if given) counts one.
     ///
     /// # Errors
     /// [`Error::Stale`] for the counter; [`Error::ArgInvalid`] if the card lacks gets, or for a message longer than the limit;
@@ -25,37 +25,41 @@ impl Interface {
         Ok(self.operations.begin(operation))
     }
 
-    /// Starts an operation: the card sends the returned message and then calls [`Interface::sent`]. A get has no SEND event, and ends
-    /// with REPLY. For a fetch-and-atomic or a swap, SEND goes to the data's descriptor, and REPLY to that of the fetched bytes.
-    /// Both may be the same.
+    /// Starts an operation. The card sends the returned message and then calls [`Interface::sent`]. A get posts no SEND
+    /// event, and ends with REPLY. A fetch-and-atomic or a swap posts SEND for the memory descriptor of its data, and
+    /// REPLY for the descriptor of the fetched bytes. Both may be the same descriptor.
     ///
     /// # Errors
     /// [`Error::Stale`] for a descriptor; [`Error::NoSpace`]; [`Error::ArgInvalid`] for
     ///
-    /// - a message beyond its memory or the limit, and an acknowledgement without an event queue or counter;
+    /// - a message that exceeds its descriptor's memory or the limit, and an acknowledgement without an event queue or
+    ///   counter;
     /// - a get or an atomic that the card lacks;
-    /// - a length that is not whole items or exceeds [`crate::Limits::atomic_bytes`] or [`crate::Limits::fetch_atomic_bytes`];
-    /// - an operator of another operation;
-    /// - a swap with an operand that is missing, superfluous or not one item, and several items if the operator takes one;
+    /// - a length that is not a multiple of the item size, or exceeds [`crate::Limits::atomic_bytes`] or
+    ///   [`crate::Limits::fetch_atomic_bytes`];
+    /// - an operator that this kind of operation does not allow;
+    /// - a swap with an operand that is missing, superfluous or not one item, and several items of data if the operator
+    ///   has an operand;
     /// - a fetch-and-atomic or a swap that asks for an acknowledgement.
     pub fn start(&mut self, request: &Request) -> Result<Outgoing, Error> {
         let operation = self.prepare(&Draft::from(request))?;
         Ok(self.operations.begin(operation))
     }
 
-    /// Checks the arguments of an operation, as when it starts.
+    /// Checks the arguments of an operation without starting it.
     ///
     /// # Errors
-    /// As [`Interface::start`], except for a lack of room.
+    /// Those of [`Interface::start`], except for [`Error::NoSpace`].
     pub fn check_request(&self, request: &Request) -> Result<(), Error> {
         self.check_draft(&Draft::from(request))
     }
 
-    /// Prepares an operation that starts when `ct` has counted `threshold` successes and failures, or now if it already has. An
-    /// [`Effect::Start`](crate::Effect::Start) hands it to the card. The operand of a swap is read now.
+    /// Prepares an operation that starts when the successes plus failures of `ct` reach `threshold`, or now if they
+    /// already have. An [`Effect::Start`](crate::Effect::Start) then passes the operation to the card. The operand of a
+    /// swap is read now.
     ///
     /// # Errors
-    /// As [`Interface::start`], or [`Error::Stale`] for the counter.
+    /// Those of [`Interface::start`], and [`Error::Stale`] for the counter.
     pub fn trigger(
         &mut self,
         request: &Request,

@@ -9,12 +9,12 @@ use crate::{
     MeOptions,
 };
 
-/// Returns whether an entry gets this message redelivered, instead of only an event.
+/// Returns whether the card redelivers this message to the match entry, instead of only posting an event.
 const fn redelivers(me: &Me, header: &Header) -> bool {
     me.options.contains(MeOptions::REDELIVER) && matches!(header.kind, HeaderKind::Put)
 }
 
-/// Returns the option that suppresses an entry's events for unexpected headers.
+/// Returns the option that suppresses events for the unexpected headers that a match entry takes.
 pub(crate) const fn untold(me: &Me) -> MeOptions {
     match me.options.contains(MeOptions::REDELIVER) {
         true => MeOptions::EVENT_COMM_DISABLE,
@@ -34,7 +34,8 @@ impl Wanted {
         Wanted { me: *me, key: Key::new(me, handle), once: me.options.contains(MeOptions::USE_ONCE) }
     }
 
-    /// Returns whether the criteria match. An entry that does not allow the operation leaves the header to one that does.
+    /// Returns whether the match entry takes the unexpected header. The entry must match, allow the operation and have
+    /// room for the message.
     pub fn takes(&self, unexpected: &UnexpectedHeader) -> bool {
         let header = &unexpected.header;
         unexpected.claimed.is_none()
@@ -52,7 +53,8 @@ impl Interface {
         unexpected.iter().filter(|u| wanted.takes(u)).take(limit).count() as u32
     }
 
-    /// Compares a new entry with the unexpected headers. Returns whether that used it up; a search always does.
+    /// Compares a new match entry with the unexpected headers. Returns whether the entry is used up. A search always
+    /// uses its entry up.
     pub(crate) fn take_unexpected(&mut self, handle: MeHandle, search: bool, effects: &mut Effects) -> bool {
         let entry = self.entries.get_mut(handle).expect("the entry was just made");
         let wanted = Wanted::new(&entry.me, handle);
@@ -93,7 +95,7 @@ impl Interface {
         id
     }
 
-    /// Handles the end of a message on the overflow list: its bytes are deposited.
+    /// Handles the end of a message that matched on the overflow list. The card has deposited its bytes, or has failed.
     pub(crate) fn deposited_unexpected(
         &mut self,
         pt: u32,
@@ -113,7 +115,7 @@ impl Interface {
         }
     }
 
-    /// Completes an unexpected header that its match entry has taken, after its bytes are deposited.
+    /// Completes an unexpected header that a match entry has taken. The message's bytes have been deposited.
     fn complete_unexpected(&mut self, unexpected: &UnexpectedHeader, effects: &mut Effects) {
         let UnexpectedHeader { header, outcome: Some(outcome), claimed: Some(handle), .. } = *unexpected
         else {
@@ -135,7 +137,7 @@ impl Interface {
         self.count_entry(&me, MeOptions::EVENT_CT_OVERFLOW, outcome, event.mlength, effects);
     }
 
-    /// Sends a message to the entry that found it.
+    /// Adds the effect that redelivers a message to the match entry that found it.
     fn redeliver(&mut self, found: &UnexpectedHeader, me: MeHandle, effects: &mut Effects) {
         let header = Header { ack: AckRequest::None, length: found.mlength, ..found.header };
         let number = self.late.add(Late { me, overflow: found.entry, header });
@@ -143,7 +145,7 @@ impl Interface {
         effects.push(Effect::Redeliver { header, start: found.start });
     }
 
-    /// Removes an unexpected header, which frees its overflow entry.
+    /// Removes an unexpected header. After its last header, the overflow entry is freed.
     pub(crate) fn forget_unexpected(&mut self, entry: MeHandle, effects: &mut Effects) {
         self.unexpected -= 1;
         self.entries.get_mut(entry).expect("an entry in use is not removed").headers -= 1;

@@ -1,4 +1,4 @@
-//! Reasons for a waiting program: unexpected messages, counters, waiting operations.
+//! Reports why a program may wait: unexpected messages, counters, triggered operations.
 
 use crate::diagnosis::FailedOperation;
 use crate::state::counter::Action;
@@ -10,31 +10,31 @@ use nicety_types::NodeId;
 pub struct UnexpectedMessage {
     /// The sender.
     pub source: NodeId,
-    /// Its match bits.
+    /// The message's match bits.
     pub match_bits: u64,
-    /// Its sent length in bytes.
+    /// The message's length in bytes, before truncation.
     pub length: u64,
 }
 
-/// The sources that count into a counter.
+/// The kinds of sources that count into a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// No descriptor, match entry or triggered operation counts into it, and none has.
+    /// No memory descriptor, match entry or triggered operation counts into the counter, and none has counted.
     ByNothing,
-    /// Only handlers of match entries, by command.
+    /// Only handlers of match entries may count, by a command.
     ByHandlers,
-    /// Only acknowledgements to descriptors, if operations ask for them.
+    /// Only acknowledgements count, if operations request them.
     ByAcknowledgements,
-    /// Another source.
+    /// Another source counts or has counted.
     Yes,
 }
 
-/// A triggered operation that waits.
+/// A triggered operation that waits for its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingTriggered {
-    /// Its name, such as `put`.
+    /// The operation's name, such as `put`.
     pub what: &'static str,
-    /// The successes plus failures that it waits for.
+    /// The threshold of successes plus failures.
     pub threshold: u64,
     /// The counter's current value.
     pub value: CtEvent,
@@ -54,7 +54,8 @@ impl Interface {
         self.counters.get(ct).ok()?.first_failure
     }
 
-    /// Returns the sources that count into a counter now. It searches every resource, for use at the end of a run.
+    /// Returns the kinds of sources that count into a counter. The call searches all resources, so it is meant for the
+    /// end of a run.
     pub fn counted(&self, ct: CtHandle) -> Counted {
         let communication = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW;
         let by_entry =
@@ -74,7 +75,7 @@ impl Interface {
         } else if all.contains(MdOptions::EVENT_CT_ACK) {
             Counted::ByAcknowledgements
         } else if self.counters.get(ct).is_ok_and(|counter| counter.value != CtEvent::default()) {
-            // The counting entry was use-once, and is gone.
+            // The counter is not zero. The use-once entry that counted is gone.
             Counted::Yes
         } else if self.entries.values().any(|e| e.me.ct == Some(ct) && e.me.handlers.is_some()) {
             Counted::ByHandlers

@@ -16,11 +16,11 @@ pub(crate) enum Action {
 #[derive(Default)]
 pub(crate) struct Ct {
     pub value: CtEvent,
-    /// The first failed operation that it has counted.
+    /// The first failed operation that the counter has counted.
     pub first_failure: Option<FailedOperation>,
-    /// Match entries and descriptors that count into it, and triggered operations that change it.
+    /// Number of match entries and descriptors that count into the counter, and of triggered operations that change it.
     pub users: u32,
-    /// Sorted by threshold, then by age.
+    /// Thresholds and operations. They are sorted by threshold, and with equal thresholds by the order of posting.
     pub waiting: VecDeque<(u64, Action)>,
 }
 

@@ -20,7 +20,7 @@ pub struct Md {
 
 pub(crate) struct Descriptor {
     pub md: Md,
-    /// Operations that use it and have not ended.
+    /// Number of operations that use the descriptor and have not ended.
     pub users: u32,
 }
 

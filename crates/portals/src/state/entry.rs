@@ -1,7 +1,7 @@
 //! Match entries and their lists ('Match List Entries and Matching Lists').
 //!
-//! A list is searched in order, and the first entry that matches takes the message. The search keys are contiguous, 32 bytes per entry, so
-//! a long list costs about a nanosecond per entry.
+//! A list is searched in order, and the first entry that matches takes the message. The search keys are contiguous, 32
+//! bytes per entry, so the simulator searches an entry in about a nanosecond.
 
 use crate::handle::Slab;
 use crate::{CtHandle, DropReason, Header, HeaderKind, List, MeHandle, MeOptions};
@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 /// The source ranks that an entry accepts (`match_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// `PTL_RANK_ANY`: all ranks.
+    /// `PTL_RANK_ANY`: messages from all ranks.
     #[default]
     Any,
-    /// Those of one rank.
+    /// Messages from one rank.
     Rank(NodeId),
 }
 
@@ -35,33 +35,33 @@ pub struct Me {
     pub start: u64,
     /// Length in bytes.
     pub length: u64,
-    /// The required match bits.
+    /// The match bits that a message must have.
     pub match_bits: u64,
-    /// The ignored match bits, as ones.
+    /// A mask of the match bits that are not compared: a one means ignored.
     pub ignore_bits: u64,
     /// The accepted source ranks.
     pub source: Source,
-    /// The accepted users. A matching message of another user is refused; it does not go on to the next entry.
+    /// The accepted users. A matching message of another user is refused, and not compared with the next entry.
     pub user: User,
     /// Options.
     pub options: MeOptions,
     /// The counter, if any.
     pub ct: Option<CtHandle>,
-    /// With `MANAGE_LOCAL`, unlink when less memory is left, in bytes; zero is never.
+    /// With `MANAGE_LOCAL`, the entry is unlinked when fewer bytes than this remain. With zero, that never happens.
     pub min_free: u64,
-    /// The handlers for its messages; a number of the card, opaque here.
+    /// The handlers of the entry's messages, as a number that only the card interprets.
     pub handlers: Option<u32>,
-    /// The user's word for its events.
+    /// The user's word, which appears in the entry's events.
     pub user_ptr: u64,
 }
 
 impl Me {
-    /// Returns a list entry (`ptl_le_t`, `PtlLEAppend`): every message to its portal table entry matches.
+    /// Returns a list entry (`ptl_le_t`, `PtlLEAppend`). It matches every message to its portal table entry.
     pub fn list_entry(start: u64, length: u64, options: MeOptions) -> Me {
         Me { start, length, ignore_bits: !0, options, ..Me::default() }
     }
 
-    /// Returns the reason why the entry, which matches, refuses the operation.
+    /// Returns the reason why the entry refuses a matching message, if it does.
     pub(crate) fn refuses(&self, header: &Header) -> Option<DropReason> {
         let needed = match header.kind {
             HeaderKind::Get => MeOptions::OP_GET,
@@ -75,7 +75,7 @@ impl Me {
     }
 }
 
-/// Returns whether the message fits into the rest of the entry, or may be truncated.
+/// Returns whether the message fits into the remaining memory of the entry, or may be truncated.
 pub(crate) fn fits(me: &Me, local_offset: u64, header: &Header) -> bool {
     let offset =
         if me.options.contains(MeOptions::MANAGE_LOCAL) { local_offset } else { header.remote_offset };
@@ -111,19 +111,19 @@ pub(crate) struct Entry {
     pub me: Me,
     pub pt: u32,
     pub list: List,
-    /// The offset of the next message, with `MANAGE_LOCAL`.
+    /// With `MANAGE_LOCAL`, the offset of the next message in bytes.
     pub local_offset: u64,
-    /// On its list.
+    /// Whether the entry is on its list.
     pub linked: bool,
-    /// Messages that have matched and are not complete.
+    /// Number of messages that have matched the entry and are not complete.
     pub pending: u32,
-    /// Unexpected headers of messages in this entry.
+    /// Number of unexpected headers of messages in this entry's memory.
     pub headers: u32,
-    /// The card's holds on it.
+    /// Number of the card's holds on the entry.
     pub holds: u32,
-    /// An entry of the card's own, which does not count against the limits.
+    /// Whether the entry is one of the card's own software, which does not count against the limits.
     pub own: bool,
-    /// Its `AUTO_UNLINK` event is due no more.
+    /// Whether the time for the `AUTO_UNLINK` event has passed.
     pub unlink_posted: bool,
 }
 
@@ -144,7 +144,8 @@ impl Entry {
         }
     }
 
-    /// Returns the offset of a message in the entry's memory, and the number of bytes kept: for an atomic, whole items.
+    /// Returns the offset of a message in the entry's memory, and the number of bytes kept. For an atomic, this number
+    /// is a multiple of the item size.
     pub fn place(&self, header: &Header) -> (u64, u64) {
         let managed = self.me.options.contains(MeOptions::MANAGE_LOCAL);
         let offset = if managed { self.local_offset } else { header.remote_offset };
@@ -156,7 +157,7 @@ impl Entry {
 
 pub(crate) type Entries = Slab<MeHandle, Entry>;
 
-/// Returns the position of the first entry that accepts the message.
+/// Returns the position of the first entry on the list that matches the message.
 pub(crate) fn search(list: &VecDeque<Key>, entries: &Entries, header: &Header) -> Option<usize> {
     list.iter().position(|key| {
         key.matches(header)

@@ -3,22 +3,22 @@
 use crate::{Header, MeHandle};
 use std::collections::BTreeMap;
 
-/// The portal table index of redelivered messages: [`Effect::Redeliver`](crate::Effect::Redeliver). Messages of other nodes to it are
-/// dropped.
+/// The portal table index in the headers of redelivered messages ([`Effect::Redeliver`](crate::Effect::Redeliver)).
+/// Messages of other nodes with this index are dropped.
 pub(crate) const LATE_PT: u32 = u32::MAX - 1;
 
-/// A message in flight.
+/// A redelivered message in flight.
 #[derive(Clone, Copy)]
 pub(crate) struct Late {
-    /// The entry that found it.
+    /// The match entry that found the message.
     pub me: MeHandle,
-    /// The overflow entry that holds its bytes.
+    /// The overflow entry that holds the message's bytes.
     pub overflow: MeHandle,
-    /// Its header, with the length that the overflow entry kept.
+    /// The message's original header, but with the number of bytes that the overflow entry kept as its length.
     pub header: Header,
 }
 
-/// The messages in flight, by the match bits of their headers on the way.
+/// The redelivered messages in flight. Each has a number, which is the match bits of the header with which it travels.
 #[derive(Default)]
 pub(crate) struct LateMessages {
     next: u64,
@@ -26,7 +26,7 @@ pub(crate) struct LateMessages {
 }
 
 impl LateMessages {
-    /// Adds a message, and returns its number: the match bits of its header on the way.
+    /// Adds a message, and returns its number.
     pub fn add(&mut self, late: Late) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -34,13 +34,13 @@ impl LateMessages {
         number
     }
 
-    /// Returns the message of a header on the way.
+    /// Returns the message that belongs to an arrived header.
     pub fn get(&self, header: &Header) -> Option<Late> {
         let late = self.messages.get(&header.match_bits).copied();
         late.filter(|late| late.header.length == header.length)
     }
 
-    /// Removes the message of a header on the way, and returns it.
+    /// Removes and returns the message that belongs to an arrived header.
     pub fn take(&mut self, header: &Header) -> Option<Late> {
         let late = self.get(header)?;
         self.messages.remove(&header.match_bits);

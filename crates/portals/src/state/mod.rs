@@ -1,6 +1,6 @@
 //! The parts of an interface, a file for each subject. The [calls](crate::calls) read and change them.
 //!
-//! A file imports only files before it:
+//! A file imports only files above it in this table:
 //!
 //! | files | content |
 //! |---|---|

@@ -1,7 +1,8 @@
-//! An initiator's operations, from the call or its trigger to the last answer.
+//! The initiator's operations, from their creation to the last answer.
 //!
-//! An operation ends when its message has been sent and the requested answer has arrived: an acknowledgement, or a reply with its bytes
-//! deposited. Until then it counts among [`crate::Limits::operations`], and keeps its memory descriptors in use.
+//! An operation ends when its message has been sent and the requested answer has arrived. The answer is an
+//! acknowledgement, or a reply with all bytes deposited. Until then, the operation counts against
+//! [`crate::Limits::operations`], and its memory descriptors are in use.
 
 use crate::handle::Slab;
 use crate::{AckRequest, CtHandle, Event, EventKind, Header, MdHandle, Operand, OperationHandle, Outgoing};
@@ -16,41 +17,41 @@ pub(crate) struct Operation {
     pub state: State,
 }
 
-/// Memory that an operation reads or fills.
+/// Memory that an operation reads from or writes to.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub of: Owner,
-    /// Host address.
+    /// The host address.
     pub start: u64,
 }
 
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
-    /// A descriptor of the host.
+    /// A memory descriptor of the host.
     Host(MdHandle),
-    /// The card itself, with the counter for the end of the operation.
+    /// The card itself. The counter, if any, counts the end of the operation.
     Card(Option<CtHandle>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Triggered, and not yet due.
+    /// The operation is triggered and not yet due.
     Waiting,
-    /// Handed to the card, or sent.
+    /// The card has the operation. `sent` says whether its message has been sent.
     Started { sent: bool, answer: Answer },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Not requested, or arrived.
+    /// The answer was not requested, or has arrived.
     Done,
     Awaited,
-    /// The bytes of the reply are in flight.
+    /// The header of the reply has arrived, and its bytes are being deposited.
     Arriving,
 }
 
 impl Operation {
-    /// Returns an event about it with the address `start`, as a success.
+    /// Returns an event that reports the operation as successful. `start` is the host address in the event.
     pub fn event(&self, kind: EventKind, start: u64, node: NodeId) -> Event {
         let Header { pt, match_bits, hdr_data, length, remote_offset, uid, atomic, .. } = self.header;
         Event {
@@ -78,7 +79,7 @@ impl Place {
 pub(crate) type Operations = Slab<OperationHandle, Operation>;
 
 impl Operations {
-    /// Starts an operation: returns its message.
+    /// Starts an operation, and returns its message.
     pub fn begin(&mut self, operation: OperationHandle) -> Outgoing {
         let op = self.get_mut(operation).expect("an operation is known until it ends");
         let answered = op.to.is_some() || op.header.ack != AckRequest::None;

@@ -1,4 +1,4 @@
-//! The portal table: its entries, with their lists and their flow control.
+//! The portal table: entries with their match lists and flow control.
 
 use crate::state::entry::Key;
 use crate::state::unexpected::UnexpectedHeader;
@@ -16,15 +16,15 @@ pub(crate) struct PortalEntry {
     pub overflow: VecDeque<Key>,
     pub unexpected: VecDeque<UnexpectedHeader>,
     pub next_unexpected: u64,
-    /// Match entries, linked or still in use.
+    /// Number of match entries that are linked or still in use.
     pub entries: u32,
-    /// Messages that have matched and are not complete.
+    /// Number of messages that have matched and are not complete.
     pub active: u32,
-    /// With flow control, the queue, which reserves room for all events of the entry.
+    /// With flow control, the event queue. It reserves room for all events of the portal table entry.
     pub flow: Option<EqHandle>,
     /// The number of the last `PT_DISABLED` event.
     pub notice: u64,
-    /// A `PT_DISABLED` event is due after the messages admitted before.
+    /// Whether a `PT_DISABLED` event is due as soon as the messages admitted before are complete.
     pub notice_due: bool,
 }
 
@@ -36,14 +36,14 @@ impl PortalEntry {
         }
     }
 
-    /// Returns whether the bytes of this unexpected header are still outstanding.
+    /// Returns whether the message of this unexpected header is still incomplete.
     pub fn awaits(&self, id: u64) -> bool {
         let at = self.unexpected.binary_search_by_key(&id, |u| u.id);
         at.is_ok_and(|at| self.unexpected[at].outcome.is_none())
     }
 }
 
-/// A portal table, followed by the entry for the card's own software.
+/// A portal table, and the additional entry for the card's own software.
 #[derive(Default)]
 pub(crate) struct PortalTable {
     entries: Vec<Option<PortalEntry>>,
@@ -64,7 +64,7 @@ impl PortalTable {
         self.entries[index] = Some(entry);
     }
 
-    /// Takes the entry at an index away.
+    /// Removes and returns the entry at an index.
     pub fn remove(&mut self, index: u32) -> Option<PortalEntry> {
         match index {
             OWN_PT => self.own.take().map(|own| *own),

@@ -1,10 +1,11 @@
 //! Event queues: their capacity and overflow.
 //!
-//! Card and host keep the events themselves. This module is the producer's bookkeeping: the card writes an event only into free space,
-//! which the host reports ('Event queue overflow').
+//! This module does not store events. It counts free places for the card, which may write an event only into a free
+//! place. The host reports the places that it has freed ('Event queue overflow').
 //!
-//! Portal table entries with flow control lose no event. Room for the events of a message is reserved when it is admitted, and room for one
-//! `PT_DISABLED` of each entry at all times. All other events share the rest.
+//! Portal table entries with flow control lose no event. The queue reserves room for a message's events when the
+//! message is admitted. It always reserves room for one `PT_DISABLED` event of each such entry. All other events share
+//! the rest.
 
 use crate::handle::Slab;
 use crate::{Effect, Effects, EqHandle, Error, Event};
@@ -12,11 +13,11 @@ use crate::{Effect, Effects, EqHandle, Error, Event};
 pub(crate) struct Eq {
     depth: u32,
     held: u32,
-    /// Room reserved for future events.
+    /// Number of future events with reserved room.
     promised: u32,
-    /// Portal table entries with flow control: each may post one `PT_DISABLED`, even if the queue is full.
+    /// Number of portal table entries with flow control. Each may post one `PT_DISABLED`, even if the queue is full.
     notices: u32,
-    /// Events posted since the queue was allocated.
+    /// Number of events posted since the queue was allocated.
     posted: u64,
     dropped: u64,
     pub users: u32,
@@ -33,12 +34,12 @@ impl Eq {
         self.held = self.held.saturating_sub(count);
     }
 
-    /// Returns the number of events that found it full.
+    /// Returns the number of events that were lost because the queue was full.
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Returns the free room that is not reserved.
+    /// Returns the number of free places that are not reserved.
     fn room(&self) -> u32 {
         self.depth.saturating_sub(self.held.saturating_add(self.promised).saturating_add(self.notices))
     }
@@ -53,7 +54,7 @@ impl Eq {
 pub(crate) type Queues = Slab<EqHandle, Eq>;
 
 impl Queues {
-    /// Posts a full event. Returns false if the queue is full, and the event is lost.
+    /// Posts a full event. If the queue is full, the event is lost, and the result is false.
     pub fn post(&mut self, eq: EqHandle, event: Event, effects: &mut Effects) -> bool {
         let queue = self.queue(eq);
         let posted = queue.room() > 0;
@@ -67,7 +68,7 @@ impl Queues {
         posted
     }
 
-    /// Reserves room for `events`.
+    /// Reserves room for `events` future events.
     ///
     /// # Errors
     /// [`Error::EqFull`]; no room is reserved then.
@@ -80,7 +81,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Posts an event with reserved room, or frees the room.
+    /// Posts an event into its reserved room. If `event` is `None`, frees the room instead.
     pub fn keep_promise(&mut self, eq: EqHandle, event: Option<Event>, effects: &mut Effects) {
         let queue = self.queue(eq);
         queue.promised -= 1;
@@ -90,8 +91,8 @@ impl Queues {
         }
     }
 
-    /// Reserves room for the notice of one more portal table entry. The queue must have room for all notices and for the at most three
-    /// events of a message.
+    /// Reserves room for the `PT_DISABLED` event of one more portal table entry. The queue's depth must allow one such
+    /// event per entry, and the three events that a message may have.
     pub fn keep_notice(&mut self, eq: EqHandle) -> Result<(), Error> {
         let queue = self.get_mut(eq)?;
         if queue.depth - queue.notices < 4 {
@@ -106,12 +107,13 @@ impl Queues {
         Ok(())
     }
 
-    /// Frees the notice of a portal table entry with flow control.
+    /// Frees the room for the `PT_DISABLED` event of a portal table entry.
     pub fn drop_notice(&mut self, eq: EqHandle) {
         self.queue(eq).notices -= 1;
     }
 
-    /// Posts a portal table entry's notice, and returns its number. The caller has checked that the previous one was read.
+    /// Posts the `PT_DISABLED` event of a portal table entry, and returns the event's number. The caller has checked
+    /// that the host has read the previous one.
     pub fn post_notice(&mut self, eq: EqHandle, event: Event, effects: &mut Effects) -> u64 {
         let queue = self.queue(eq);
         queue.push();
@@ -119,7 +121,7 @@ impl Queues {
         queue.posted
     }
 
-    /// Returns whether the event of this number is unread.
+    /// Returns whether the event with this number is still unread.
     pub fn unread(&self, eq: EqHandle, number: u64) -> bool {
         self.get(eq).is_ok_and(|queue| number > queue.posted - u64::from(queue.held))
     }

@@ -5,22 +5,22 @@ use crate::{Event, EventKind, FailType, Header, List, Me, MeHandle};
 /// A message that matched on the overflow list and has not been taken yet.
 #[derive(Clone, Copy)]
 pub(crate) struct UnexpectedHeader {
-    /// Ascending along the list.
+    /// A number that increases along the list.
     pub id: u64,
     pub header: Header,
-    /// The overflow entry that holds its bytes.
+    /// The overflow entry that holds the message's bytes.
     pub entry: MeHandle,
     pub offset: u64,
     pub start: u64,
     pub mlength: u64,
-    /// The outcome, once its bytes have been deposited.
+    /// The outcome of the message, once it is complete.
     pub outcome: Option<FailType>,
-    /// The entry that an append claimed it for before its bytes were deposited.
+    /// The appended entry that took the header before the message's bytes were deposited.
     pub claimed: Option<MeHandle>,
 }
 
 impl UnexpectedHeader {
-    /// Returns the event about it for the user of `me`.
+    /// Returns the event that reports the message to the user of the appended entry `me`.
     pub fn event(&self, kind: EventKind, fail: FailType, me: &Me) -> Event {
         let header = &self.header;
         Event {

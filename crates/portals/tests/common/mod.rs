@@ -74,19 +74,19 @@ impl Bench {
         self.ni.complete(delivery, FailType::Ok, &mut self.effects).unwrap();
     }
 
-    /// Receives a message that matches, and deposits it at once.
+    /// Receives a message that must match, and completes it at once.
     pub fn receive(&mut self, header: &Header) -> Delivery {
         let delivery = self.arrive(header).unwrap();
         self.complete(&delivery);
         delivery
     }
 
-    /// Returns the effects so far.
+    /// Removes and returns the effects so far.
     pub fn take(&mut self) -> Vec<Effect> {
         self.effects.drain().collect()
     }
 
-    /// Returns the kinds of the full events so far, with their user words.
+    /// Removes the effects so far, and returns the kind and the user word of each full event.
     pub fn kinds(&mut self) -> Vec<(EventKind, u64)> {
         let events = self.effects.drain().filter_map(|e| match e {
             Effect::Event { event, .. } => Some((event.kind, event.user_ptr)),

@@ -1,6 +1,6 @@
-//! Random interleavings of all calls of a target, against a naive reference model. It has one list of all entries ever appended, searched
-//! from the front, and one list of triggered operations, searched for due ones. Effects, placements, refusals and the final state must
-//! agree.
+//! Compares an interface with a simple reference model, for random sequences of all calls of a target. The model has
+//! one list of all entries ever appended, which it searches from the front. It has one list of triggered operations,
+//! which it searches for due operations. Effects, offsets, refusals and the final state must agree.
 
 mod reference;
 mod values;
@@ -39,7 +39,7 @@ fn ops() -> impl Strategy<Value = Op> {
         3 => Just(MeOptions::OP_PUT | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW),
         1 => any::<u32>().prop_map(MeOptions::from_bits_truncate),
     ];
-    // The reference model is of Portals 4, without redelivery.
+    // The reference model has no redelivery, which Portals 4 lacks.
     let options = options.prop_map(|options: MeOptions| options - MeOptions::REDELIVER);
     let user = prop_oneof![4 => Just(User::Any), 1 => (0..2u32).prop_map(User::Id)];
     let me = (0..4u64, 0..4u64, source, 0..40u64, options, 0..12u64, user).prop_map(
@@ -111,7 +111,7 @@ fn arrivals() -> impl Strategy<Value = Header> {
     })
 }
 
-/// Prepares an operation of one of the five kinds, identified by its match bits.
+/// Prepares a triggered operation of kind `kind`, with `name` as its match bits.
 fn trigger(
     real: &mut Interface,
     (kind, name): (u8, u64),
@@ -141,7 +141,7 @@ fn trigger(
     }
 }
 
-/// Ends an operation: the card sends it and receives the reply, if it has one.
+/// Ends an operation: the card sends its message and receives the reply, if it has one.
 fn end(real: &mut Interface, out: &Outgoing, effects: &mut Effects) {
     real.sent(out.operation, FailType::Ok, effects).unwrap();
     if out.header.kind.wants_reply() {
@@ -156,7 +156,7 @@ fn codes<T>(result: Result<T, Error>) -> Result<T, &'static str> {
     result.map_err(|e| e.code())
 }
 
-/// The interface, its model, and the course of a run.
+/// The interface, its model, and the state of a run.
 struct Pair {
     real: Interface,
     model: Model,
@@ -236,7 +236,7 @@ impl Pair {
                 let op = if delete { SearchOp::Delete } else { SearchOp::Only };
                 let result = codes(real.me_search(0, me, op, effects));
                 prop_assert_eq!(result, model.search(me, delete));
-                // A search entry has no handle; keep its number from other entries.
+                // The entry of a search has no handle. A placeholder keeps the indices of model and handles equal.
                 if model.entries.len() > handles.len() {
                     handles.push(MeHandle::from_bits(0));
                 }
@@ -345,7 +345,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Nothing leaks: when all is complete and unlinked, every resource can be freed.
+    /// Completes all messages and operations, unlinks all entries, and checks that every resource can then be freed.
     fn tear_down(self) -> Result<(), TestCaseError> {
         let Pair { mut real, model, mut effects, md, handles, in_flight, sending } = self;
         for ct in model.cts {
@@ -373,7 +373,7 @@ impl Pair {
         real.eq_consumed(model.eq, DEPTH).unwrap();
         for user in [User::Id(0), User::Id(1)] {
             let everything = Me { ignore_bits: !0, user, options: BOTH, ..Me::default() };
-            // There may be no room for a search entry, among the entries that headers keep.
+            // The search may fail for a lack of entries, because unexpected headers keep entries in use.
             let _ = real.me_search(0, everything, SearchOp::Delete, &mut effects);
             real.eq_consumed(model.eq, DEPTH).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The naive reference model of a target.
+//! A simple reference model of a target.
 
 use crate::model::values::*;
 use nicety_portals::*;
@@ -59,7 +59,7 @@ pub enum ModelAction {
 pub struct Model {
     pub eq: EqHandle,
     pub cts: [CtHandle; 2],
-    /// With flow control.
+    /// Whether the portal table entry has flow control.
     pub flow: bool,
     /// Unread events.
     pub queue: Vec<EventKind>,
@@ -69,13 +69,14 @@ pub struct Model {
     pub messages: Vec<ModelMessage>,
     pub values: [CtEvent; 2],
     pub waiting: Vec<(usize, u64, ModelAction)>,
-    /// Operations are identified by their match bits.
+    /// Number of triggered operations so far, which gives the next one its match bits. Effects identify operations by
+    /// match bits.
     pub puts: u64,
     pub effects: Vec<Effect>,
 }
 
 impl Model {
-    /// Returns the offset in the entry, and the bytes left from there.
+    /// Returns the offset of a message in a match entry's memory, and the number of bytes from there to the end.
     pub fn room(&self, i: usize, header: &Header) -> (u64, u64) {
         let entry = &self.entries[i];
         let local = entry.me.options.contains(MeOptions::MANAGE_LOCAL);
@@ -89,7 +90,7 @@ impl Model {
             && (!me.options.contains(MeOptions::NO_TRUNCATE) || self.room(i, header).1 >= header.length)
     }
 
-    /// Returns the messages that an append or a search takes.
+    /// Returns the indices of the unexpected messages that an append or a search takes.
     pub fn wanted(&self, me: &Me) -> Vec<usize> {
         let takes = |m: &usize| {
             let ModelMessage { header, claimed, .. } = &self.messages[*m];
@@ -148,7 +149,7 @@ impl Model {
         self.post(event);
     }
 
-    /// Appends an entry; an error means that it is refused.
+    /// Appends a match entry. The error is the return code of a refusal.
     pub fn append(&mut self, me: Me, list: List) -> Result<(), &'static str> {
         if self.on(list).len() == LIMITS.list_length as usize {
             return Err("PTL_LIST_TOO_LONG");
@@ -202,7 +203,7 @@ impl Model {
         }
     }
 
-    /// Searches; entries that only search are entries, too.
+    /// Searches the unexpected headers. A search also needs room for a match entry.
     pub fn search(&mut self, me: Me, delete: bool) -> Result<(), &'static str> {
         if self.alive() == LIMITS.entries as usize {
             return Err("PTL_NO_SPACE");
@@ -384,7 +385,7 @@ impl Model {
         }
     }
 
-    /// Returns the message, and the number of entries searched.
+    /// Returns the index of the message, and the number of match entries that the search compared.
     pub fn arrive(&mut self, header: &Header, accept: bool) -> Result<(usize, usize), DropReason> {
         let result = self.find(header, accept);
         if let Err((reason, silent)) = result {
@@ -408,7 +409,8 @@ impl Model {
         }
     }
 
-    /// The error has the reason for a refusal, and whether flow control is silent about it.
+    /// Finds the match entry of a message. The error has the reason for a refusal, and whether flow control posts no
+    /// event for it.
     fn find(&mut self, header: &Header, accept: bool) -> Result<(usize, usize), (DropReason, bool)> {
         if self.disabled {
             return Err((DropReason::PtDisabled, true));
@@ -508,7 +510,7 @@ impl Model {
             let reached = |w: &(usize, u64, ModelAction)| w.0 == ct && w.1 <= value.success + value.failure;
             let mut fired: Vec<_> = self.waiting.iter().filter(|w| reached(w)).copied().collect();
             self.waiting.retain(|w| !reached(w));
-            fired.sort_by_key(|w| w.1); // stable: the older first
+            fired.sort_by_key(|w| w.1); // a stable sort: with equal thresholds, the older is first
             due.extend(fired.into_iter().map(|w| w.2));
         }
     }

@@ -1,4 +1,4 @@
-//! Headers, events and effects, in the form that the model compares.
+//! Headers, events and effects in the form that the tests compare.
 
 use crate::model::reference::NODE;
 use nicety_portals::*;
@@ -7,7 +7,7 @@ use nicety_types::NodeId;
 const ACKS: [AckRequest; 4] =
     [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
 
-/// Returns an effect in which match bits identify a started operation, not its handle.
+/// Returns an effect that identifies a started operation by its match bits, not by its handle.
 pub fn plain(effect: &Effect) -> Effect {
     match *effect {
         Effect::Start(out) => Effect::Start(outgoing(out.header.match_bits)),

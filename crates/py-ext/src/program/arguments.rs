@@ -1,5 +1,5 @@
-//! Reads the arguments of calls from Python. Arguments of the expected type are read directly. For any other type, a check of the
-//! Python package runs, which raises the error or converts the value.
+//! Reads the arguments of calls from Python. Arguments of the expected type are read directly. For any other type, a
+//! check of the Python package raises an error or converts the value.
 
 use crate::errors::{InputError, raised};
 use nicety::{Duration, Error, LARGEST_TAG};
@@ -51,7 +51,7 @@ pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<
     CHECK.import(value.py(), "nicety.shared.checks", "text")?.call1((value, name, example))?.extract()
 }
 
-/// Returns the value that a name stands for, or raises its error.
+/// Returns the value of a name, or the exception for an unknown name.
 pub fn named<T>(meaning: Result<T, Error>) -> PyResult<T> {
     meaning.map_err(|error| raised(&error))
 }
@@ -85,8 +85,9 @@ pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyRes
     Ok(Duration::from_ps(ps.extract()?))
 }
 
-/// Converts nanoseconds to picoseconds, rounded up. The number counts as its shortest decimal form, so 0.1 ns is 100 ps. Its
-/// binary fraction would give 101 ps. Returns `None` for a number that is too large or not a time.
+/// Converts nanoseconds to picoseconds, rounded up. It converts the shortest decimal form of the number, so 0.1 ns is
+/// 100 ps. The binary fraction would give 101 ps. Returns `None` for a number that is too large, negative or not a
+/// number.
 fn picoseconds(ns: f64) -> Option<u64> {
     if !(0.0..=1.8e16).contains(&ns) {
         return None;

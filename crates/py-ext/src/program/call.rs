@@ -12,8 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// A call of a host. Virtual time passes while a program awaits it. The call is its own iterator. The first step yields the call
-/// itself to the program's thread. The second step ends with the result that the thread has stored.
+/// A call of a host. Virtual time passes while a program awaits the call. The call is its own iterator. The iterator's
+/// first step yields the call itself to the program's thread. Its second step returns the result that the thread has
+/// stored.
 #[pyclass]
 pub struct Call {
     host: Arc<Handle>,
@@ -53,7 +54,7 @@ struct Place {
 }
 
 impl Place {
-    /// Returns the line that called the method of the Python package that is running now.
+    /// Returns the line of the program that called the running method of the Python package.
     fn caller(py: Python<'_>) -> Option<Place> {
         // SAFETY: Python's lock is held, and the result is null or a borrowed running frame.
         let method = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }?;
@@ -92,7 +93,7 @@ impl Call {
         &self.host
     }
 
-    /// Takes the request out of the call, when the call is awaited for the first time.
+    /// Returns the request when the call is awaited for the first time, and `None` later.
     pub fn take(&mut self) -> Option<Request> {
         match std::mem::replace(&mut self.state, State::Taken) {
             State::Awaited(request) => Some(request),
@@ -103,7 +104,7 @@ impl Call {
         }
     }
 
-    /// Stores the outcome. The next step of the iterator ends with it.
+    /// Stores the outcome, which the next step of the iterator returns.
     pub fn answer(&mut self, reply: Reply) {
         self.state = State::Answered(reply);
     }
@@ -161,7 +162,7 @@ impl Call {
             Reply::Outcome(Ok(Outcome::Nothing)) => return Ok(None),
             Reply::Outcome(Ok(outcome)) => python(py, &host, outcome, then.as_ref())?,
         };
-        // The exception would take a tuple as its arguments, so the value is wrapped.
+        // A tuple would become the arguments of the exception, so the tuple is wrapped in another tuple.
         Err(if result.is_instance_of::<PyTuple>() {
             PyStopIteration::new_err((result.unbind(),))
         } else {
@@ -176,10 +177,11 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // As with Python's own coroutines, a program may make a call in one line and await it in a later line.
+        // A program may make a call in one line and await it in a later line, as with Python's own coroutines. So the
+        // error is recorded only when the call is dropped.
         let State::Made(request) = std::mem::replace(&mut self.state, State::Over) else { return };
         Python::try_attach(|py| {
-            // An exception such as Ctrl-C may be passing through the program. It must not be changed here.
+            // An exception such as Ctrl-C may be active in the program. It must be preserved.
             let on_its_way = PyErr::take(py);
             let text = self.text(py);
             let (rank, name) = (self.host.rank, self.name);

@@ -12,7 +12,7 @@ use pyo3::types::PyList;
 use std::sync::Arc;
 
 impl Handle {
-    /// Makes a call of this host. Errors call it `name`, and `then` converts the outcome to the result.
+    /// Makes a call of this host. `name` names the call in errors, and `then` converts the outcome to the result.
     pub fn call(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -29,7 +29,7 @@ impl Handle {
         guarded(|| running.program.set_up(setup))
     }
 
-    /// As [`Handle::set_up`], for a command with a number as its outcome.
+    /// Does the same as [`Handle::set_up`], for a command with a number as its outcome.
     pub fn number(self: &Arc<Self>, setup: Setup) -> PyResult<u64> {
         match self.set_up(setup)? {
             Outcome::Word(word) => Ok(word),
@@ -37,7 +37,7 @@ impl Handle {
         }
     }
 
-    /// As [`Handle::set_up`], for a command with memory as its outcome.
+    /// Does the same as [`Handle::set_up`], for a command with memory as its outcome.
     pub fn allocate(self: &Arc<Self>, setup: Setup) -> PyResult<HostMemory> {
         match self.set_up(setup)? {
             Outcome::Buffer { number, address, bytes } => self.memory(number, address, bytes),
@@ -53,7 +53,7 @@ impl Handle {
         Ok(HostMemory::new(self.clone(), whole, address, bytes))
     }
 
-    /// Returns the part of this host's memory that a Python buffer stands for.
+    /// Returns the part of this host's memory that a Python buffer refers to.
     pub fn part(self: &Arc<Self>, buffer: &Bound<'_, PyAny>) -> PyResult<Part> {
         let Ok(memory) = buffer.cast::<HostMemory>() else {
             let what = buffer.get_type().name()?;
@@ -70,8 +70,8 @@ impl Handle {
     }
 }
 
-/// The features that a host has with any card. Python constructs it by `Calls(rank, ranks, beginning)`; `beginning` is the error
-/// text for a use before the run.
+/// The functions of a host with any card. Python constructs this object by `Calls(rank, ranks, beginning)`. `beginning`
+/// is the error text for a use before the run.
 #[pyclass(frozen)]
 pub struct Calls(pub Arc<Handle>);
 
@@ -112,7 +112,7 @@ impl Calls {
         Ok(running.run.interface(self.0.rank))
     }
 
-    /// Checks that the card has the interface of this name.
+    /// Checks that the card has the interface with this name.
     fn has(&self, name: &str) -> PyResult<()> {
         let api = match name {
             "portals" => Api::Portals,

@@ -9,20 +9,25 @@ use nicety::commands::{self, ChannelCall, Wanted};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host on channels. Programs use the same names. The number that `subscribe` returns identifies a channel.
+/// The calls of a host on channels. The names are those of the functions for programs. The number that `subscribe`
+/// returns identifies a channel.
 #[pyclass(frozen)]
-pub struct ChannelCalls(Arc<Handle>);
+pub struct ChannelCalls {
+    handle: Arc<Handle>,
+    /// The number of the card in the host.
+    card: u32,
+}
 
 impl ChannelCalls {
     fn call(&self, py: Python<'_>, name: &'static str, call: ChannelCall, then: Option<Py<PyAny>>) -> Call {
-        self.0.call(py, name, commands::Call::Channels(call), then)
+        self.handle.call(py, name, commands::Call::Channels { card: self.card, call }, then)
     }
 
     /// Reads the message that a receive waits for. The argument is the length of a direct message, or the buffer of an indirect
     /// message.
     fn wanted(&self, channel: u64, message: &Bound<'_, PyAny>) -> PyResult<Wanted> {
         Ok(if message.is_instance_of::<HostMemory>() {
-            Wanted::Indirect { channel, part: self.0.part(message)? }
+            Wanted::Indirect { channel, part: self.handle.part(message)? }
         } else {
             Wanted::Direct { channel, bytes: u32_of(message, "length_bytes")? }
         })
@@ -32,13 +37,13 @@ impl ChannelCalls {
 #[pymethods]
 impl ChannelCalls {
     #[new]
-    fn new(calls: &Calls) -> ChannelCalls {
-        ChannelCalls(calls.0.clone())
+    fn new(calls: &Calls, card: u32) -> ChannelCalls {
+        ChannelCalls { handle: calls.0.clone(), card }
     }
 
     /// Checks that a buffer belongs to this host.
     fn check(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.0.part(buffer).map(drop)
+        self.handle.part(buffer).map(drop)
     }
 
     fn subscribe(&self, target: &Bound<'_, PyAny>, channel: Py<PyAny>) -> PyResult<Call> {
@@ -79,7 +84,7 @@ impl ChannelCalls {
         timeout_ns: &Bound<'_, PyAny>,
     ) -> PyResult<Call> {
         let timeout = timeout_of(timeout_ns, "send_ind(timeout_ns=", ")")?;
-        let call = ChannelCall::SendInd { channel, part: self.0.part(buffer)?, timeout };
+        let call = ChannelCall::SendInd { channel, part: self.handle.part(buffer)?, timeout };
         Ok(self.call(buffer.py(), "channel.send_ind", call, None))
     }
 
@@ -90,11 +95,11 @@ impl ChannelCalls {
         timeout_ns: &Bound<'_, PyAny>,
     ) -> PyResult<Call> {
         let timeout = timeout_of(timeout_ns, "receive_ind(timeout_ns=", ")")?;
-        let call = ChannelCall::ReceiveInd { channel, part: self.0.part(buffer)?, timeout };
+        let call = ChannelCall::ReceiveInd { channel, part: self.handle.part(buffer)?, timeout };
         Ok(self.call(buffer.py(), "channel.receive_ind", call, None))
     }
 
-    /// Starts a send. `pending` converts the number of the call to the result.
+    /// Starts a send. `pending` converts the number of the pending call to the result.
     fn start_send(
         &self,
         channel: u64,
@@ -128,7 +133,7 @@ impl ChannelCalls {
         pending: Py<PyAny>,
     ) -> PyResult<Call> {
         let timeout = timeout_of(timeout_ns, "start_send_ind(timeout_ns=", ")")?;
-        let call = ChannelCall::StartSendInd { channel, part: self.0.part(buffer)?, timeout };
+        let call = ChannelCall::StartSendInd { channel, part: self.handle.part(buffer)?, timeout };
         Ok(self.call(buffer.py(), "channel.start_send_ind", call, Some(pending)))
     }
 

@@ -7,7 +7,7 @@ use nicety::commands::{FrameSetup, Setup};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host for frame handlers. Programs use the same names. Numbers identify objects.
+/// The calls of a host for frame handlers. The names are those of the functions for programs. Numbers identify objects.
 #[pyclass(frozen)]
 pub struct FrameCalls(Arc<Handle>);
 
@@ -28,5 +28,13 @@ impl FrameCalls {
 
     fn state<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
         python(py, &self.0, self.0.set_up(Setup::Frames(FrameSetup::State { number }))?, None)
+    }
+
+    fn data<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &self.0, self.0.set_up(Setup::Frames(FrameSetup::Data { number }))?, None)
+    }
+
+    fn for_xdp<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &self.0, self.0.set_up(Setup::Frames(FrameSetup::ForXdp))?, None)
     }
 }

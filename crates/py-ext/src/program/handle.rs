@@ -1,4 +1,4 @@
-//! The state of a host that Python objects in any thread may use.
+//! The state of a host that Python objects may use in any OS thread.
 
 use crate::errors::InputError;
 use pyo3::prelude::*;
@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A host, as Python objects refer to it. Its mutexes are locked only while Python's lock is held, so they never block.
+/// The part of a host that Python objects refer to. Its mutexes are locked only while Python's lock is held, so they
+/// never block.
 pub struct Handle {
     pub rank: u32,
     pub ranks: u32,
@@ -18,7 +19,7 @@ pub struct Handle {
     forgotten: Mutex<Vec<String>>,
     /// Whether `forgotten` has errors.
     forgets: AtomicBool,
-    /// Coroutines that belong to a `gather` and have not ended, by their addresses.
+    /// The addresses of coroutines that belong to a `gather` and have not ended.
     gathered: Mutex<HashSet<usize>>,
 }
 

@@ -9,7 +9,7 @@ use nicety::{ApplicationConfig, ApplicationId, HandlerNames, HpuMemoryId};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host for handlers. Programs use the same names. Numbers identify objects.
+/// The calls of a host for handlers. The names are those of the functions for programs. Numbers identify objects.
 #[pyclass(frozen)]
 pub struct HandlerCalls(Arc<Handle>);
 

@@ -9,8 +9,8 @@ use nicety::commands::{self, InterfaceCall, InterfaceSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host for virtual network interfaces. Programs use the same names. The process and the number `vni` identify an
-/// interface. The number that `send` or `receive` returns identifies an operation.
+/// The calls of a host for virtual network interfaces. The names are those of the functions for programs. The process
+/// and the number `vni` identify an interface. The number that `send` or `receive` returns identifies an operation.
 #[pyclass(frozen)]
 pub struct InterfaceCalls(Arc<Handle>);
 

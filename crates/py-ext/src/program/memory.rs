@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-/// A part of a host's memory. numpy and others access it through the buffer protocol. It never moves or shrinks.
+/// A part of a host's memory. numpy and other packages access it through the buffer protocol. The memory never moves or
+/// shrinks.
 #[pyclass(frozen, subclass)]
 #[derive(Clone)]
 pub struct HostMemory {
@@ -17,17 +18,17 @@ pub struct HostMemory {
     part: Part,
     /// The address of the whole buffer that contains this part.
     start: u64,
-    /// The bytes of the whole buffer; `None` if it has no bytes.
+    /// The bytes of the whole buffer. `None` if the buffer is phantom.
     bytes: Option<Arc<HostBytes>>,
 }
 
 impl HostMemory {
-    /// Returns memory of a host. `whole` is the part, in the buffer that begins at address `start`.
+    /// Returns a part of a host's memory. `whole` is the part, and `start` the address of its buffer.
     pub fn new(host: Arc<Handle>, whole: Part, start: u64, bytes: Option<Arc<HostBytes>>) -> HostMemory {
         HostMemory { host, part: whole, start, bytes }
     }
 
-    /// Returns the part for commands of this host; `None` if the memory belongs to another host.
+    /// Returns the part for commands of this host. `None` if the memory belongs to another host.
     pub fn part_of(&self, host: &Arc<Handle>) -> Option<Part> {
         Arc::ptr_eq(&self.host, host).then_some(self.part)
     }
@@ -35,7 +36,7 @@ impl HostMemory {
 
 #[pymethods]
 impl HostMemory {
-    /// Returns an object with the same memory. A Python subclass calls this.
+    /// Returns an object with the same memory. The constructor of a Python subclass calls this function.
     #[new]
     fn py_new(memory: &HostMemory) -> HostMemory {
         memory.clone()

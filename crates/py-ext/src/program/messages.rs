@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The calls of a host that work with any card. Programs use the same names.
+/// The calls of a host that work with any card. The names are those of the functions for programs.
 #[pyclass(frozen)]
 pub struct MessageCalls(Arc<Handle>);
 

@@ -1,4 +1,4 @@
-//! Reads arguments of Portals calls from a tuple. Their order is that of the table of calls.
+//! Reads arguments of Portals calls from a tuple. The order of arguments is that in the table of calls.
 
 macro_rules! orders {
     (
@@ -31,7 +31,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Reads an argument from the tuple of a call. Errors call it `name`.
+/// Reads an argument from the tuple of a call.
 macro_rules! argument {
     ($asked:ident, $CALL:ident.$field:ident, $read:expr) => {
         argument!($asked, $CALL.$field, $read, stringify!($field))

@@ -121,7 +121,7 @@ fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyTuple>> 
     )
 }
 
-/// Returns the limits. Their names are those of `ptl_ni_limits_t`, and features have their own names.
+/// Returns the limits as a dictionary. The keys are the names of `ptl_ni_limits_t`, and each feature has its own key.
 fn limits_of<'py>(py: Python<'py>, limits: &Limits) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);
     let counts = [

@@ -16,7 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The calls of a host for a Portals card. Programs use the same names. Numbers identify counters and other objects.
+/// The calls of a host for a Portals card. The names are those of the functions for programs. Numbers identify counters
+/// and other objects.
 #[pyclass(frozen)]
 pub struct PortalsCalls(Arc<Handle>);
 
@@ -42,7 +43,7 @@ impl PortalsCalls {
     }
 }
 
-/// Returns the name of a call that changes a counter, and its trigger, if it has one.
+/// Returns the name of a call that changes a counter, and the call's trigger, if it has one.
 fn triggered(
     [at_once, later]: [&'static str; 2],
     trigger: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
@@ -331,7 +332,7 @@ impl PortalsCalls {
         Ok(self.call(ct.py(), "host.portals.ct_wait", call, None))
     }
 
-    /// Polls counters. Each is given as its number and its threshold.
+    /// Polls counters. Each item is the number of a counter and its threshold.
     fn ct_poll(
         &self,
         counters: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
@@ -374,7 +375,8 @@ impl PortalsCalls {
         Ok(self.call(pt.py(), "host.portals.pt_disable", call, None))
     }
 
-    /// Appends a match entry. If `wait`, waits until it is appended, and returns its handle.
+    /// Appends a match entry. If `wait` is true, waits until the card has appended the entry, and returns the entry's
+    /// handle.
     fn me_append(&self, asked: &Bound<'_, PyTuple>, wait: &Bound<'_, PyAny>) -> PyResult<Call> {
         let list = argument!(asked, ME_APPEND.list, list_of);
         let me = Me {

@@ -10,38 +10,53 @@ use nicety::commands::{self, Outcome, ProcessCall, ProcessSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host for processes on its card. Programs use the same names. Numbers identify objects.
+/// The calls of a host for processes on its card. The names are those of the functions for programs. Numbers identify
+/// objects.
 #[pyclass(frozen)]
-pub struct ProcessCalls(Arc<Handle>);
+pub struct ProcessCalls {
+    handle: Arc<Handle>,
+    /// The number of the card in the host.
+    card: u32,
+}
 
 /// A part of a card's memory: the name of the memory, its island, the offset of the first byte, and the length.
 type Part = (String, u64, u32, u32);
 
 fn part_of((memory, island, offset, bytes): Part) -> PyResult<CardMemory> {
     let kind = named(names::card_memory(&memory))?;
-    // An island number that does not fit `usize` does not exist either.
+    // An island with a number above `usize::MAX` does not exist, so the largest number gives the same error.
     let island = usize::try_from(island).unwrap_or(usize::MAX);
     Ok(CardMemory { kind, island, offset, bytes })
 }
 
 impl ProcessCalls {
     fn set_up(&self, setup: ProcessSetup) -> PyResult<Outcome> {
-        self.0.set_up(Setup::Processes(setup))
+        self.handle.set_up(Setup::Processes { card: self.card, setup })
+    }
+
+    fn number(&self, setup: ProcessSetup) -> PyResult<u64> {
+        self.handle.number(Setup::Processes { card: self.card, setup })
     }
 }
 
 #[pymethods]
 impl ProcessCalls {
     #[new]
-    fn new(calls: &Calls) -> ProcessCalls {
-        ProcessCalls(calls.0.clone())
+    fn new(calls: &Calls, card: u32) -> ProcessCalls {
+        ProcessCalls { handle: calls.0.clone(), card }
+    }
+
+    /// Checks that the host has the card.
+    fn check_card(&self) -> PyResult<()> {
+        self.set_up(ProcessSetup::Check).map(drop)
     }
 
     fn load(&self, elf: Vec<u8>) -> PyResult<u64> {
-        self.0.number(Setup::Processes(ProcessSetup::Load { elf }))
+        self.number(ProcessSetup::Load { elf })
     }
 
-    /// Starts a process. `place` has a microengine, a context, and the number of contexts with which the microengine is set up.
+    /// Starts a process. `place` has the microengine, the context, and the number of contexts for which the microengine
+    /// is set up.
     fn start(
         &self,
         processes: u64,
@@ -51,7 +66,7 @@ impl ProcessCalls {
     ) -> PyResult<u64> {
         let (name, (microengine, context, contexts)) = (text_of(name, "name", "worker")?, place);
         let start = ProcessSetup::Start { processes, name, microengine, context, contexts, arguments };
-        self.0.number(Setup::Processes(start))
+        self.number(start)
     }
 
     fn open_queue(&self, queue: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -60,11 +75,11 @@ impl ProcessCalls {
 
     /// Returns the address of a part of the card's memory, as processes use it.
     fn card_memory(&self, part: Part) -> PyResult<u64> {
-        self.0.number(Setup::Processes(ProcessSetup::CardMemory { part: part_of(part)? }))
+        self.number(ProcessSetup::CardMemory { part: part_of(part)? })
     }
 
     fn read_card<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &self.0, self.set_up(ProcessSetup::ReadCard { part: part_of(part)? })?, None)
+        python(py, &self.handle, self.set_up(ProcessSetup::ReadCard { part: part_of(part)? })?, None)
     }
 
     fn write_card(&self, part: Part, contents: &[u8]) -> PyResult<()> {
@@ -74,6 +89,7 @@ impl ProcessCalls {
 
     fn finished(&self, process: &Bound<'_, PyAny>) -> PyResult<Call> {
         let call = ProcessCall::Finished { process: u64_of(process, "process")? };
-        Ok(self.0.call(process.py(), "process.finished", commands::Call::Processes(call), None))
+        let call = commands::Call::Processes { card: self.card, call };
+        Ok(self.handle.call(process.py(), "process.finished", call, None))
     }
 }

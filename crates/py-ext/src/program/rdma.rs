@@ -11,8 +11,8 @@ use nicety::commands::{self, RdmaCall, RdmaSetup, Setup};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host for RDMA and its graphics processor. Programs use the same names. Each RDMA call names a process of the
-/// host.
+/// The calls of a host for RDMA and its graphics processor. The names are those of the functions for programs. Each
+/// RDMA call names a process of the host.
 #[pyclass(frozen)]
 pub struct RdmaCalls(Arc<Handle>);
 

@@ -9,12 +9,13 @@ use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The program that is running now in this OS thread. It executes set-up commands. If runs are nested, it belongs to the
-    /// innermost run.
+    /// The program that is running now in this OS thread. Set-up commands are executed by this program. If runs are
+    /// nested, it belongs to the innermost run.
     static RUNNING: RefCell<Option<Rc<Running>>> = const { RefCell::new(None) };
 }
 
@@ -25,13 +26,13 @@ pub struct Running {
     pub run: Rc<Run>,
 }
 
-/// Returns the program of this host, if it is the one that is running now.
+/// Returns the program of this host, if this program is running now.
 pub fn current(host: &Arc<Handle>) -> Option<Rc<Running>> {
     RUNNING
         .with_borrow(|running| running.as_ref().filter(|running| Arc::ptr_eq(&running.host, host)).cloned())
 }
 
-/// Marks a program as running until it is dropped.
+/// Marks a program as running. The mark ends when this value is dropped.
 pub struct Turn(Option<Rc<Running>>);
 
 impl Turn {
@@ -46,19 +47,21 @@ impl Drop for Turn {
     }
 }
 
-/// The instruction set of a card's programs, or the error text for a card without one.
+/// The instruction set of programs on a card, or the error text for a card without such programs.
 pub type Isa = Result<String, String>;
 
 /// The state that all programs of a run share.
 pub struct Run {
     pub watch: Arc<Watch>,
-    /// The instruction sets of the cards, by rank. If there is one item, it applies to all cards.
+    /// The instruction sets of the cards, by rank. A single item applies to all cards.
     isas: Vec<Isa>,
     interfaces: Vec<&'static str>,
-    /// The coroutines that have not ended. The keys are in the order in which they started.
+    /// Maps the number of each coroutine that has not ended to the coroutine. The numbers are in the order in which
+    /// coroutines started.
     alive: RefCell<BTreeMap<u64, Py<PyAny>>>,
     begun: Cell<u64>,
-    /// Exceptions of gathered threads that no other thread has taken, in order.
+    /// Maps an index to the exception of a gathered thread that no other thread has taken. The indices are in the order
+    /// of the exceptions.
     failures: RefCell<BTreeMap<u64, PyErr>>,
     failed: Cell<u64>,
 }
@@ -131,8 +134,8 @@ impl Run {
     }
 }
 
-/// Closes a coroutine. An exception from it is only reported, as in Python's own clean-up, because the run has already failed for
-/// another reason.
+/// Closes a coroutine. If that raises an exception, the exception is only reported, as in Python's own clean-up,
+/// because the run has already failed for another reason.
 pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     let coroutine = coroutine.bind(py);
     if let Err(error) = coroutine.call_method0("close") {
@@ -140,10 +143,10 @@ pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     }
 }
 
-/// Real time between two moments at which a run lets other Python threads run and checks for Ctrl-C.
+/// Real time between two points at which a run lets other Python threads run and checks for Ctrl-C.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// Stops a run when Python requests it.
+/// Stops a run when Python raises an exception, such as for Ctrl-C.
 pub struct Watch {
     raised: Mutex<Option<PyErr>>,
     looked: Mutex<Instant>,
@@ -158,6 +161,14 @@ impl Watch {
     pub fn interrupt(self: &Arc<Self>) -> Interrupt {
         let watch = self.clone();
         Interrupt::new(move || watch.is_set())
+    }
+
+    /// Returns the interrupt of a run that ends also when a flag is set.
+    pub fn interrupt_or(self: &Arc<Self>, stop: Option<Arc<AtomicBool>>) -> Interrupt {
+        let watch = self.clone();
+        Interrupt::new(move || {
+            stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) || watch.is_set()
+        })
     }
 
     /// Stops the run. The run then raises `error`, unless another exception was raised before.
@@ -178,7 +189,7 @@ impl Watch {
             return false;
         }
         let looked = Python::attach(|py| {
-            // A thread that waits for Python's lock gets it at this point.
+            // This releases Python's lock, so a thread that waits for the lock gets it.
             py.detach(|| ());
             py.check_signals()
         });
@@ -192,7 +203,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether the exception is a failure that Python code handles, unlike for example Ctrl-C.
+/// Whether the exception is an ordinary failure, unlike for example Ctrl-C.
 pub fn is_failure(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py)
 }

@@ -1,7 +1,8 @@
-//! Runs Python coroutines as programs of hosts. A run takes place in the calling OS thread. This thread holds Python's lock,
-//! except for a moment every few milliseconds.
+//! Runs Python coroutines as programs of hosts. A run takes place in the calling OS thread. This thread holds Python's
+//! lock, but releases it for a moment every few milliseconds.
 
 use super::calls::Calls;
+use super::debugging::DebugSession;
 use super::running::{Isa, Run, Running, Watch};
 use super::thread::{Coroutine, End};
 use crate::calls::{print_line, tell_large, text};
@@ -12,6 +13,8 @@ use nicety::cards::{self, Card};
 use nicety::commands::{Loaded, Program, drive};
 use nicety::report::RunReport;
 use nicety::{Allowed, Cluster, ClusterConfig, Error, Topology};
+use nicety_line_rate::processes as checks;
+use nicety_line_rate::profile::processes;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,14 +23,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 thread_local! {
-    /// The cluster that was built last in this OS thread. It serves the first run of its simulation.
+    /// The cluster that was built last in this OS thread. The first run of its simulation uses it.
     static BUILT: RefCell<Option<Built>> = const { RefCell::new(None) };
 }
 
 /// The number of simulations that were constructed so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// A cluster that waits for its run. It belongs to the OS thread that built it.
+/// A built cluster before its run. It belongs to the OS thread that built it.
 struct Built {
     /// The number of the simulation for which the cluster was built.
     simulation: u64,
@@ -47,12 +50,14 @@ impl Built {
 pub struct Simulation {
     number: u64,
     config: ClusterConfig,
-    /// The text about the effects of faults, from the end of the last run.
+    /// The text about the effects of faults in the last run.
     fault_notes: Mutex<String>,
+    /// The findings of the last run, as JSON.
+    checked: Mutex<Option<String>>,
 }
 
-/// The report of a run as JSON, the recording, and the values that the programs returned.
-type Ended = (String, Recording, Vec<Py<PyAny>>);
+/// The report of a run as JSON, the recording, the values that the programs returned, and the rows of a profile as JSON.
+type Ended = (String, Recording, Vec<Py<PyAny>>, Option<String>);
 
 #[pymethods]
 impl Simulation {
@@ -107,11 +112,22 @@ impl Simulation {
         }
         let ((config, cluster), number) = (built?, COUNT.fetch_add(1, Ordering::Relaxed));
         drop(BUILT.replace(Some(Built { simulation: number, cluster, watch })));
-        Ok(Simulation { number, config, fault_notes: Mutex::default() })
+        Ok(Simulation { number, config, fault_notes: Mutex::default(), checked: Mutex::default() })
     }
 
-    /// Runs programs to their end. Each is a coroutine for one of these hosts. Packets go to the active capture of this thread.
-    fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
+    /// Runs programs to their end. Each item is a host and the coroutine that is its program. The active capture of
+    /// this thread gets the packets. With `profile`, the processes of the cards are profiled. With `check`, they are checked
+    /// in the interleaving of this number. With `debug`, those of a rank are debugged; a run that the session abandons raises
+    /// `KeyboardInterrupt`.
+    #[pyo3(signature = (programs, profile=false, check=None, debug=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>,
+        profile: bool,
+        check: Option<u64>,
+        debug: Option<(PyRef<'_, DebugSession>, u32)>,
+    ) -> PyResult<Ended> {
         let built = Built::take(self.number);
         let watch = built.as_ref().map_or_else(Watch::new, |built| built.watch.clone());
         let run = Rc::new(Run::new(watch.clone(), self.isas(), self.interfaces()));
@@ -122,14 +138,23 @@ impl Simulation {
         let begun: Vec<_> = begun.collect();
         let ends: Vec<End> = begun.iter().map(|(.., end)| end.clone()).collect();
         let ended = catch_unwind(AssertUnwindSafe(|| {
+            let stop = debug.as_ref().map(|(session, _)| session.0.begins());
             let mut cluster = match (built, capture::current()) {
-                (Some(built), None) => built.cluster,
+                (Some(built), None) if stop.is_none() => built.cluster,
                 (built, capture) => {
                     drop(built);
-                    let interrupt = Some(watch.interrupt());
+                    let interrupt = Some(watch.interrupt_or(stop));
                     Cluster::new(ClusterConfig { interrupt, capture, ..self.config.clone() })?
                 }
             };
+            if profile {
+                processes::profile(&cluster, self.config.nodes)?;
+            }
+            let (ranks, seed) = (self.config.nodes, self.config.seed);
+            let cards = check.map(|schedule| checks::check(&cluster, ranks, seed, schedule)).transpose()?;
+            if let Some((session, rank)) = &debug {
+                session.0.observe(&cluster, *rank)?;
+            }
             let loaded = Loaded::default();
             for (host, coroutine, number, end) in begun {
                 host.begin();
@@ -141,8 +166,16 @@ impl Simulation {
                 });
             }
             let ended = cluster.run();
+            if let Some(cards) = cards {
+                let found = text(&cards.finish());
+                *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            }
+            let rows = match profile {
+                true => Some(processes::rows(&self.config.cards, &cluster, self.config.nodes)?),
+                false => None,
+            };
             *self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner) = cluster.fault_notes();
-            ended
+            Ok::<_, Error>((ended?, rows))
         }));
         run.close(py);
         if let Some(error) = watch.raised() {
@@ -151,19 +184,25 @@ impl Simulation {
         match ended {
             Err(panic) => Err(broken(&*panic)),
             Ok(Err(error)) => Err(exception_of(py, &run, &error)),
-            Ok(Ok(ended)) => {
+            Ok(Ok((ended, rows))) => {
+                let rows = rows.map(|rows| text(&rows));
                 let text = py.detach(|| text(&RunReport::of(&ended)));
                 let results = ends.iter().map(|end| match end.take() {
                     Some(Ok(result)) => result,
                     _ => py.None(),
                 });
-                Ok((text, Recording(ended.recording), results.collect()))
+                Ok((text, Recording(ended.recording), results.collect(), rows))
             }
         }
     }
 
-    /// Returns a text about the effects of faults and full buffers on packets, at the end of the run. For cards with reliable
-    /// transport it names only failed links and nodes. The text begins with a new line, or is empty.
+    /// Returns the findings of the last run, as JSON, if it was checked. A run that failed has them too.
+    fn checked(&self) -> Option<String> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Returns a text about the effects of faults and full buffers on packets, at the end of the run. If the cards have
+    /// reliable transport, the text names only failed links and nodes. The text begins with a new line, or is empty.
     fn fault_notes(&self) -> String {
         self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -171,7 +210,8 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // The cluster exists only in the OS thread that built it, and no longer if that thread is ending.
+        // The cluster exists only in the OS thread that built it. If that thread is ending, the cluster no longer
+        // exists.
         let own = |built: &mut Built| built.simulation == self.number;
         let built = BUILT.try_with(|built| built.borrow_mut().take_if(own));
         drop(built);
@@ -196,8 +236,8 @@ impl Simulation {
     }
 }
 
-/// Returns the exception for a failed run. A thread may have raised an exception that no other thread has taken, because the run
-/// stopped first. Then that exception is the reason for the failure.
+/// Returns the exception for a failed run. If a thread raised an exception that no other thread has taken before the
+/// run stopped, that exception is the reason for the failure.
 fn exception_of(py: Python<'_>, run: &Run, error: &Error) -> PyErr {
     let error = raised(error);
     if !error.is_instance_of::<RunError>(py) {

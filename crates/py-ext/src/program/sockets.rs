@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// The address and port of a socket.
 type End = (String, u16);
 
-/// The calls of a host for sockets. Programs use the same names. Each call names a socket of the host.
+/// The calls of a host for sockets. The names are those of the functions for programs. Each call names a socket of the
+/// host.
 #[pyclass(frozen)]
 pub struct SocketCalls(Arc<Handle>);
 

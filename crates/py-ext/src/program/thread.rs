@@ -24,11 +24,11 @@ pub struct Coroutine {
     steps: Option<Py<PyIterator>>,
     number: u64,
     end: End,
-    /// Whether the thread belongs to a `gather`, which waits for it. If not, it is the first thread of a program, and the run
-    /// waits for it.
+    /// Whether the thread belongs to a `gather`, which waits for the thread. If not, the thread is the first thread of
+    /// a program, and the run waits for it.
     further: bool,
     awaited: Option<Py<Call>>,
-    /// The ends of the threads for which this thread waits.
+    /// The results of the threads for which this thread waits.
     gathered: Option<Vec<End>>,
 }
 
@@ -150,7 +150,7 @@ impl Coroutine {
         }
     }
 
-    /// Returns the values of the threads for which this thread waited, or an exception of one.
+    /// Returns the values of the threads for which this thread waited, or the first exception of these threads.
     fn collect(&self, py: Python<'_>, ends: &[End]) -> PyResult<Py<PyAny>> {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         for end in ends {
@@ -164,7 +164,7 @@ impl Coroutine {
         let mut failures = failed.into_iter().filter_map(|number| self.running.run.failure(number));
         match failures.next() {
             Some(first) => {
-                // The first exception stands for all of them.
+                // Only the first exception is raised, and the others are dropped.
                 failures.for_each(drop);
                 Err(first)
             }

@@ -8,7 +8,8 @@ use nicety::commands::{self, Setup, XdpCall, XdpSetup};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about XDP programs, under their names in programs. Numbers name loaded programs, and entries are JSON.
+/// The calls of a host for XDP programs. The names are those of the functions for programs. Numbers identify loaded
+/// programs, and entries of maps are JSON.
 #[pyclass(frozen)]
 pub struct XdpCalls(Arc<Handle>);
 
@@ -35,6 +36,17 @@ impl XdpCalls {
         self.0.number(Setup::Xdp(XdpSetup::Load { object: content, name, maps, generic }))
     }
 
+    /// `at` is the key and the queue, and `memory` the number of buffers and whether the card writes to them.
+    fn bind(&self, number: u64, of: String, at: (u32, u64), memory: (u64, bool)) -> PyResult<()> {
+        let ((key, queue), (buffers, zero_copy)) = (at, memory);
+        self.0.set_up(Setup::Xdp(XdpSetup::Bind { number, map: of, key, queue, buffers, zero_copy }))?;
+        Ok(())
+    }
+
+    fn frames(&self, py: Python<'_>, number: u64, of: String, key: u32, most: u64, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.frames", XdpCall::Frames { number, map: of, key, most }, Some(then))
+    }
+
     fn names<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyAny>> {
         python(py, &self.0, self.0.set_up(Setup::Xdp(XdpSetup::Names { number }))?, None)
     }
@@ -57,6 +69,10 @@ impl XdpCalls {
 
     fn delete(&self, py: Python<'_>, number: u64, of: String, key: String, then: Py<PyAny>) -> Call {
         self.call(py, "xdp.maps.delete", XdpCall::Delete { number, map: of, key }, Some(then))
+    }
+
+    fn records(&self, py: Python<'_>, number: u64, of: String, then: Py<PyAny>) -> Call {
+        self.call(py, "xdp.maps.records", XdpCall::Records { number, map: of }, Some(then))
     }
 
     fn items(&self, py: Python<'_>, number: u64, of: String, then: Py<PyAny>) -> Call {

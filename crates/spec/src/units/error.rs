@@ -1,11 +1,11 @@
-//! Errors of quantities. The error of a unit with two readings states both readings.
+//! Errors of quantities. If a unit may mean two units, the error states both.
 
 use super::table::{self, Dimension, Unit};
 use super::{Quantity, print_gap};
 use crate::ratio::Rational;
 use std::fmt;
 
-/// The reason why a text is not the expected quantity, and a suggestion.
+/// The reason why a text is not a value of the expected quantity, and a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     /// The problem, as a sentence without a full stop.
@@ -34,10 +34,10 @@ pub(super) fn too_large(text: &str) -> UnitError {
     wrong(format!("{text} has more digits than 64 bits hold"), None)
 }
 
-/// Words for units, and their spellings.
+/// Pairs of a word for a unit and the unit's correct spelling.
 const WORDS: [(&str, &str); 4] = [("byte", "B"), ("bytes", "B"), ("packets/s", "pps"), ("p/s", "pps")];
 
-/// Begins the message about a text that is another quantity or no quantity.
+/// Returns the beginning of the message about a text that is not a value of the expected quantity.
 pub(super) fn expected(quantity: Quantity) -> String {
     match quantity {
         Quantity::Count => "expected a whole number such as 64 or 10k".to_owned(),
@@ -45,7 +45,7 @@ pub(super) fn expected(quantity: Quantity) -> String {
     }
 }
 
-/// Explains a unit that the quantity lacks.
+/// Returns the error for a unit that the quantity does not have.
 pub(super) fn no_such_unit(quantity: Quantity, text: &str, number: &str, unit: &str) -> UnitError {
     if let Some(other) = Quantity::MEASURED.iter().find(|other| table::find(**other, unit).is_some()) {
         return wrong(format!("{}, but {text} is {}", expected(quantity), other.article()), None);
@@ -73,8 +73,8 @@ pub(super) fn no_such_unit(quantity: Quantity, text: &str, number: &str, unit: &
     wrong(message, meant.map(|meant| format!("{number} {meant}")))
 }
 
-/// Returns the units with the same letters in any case, one unit for each meaning. A decimal size or count in the wrong
-/// case may also mean the binary unit.
+/// Returns the units that differ from `unit` only in upper and lower case, one for each meaning. A size or count with a
+/// decimal prefix in the wrong case may also mean the binary prefix.
 fn readings(quantity: Quantity, unit: &str) -> Vec<(String, Unit)> {
     let lower = unit.to_lowercase();
     let mut found: Vec<(String, Unit)> = Vec::new();

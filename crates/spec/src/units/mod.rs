@@ -1,7 +1,8 @@
-//! Quantities: a decimal number and a unit, read exactly, without floating point.
+//! Parses quantities: a decimal number and a unit. The result is exact, because the parser uses no floating-point
+//! numbers.
 //!
-//! This is the only parser of sizes, counts, times and rates, in specs, options and traffic. `docs/reference/units.md` has
-//! its table.
+//! This is the only parser of sizes, counts, times and rates in specs, options and traffic expressions.
+//! `docs/reference/units.md` has the table of its units.
 
 mod error;
 mod quantity;
@@ -43,7 +44,7 @@ pub fn parse_gap(text: &str) -> Result<Gap, UnitError> {
     Ok(Gap::new(numerator, denominator))
 }
 
-/// Reads a gap or bandwidth as picoseconds per byte, a fraction in lowest terms.
+/// Reads a gap or bandwidth. Returns the picoseconds per byte as numerator and denominator in lowest terms.
 pub(crate) fn gap_fraction(text: &str) -> Result<(u64, u64), UnitError> {
     scaled(Quantity::Gap, text)?.fraction().ok_or_else(|| too_large(text))
 }
@@ -51,8 +52,8 @@ pub(crate) fn gap_fraction(text: &str) -> Result<(u64, u64), UnitError> {
 /// Reads a frequency such as "2.5 GHz".
 ///
 /// # Errors
-/// No number, no unit, a unit of another quantity, zero, a fraction of a hertz, or more than 1000 GHz. Above that, a
-/// cycle is shorter than a picosecond.
+/// No number, no unit, a unit of another quantity, zero, a fraction of a hertz, or more than 1000 GHz. Above 1000 GHz,
+/// a cycle is shorter than a picosecond.
 pub fn parse_frequency(text: &str) -> Result<Frequency, UnitError> {
     let hz = scaled(Quantity::Frequency, text)?;
     match hz.whole() {
@@ -79,10 +80,10 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// Reads a size of an option in bytes, which may lack its unit: "4096", "4 KiB".
+/// Reads the size in an option, in bytes. The unit may be omitted: "4096", "4 KiB".
 ///
 /// # Errors
-/// As for [`parse_size`].
+/// Those of [`parse_size`].
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     match parts(text.trim()) {
         (number, "") if !number.is_empty() => parse_size(&format!("{number} B")),
@@ -116,7 +117,7 @@ pub enum PerSecond {
 }
 
 impl std::fmt::Display for PerSecond {
-    /// Prints the rate in a suitable unit with all its digits. [`parse_rate`] returns the same rate.
+    /// Prints the rate in a suitable unit, without rounding. [`parse_rate`] returns the same rate.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (value, unit) = match *self {
             PerSecond::Bits(bits) => (bits, "b/s"),
@@ -145,11 +146,11 @@ pub fn parse_rate(text: &str) -> Result<PerSecond, UnitError> {
     }
 }
 
-/// Returns a quantity in its base unit: 100 ns, 100ns and 0.1 us are all `100000 ps`. Returns other text unchanged.
+/// Converts a quantity to its base unit: 100 ns, 100ns and 0.1 us all become `100000 ps`. Returns other text unchanged.
 ///
-/// A size is returned without its unit, since a size key takes 8k and 8 kB as the same value.
+/// A size is returned without a unit, because 8k and 8 kB are the same size.
 pub fn in_base_unit(text: &str) -> String {
-    // A bandwidth is a gap, so that only packets remain for a rate.
+    // A bandwidth is parsed as a gap first, so only packets per second are parsed as a rate.
     const BASES: [(Quantity, &str); 5] = [
         (Quantity::Size, ""),
         (Quantity::Time, "ps"),
@@ -188,13 +189,13 @@ pub fn print_size(bytes: u64) -> String {
     }
 }
 
-/// Prints a frequency in a suitable unit with all its digits. [`parse_frequency`] returns the same frequency.
+/// Prints a frequency in a suitable unit, without rounding. [`parse_frequency`] returns the same frequency.
 pub fn print_frequency(frequency: Frequency) -> String {
     let (value, prefix) = prefixed(frequency.hz());
     format!("{value} {prefix}Hz")
 }
 
-/// Scales a number by its largest decimal prefix up to G.
+/// Returns a number divided by the largest suitable decimal prefix up to G, and this prefix.
 fn prefixed(value: u64) -> (Rational, &'static str) {
     let (prefix, scale) = match value {
         1_000_000_000.. => ("G", 1_000_000_000),
@@ -205,13 +206,13 @@ fn prefixed(value: u64) -> (Rational, &'static str) {
     (Rational::new(u128::from(value), scale), prefix)
 }
 
-/// Prints a gap of `numerator / denominator` picoseconds per byte: a decimal if it terminates, else a fraction.
-/// [`parse_gap`] returns the same gap.
+/// Prints a gap of `numerator / denominator` picoseconds per byte. The text is a finite decimal if there is one, or
+/// else a fraction. [`parse_gap`] returns the same gap.
 pub fn print_gap(numerator: u64, denominator: u64) -> String {
     format!("{} ps/B", Rational::new(u128::from(numerator), u128::from(denominator)))
 }
 
-/// Splits number and unit, and returns the value in the quantity's base unit.
+/// Parses a number and a unit, and returns the value in the quantity's base unit.
 fn scaled(quantity: Quantity, text: &str) -> Result<Rational, UnitError> {
     let (value, unit) = measured(quantity, text)?;
     let value = value.times(unit.scale).ok_or_else(|| too_large(text.trim()))?;
@@ -224,7 +225,7 @@ fn scaled(quantity: Quantity, text: &str) -> Result<Rational, UnitError> {
     gap_of(value).ok_or_else(|| too_large(text.trim()))
 }
 
-/// Returns picoseconds per byte at a bandwidth in bits per second, which is not zero.
+/// Converts a bandwidth in bits per second to picoseconds per byte. The bandwidth must not be zero.
 fn gap_of(bits: Rational) -> Option<Rational> {
     Rational::new(8_000_000_000_000, 1).divided_by(bits)
 }
@@ -241,7 +242,7 @@ fn number_of(number: &str) -> Result<Rational, UnitError> {
     Rational::parse(number).map_err(|why| wrong(format!("{number} {why}"), None))
 }
 
-/// Splits a number from its unit, which may be empty.
+/// Splits a text into a number and its unit, which may be empty.
 fn parts(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_ascii_digit() || "._,+/".contains(c))).unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())

@@ -1,14 +1,14 @@
 //! The quantities of parameters.
 
-/// The quantity of a parameter. It determines the allowed units.
+/// The quantity of a parameter, such as a time or a size. It determines the allowed units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantity {
     /// A time in whole picoseconds.
     Time,
-    /// Time per byte, or its inverse, a bandwidth.
+    /// A time per byte, or its inverse, a bandwidth.
     Gap,
-    /// Bits or packets per second.
+    /// A rate in bits or packets per second.
     Rate,
     /// A clock frequency in whole hertz.
     Frequency,
@@ -18,7 +18,7 @@ pub enum Quantity {
     Count,
     /// A share or factor without a unit.
     Ratio,
-    /// One of a few words.
+    /// A word from a list.
     Choice,
     /// Any text.
     Text,
@@ -31,7 +31,7 @@ impl Quantity {
     pub(super) const MEASURED: [Quantity; 6] =
         [Quantity::Time, Quantity::Size, Quantity::Count, Quantity::Gap, Quantity::Rate, Quantity::Frequency];
 
-    /// The quantity in a sentence: 'a time'.
+    /// Returns the quantity's name with its article, for sentences: 'a time'.
     pub const fn article(self) -> &'static str {
         match self {
             Quantity::Time => "a time",
@@ -47,7 +47,7 @@ impl Quantity {
         }
     }
 
-    /// An example in TOML, without quotes.
+    /// Returns an example of a value in TOML, without quotes.
     pub const fn example(self) -> &'static str {
         match self {
             Quantity::Time => "250 ns",
@@ -67,7 +67,7 @@ impl Quantity {
         !matches!(self, Quantity::Count | Quantity::Ratio | Quantity::Flag)
     }
 
-    /// The usual units, for messages.
+    /// Returns the usual units, for messages.
     pub(super) const fn unit_list(self) -> &'static str {
         match self {
             Quantity::Time => "ps, ns, us, ms, s",

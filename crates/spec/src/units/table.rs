@@ -1,4 +1,4 @@
-//! The spellings of units: a base, with a prefix where it takes one.
+//! The spellings of units: a base unit, with a prefix if the base allows one.
 
 use super::Quantity;
 use crate::ratio::Rational;
@@ -19,13 +19,13 @@ const PREFIXES: [Prefix; 9] = [
     ("Ti", 1 << 40),
 ];
 
-/// The number of decimal prefixes. They come first.
+/// The number of decimal prefixes. They are the first entries of [`PREFIXES`].
 const DECIMAL: usize = 5;
 
 /// The dimension of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dimension {
-    /// The base unit of the quantity: picoseconds, bytes, items, hertz, or picoseconds per byte.
+    /// The quantity's own dimension. Its base unit is picoseconds, bytes, items, hertz, or picoseconds per byte.
     Own,
     /// Bits per second.
     Bits,
@@ -50,7 +50,7 @@ const fn plain(name: &'static str, scale: u64) -> Base {
     base(name, scale, Dimension::Own, 0)
 }
 
-/// Unicode has two micro signs.
+/// Microseconds have two more spellings, because Unicode has two micro signs.
 const TIME: [Base; 7] = [
     plain("ps", 1),
     plain("ns", 1_000),
@@ -61,7 +61,7 @@ const TIME: [Base; 7] = [
     plain("s", 1_000_000_000_000),
 ];
 
-/// A prefix alone counts bytes: 8k is 8 kB.
+/// A prefix without a unit means bytes: 8k is 8 kB.
 const SIZE: [Base; 2] =
     [base("B", 1, Dimension::Own, PREFIXES.len()), base("", 1, Dimension::Own, PREFIXES.len())];
 
@@ -102,7 +102,7 @@ pub(super) struct Unit {
 }
 
 impl Base {
-    /// Returns the unit with this prefix, which may be empty.
+    /// Returns the unit with this prefix, if the base allows it. The prefix may be empty.
     fn with(&self, prefix: &str) -> Option<Unit> {
         let factor = match prefix {
             "" if self.name.is_empty() => None,
@@ -121,7 +121,7 @@ pub(super) fn find(quantity: Quantity, name: &str) -> Option<Unit> {
     bases(quantity).find_map(|base| base.with(name.strip_suffix(base.name)?))
 }
 
-/// Returns all names of a quantity's units, each with its meaning.
+/// Returns all names of a quantity's units, each with the unit.
 pub(super) fn all(quantity: Quantity) -> impl Iterator<Item = (String, Unit)> {
     bases(quantity).flat_map(|base| {
         let prefixes = PREFIXES[..base.prefixes].iter().map(|(name, _)| *name);

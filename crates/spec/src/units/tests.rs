@@ -1,4 +1,4 @@
-//! Spellings, errors and printing of quantities.
+//! Tests the spellings, errors and printing of quantities.
 
 use super::*;
 use proptest::prelude::*;
@@ -142,7 +142,7 @@ fn a_text_means_its_value_in_base_units() {
     }
 }
 
-/// Each spelling has a value written by hand, and the table has no other spellings.
+/// The expected value of each spelling is written by hand. The table must have no other spellings.
 #[test]
 fn every_unit_of_the_table_is_read() {
     let mut names = 0;
@@ -152,7 +152,8 @@ fn every_unit_of_the_table_is_read() {
             names += 1;
         }
     }
-    // 7 times; sizes and counts with 9 prefixes; bandwidths twice; gaps; packets and clocks with 5 prefixes.
+    // The terms of the sum are, in order: times, sizes, counts, bandwidths (as gap and as rate), gaps, packets per
+    // second, clocks. Sizes and counts have 9 prefixes, packets and clocks 5.
     assert_eq!(names, 7 + (10 + 9) + 9 + 2 * 50 + 3 + 6 + 6);
 }
 

@@ -1,8 +1,8 @@
-//! A small card with its own specs. Shipped specs may change; these texts stay.
+//! A small card with its own specs. Unlike the shipped specs, these specs do not change.
 
 use nicety_spec::{Library, Listing, Spec, SpecErrors};
 
-/// Two cards. The second extends the first.
+/// The specs of two cards. The second spec extends the first.
 pub const CARDS: Library = Library::new(&[("discrete", DISCRETE), ("integrated", INTEGRATED)]);
 
 const DISCRETE: &str = r#"
@@ -45,7 +45,7 @@ latency = { value = "50 ns", kind = "documented", source = "SC17", note = "on ch
 gap = { value = "6.7 ps/B", kind = "documented", source = "SC17" }
 "#;
 
-/// Reads the whole card, as the parts of a card do.
+/// Reads all keys of the card, as the parts of a card do.
 pub fn read(spec: &Spec) -> Result<Listing, SpecErrors> {
     let reader = spec.reader();
     let host = reader.section("host");

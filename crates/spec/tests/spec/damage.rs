@@ -1,11 +1,11 @@
-//! Reading any file ends in a listing or an error, never in a panic.
+//! Tests that reading any file returns a listing or an error, and never panics.
 
 use crate::card::{self, CARDS};
 
 use nicety_spec::SHIPPED;
 use proptest::prelude::*;
 
-/// Reads the text, and prints the result.
+/// Reads and prints a spec. The test fails if this panics.
 fn survives(text: &str, overrides: &[(&str, &str)]) {
     match card::read_text(text, overrides) {
         Ok(listing) => assert!(!listing.to_string().is_empty()),
@@ -48,7 +48,7 @@ fn a_long_file_is_refused_in_time() {
     assert_eq!(errors.iter().count(), 100);
 }
 
-/// Number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.
+/// Returns the number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.
 fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     // The default is `PROPTEST_CASES`, or 256 without it.

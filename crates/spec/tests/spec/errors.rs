@@ -1,11 +1,11 @@
-//! Error texts of refused specs.
+//! Tests the error texts of refused specs.
 
 use crate::card::{self, CARDS};
 use nicety_spec::{Change, Library, Spec};
 
 const BASE: &str = "extends = 'discrete'\n";
 
-/// The errors for `text` below the line that extends a shipped spec.
+/// Returns the error text for a spec that extends a shipped spec and contains `text`.
 fn refused(text: &str) -> String {
     card::read_text(&format!("{BASE}{text}"), &[]).unwrap_err().to_string()
 }
@@ -349,7 +349,7 @@ fn a_value_that_cannot_be_read_is_compared_as_the_one_it_replaces() {
     let unit = "a size needs a unit (B, KiB, MiB, GiB)";
     assert_eq!(refused("memory = '1 KiB'", &[("hpu.memory", "300")]), [unit]);
     assert_eq!(refused("memory = '99 B'", &[("hpu.memory", "300")]), ["too many for the memory", unit]);
-    // The key's reader does not refuse it again.
+    // The part that reads the key does not refuse the same value a second time.
     assert_eq!(
         refused("memory = '1 KiB'", &[("hpu.cores", "x"), ("hpu.memory", "99 B")]),
         ["expected a whole number from 1 to 9"]

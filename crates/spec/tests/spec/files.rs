@@ -1,10 +1,10 @@
-//! Files on disk: paths, bases, and files that are not specs.
+//! Tests files on disk: paths, bases, and files that are not specs.
 
 use crate::card::CARDS;
 use nicety_spec::{Library, Spec};
 use std::path::{Path, PathBuf};
 
-/// Returns a folder of a test's own.
+/// Returns a new folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -100,6 +100,6 @@ fn unknown_names_get_the_nearest() {
         "error: there is no card spec \"wombat\"\n  = help: write discrete or integrated, or the path of your own \
          file, ./wombat.toml"
     );
-    // Tests run in the package's folder, and `Cargo.toml` is a file there.
+    // Tests run in the folder of the package, which has a file `Cargo.toml`.
     assert!(refused("Cargo").ends_with("= help: for the file here write ./Cargo.toml"));
 }

@@ -1,4 +1,4 @@
-//! Specs from the user's side: values read, values refused, and error texts.
+//! Tests specs through the public functions: accepted values, refused values, and error texts.
 
 mod card;
 mod damage;

@@ -1,4 +1,4 @@
-//! Values, provenance, overrides, listings and the hash.
+//! Tests values, provenance, overrides, listings and the hash.
 
 use crate::card::{self, CARDS};
 use nicety_spec::{Kind, Library, Ratio, Spec, parse_override};

@@ -1,10 +1,11 @@
-//! The shipped specs.
+//! Tests the shipped specs.
 
 use nicety_spec::{Kind, Listing, Ratio, SHIPPED, Section, Spec, units};
 
 use toml::de::{DeTable, DeValue};
 
-/// Reads every key of a spec as the quantity that its text suggests. The parts of a card check the rest.
+/// Reads every key of a spec as the quantity that its text suggests. Other tests read the specs with the parts of a
+/// card.
 fn read_all(name: &str) -> Listing {
     let spec = Spec::load(name, &[], SHIPPED).unwrap_or_else(|errors| panic!("{errors}"));
     let reader = spec.reader();
@@ -61,7 +62,7 @@ fn every_shipped_spec_reads_whole_and_says_where_its_values_come_from() {
         let listing = read_all(name);
         assert_eq!(listing.name, name);
         assert!(SHIPPED.get(name).unwrap().contains(&format!("\nname = \"{name}\"")));
-        // A current card has no paper, and names the source of its facts.
+        // The spec of a current card names no paper, but the source of its facts.
         assert!(!listing.title.is_empty() && (listing.paper.is_some() || listing.source.is_some()));
         assert!(listing.parameters.len() > 50);
         for p in &listing.parameters {

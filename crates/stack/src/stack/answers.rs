@@ -1,4 +1,4 @@
-//! Replies to packets for no socket: resets, ICMP's unreachable port, and echoes.
+//! Replies that no socket sends: resets, ICMP's unreachable port, and echo replies.
 
 use super::{Arrival, Source, Stack};
 use crate::checksum::fill_ip;
@@ -8,8 +8,8 @@ use crate::link::ethertype;
 use crate::tcp::TcpOptions;
 use std::net::SocketAddr;
 
-/// Maximum size of an ICMP error with its packet. Every host of IPv4, and of IPv6, can receive this size (RFC 1812,
-/// 4.3.2.3; RFC 4443, 2.4).
+/// Maximum size of an ICMP error, with the packet that it quotes. Every host of IPv4, and of IPv6, can receive this
+/// size (RFC 1812, 4.3.2.3; RFC 4443, 2.4).
 const MOST_V4: usize = 576;
 const MOST_V6: usize = 1280;
 
@@ -40,7 +40,7 @@ impl Stack {
         Arrival::of(Source::Host)
     }
 
-    /// Reports that a datagram's port has no socket.
+    /// Sends an ICMP error in reply to a datagram, because no socket has its port.
     pub(super) fn unreachable_port(&mut self, frame: &[u8], ip: &IpPacket, mac: [u8; 6]) -> Arrival {
         let (protocol, kind, code, most) =
             if ip.source.is_ipv4() { (ICMP, 3, 3, MOST_V4 - 28) } else { (ICMPV6, 1, 4, MOST_V6 - 48) };
@@ -64,7 +64,7 @@ impl Stack {
         if mac[0] & 1 != 0 {
             return;
         }
-        // The sender need not be a known neighbour. It is at this address.
+        // If the neighbour table lacks the sender, the reply goes to the source MAC address of its frame.
         let to = self.neighbours.get(ip.source).unwrap_or(mac);
         let packet = packet_in(&frame, self.link.room(), ip.destination, ip.source, protocol);
         let filled = fill_ip(&mut frame, &packet);

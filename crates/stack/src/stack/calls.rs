@@ -1,4 +1,4 @@
-//! The calls of programs on TCP sockets. None of them blocks: [`Event`]s and [`Arrival`]s notify a program when to try
+//! The calls of programs on TCP sockets. No call blocks. [`Event`]s and [`Arrival`]s show a program when to try a call
 //! again.
 //!
 //! [`Event`]: super::Event
@@ -14,12 +14,13 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 impl Stack {
-    /// Begins a connection, from an ephemeral port if none is named.
+    /// Begins a connection to a peer. If the caller names no port, the connection has an ephemeral port.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`] if the port is taken, by a listener or towards this peer; [`Error::AddressNotAvailable`]
-    /// if no ephemeral port is left. [`Error::NetworkUnreachable`] without a route to the peer;
-    /// [`Error::NoBufferSpace`] at the limit of connections or memory; [`Error::Invalid`] for an invalid address.
+    /// [`Error::AddressInUse`] if a listener has the port, or another connection to this peer;
+    /// [`Error::AddressNotAvailable`] if no ephemeral port is left. [`Error::NetworkUnreachable`] without a route to
+    /// the peer; [`Error::NoBufferSpace`] at the limit of connections or memory; [`Error::Invalid`] for an invalid
+    /// address.
     pub fn connect(
         &mut self,
         now: Time,
@@ -51,7 +52,7 @@ impl Stack {
         Ok(id)
     }
 
-    /// Returns an ephemeral port without a listener, a connection or another TCP use.
+    /// Returns an ephemeral port that no listener and no connection has, and for which `taken` returns false.
     ///
     /// # Errors
     /// [`Error::AddressNotAvailable`] if no such port is left.
@@ -95,7 +96,7 @@ impl Stack {
         Ok(id)
     }
 
-    /// Takes the oldest established connection.
+    /// Returns the listener's oldest established connection, and removes it from the queue.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if no connection waits, [`Error::BadHandle`].
@@ -133,12 +134,12 @@ impl Stack {
         self.connections.get_mut(id.0).filter(|connection| connection.held).ok_or(Error::BadHandle)
     }
 
-    /// Appends bytes to the send buffer, and returns the number that fitted.
+    /// Appends bytes to the send buffer as far as they fit. Returns the number of appended bytes.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if the buffer is full, [`Error::NotConnected`] before the connection is established,
-    /// [`Error::BrokenPipe`] after [`Stack::shutdown`]. The connection's own error after it failed, and
-    /// [`Error::BadHandle`].
+    /// [`Error::BrokenPipe`] after [`Stack::shutdown`], [`Error::BadHandle`]. If the connection has failed, the reason
+    /// of the failure.
     pub fn send(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) -> Result<usize, Error> {
         let connection = self.held(id)?;
         if let Some(error) = connection.error {
@@ -155,10 +156,11 @@ impl Stack {
         if sent == 0 && !bytes.is_empty() { Err(Error::WouldBlock) } else { Ok(sent) }
     }
 
-    /// Takes received bytes, and returns their number: 0 if the peer has closed and all of its bytes were taken.
+    /// Moves received bytes into `bytes`, and returns their number. It is 0 (end-of-file) if the peer has closed and no
+    /// byte is left.
     ///
     /// # Errors
-    /// As in [`Stack::send`]. Bytes received before a reset can be read.
+    /// Those of [`Stack::send`]. Bytes received before a reset can still be read.
     pub fn recv(&mut self, now: Time, id: ConnectionId, bytes: &mut [u8]) -> Result<usize, Error> {
         let connection = self.held(id)?;
         if connection.tcb.state().is_handshake() {
@@ -177,10 +179,10 @@ impl Stack {
         Ok(read)
     }
 
-    /// Closes the sending direction. The peer reads the end after the bytes in the send buffer.
+    /// Closes the sending direction. The peer reads the bytes in the send buffer, and then end-of-file.
     ///
     /// # Errors
-    /// [`Error::NotConnected`], the connection's own error, [`Error::BadHandle`].
+    /// [`Error::NotConnected`], [`Error::BadHandle`]. If the connection has failed, the reason of the failure.
     pub fn shutdown(&mut self, now: Time, id: ConnectionId) -> Result<(), Error> {
         let connection = self.held(id)?;
         if let Some(error) = connection.error {
@@ -194,8 +196,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Gives the handle back. The bytes in the send buffer are still delivered, and then the connection is closed. If
-    /// received bytes are unread, it is reset instead (RFC 2525, 2.17).
+    /// Releases the handle. The stack still delivers the bytes in the send buffer, and then closes the connection. If
+    /// received bytes are unread, the stack resets the connection instead (RFC 2525, 2.17).
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -211,7 +213,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Gives the handle back and resets the connection: bytes in both buffers are lost.
+    /// Releases the handle and resets the connection. The bytes in both buffers are lost.
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -257,7 +259,7 @@ impl Stack {
         Ok(self.look(id)?.tcb.queued())
     }
 
-    /// The own address and port, and the peer's.
+    /// The host's address and port, and the peer's address and port.
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -271,7 +273,8 @@ impl Stack {
     }
 }
 
-/// Returns an end without IPv6's scope and flow information. An IPv4-mapped address becomes an IPv4 address.
+/// Returns an address and port without IPv6's scope and flow information. An IPv4-mapped address becomes an IPv4
+/// address.
 pub(super) fn plain(end: SocketAddr) -> SocketAddr {
     match end.ip() {
         IpAddr::V6(a) => SocketAddr::new(a.to_ipv4_mapped().map_or(a.into(), IpAddr::from), end.port()),

@@ -1,4 +1,4 @@
-//! UDP sockets: a port and a bounded queue in each direction. Datagrams are not fragmented.
+//! UDP sockets. Each has a port, and a bounded queue per direction. Datagrams are not fragmented.
 
 use super::calls::plain;
 use super::{Arrival, DatagramId, Drop, Outgoing, Source, Stack};
@@ -14,11 +14,11 @@ use std::net::{IpAddr, SocketAddr};
 /// Bytes of a UDP header.
 const HEADER: usize = 8;
 
-/// A bound port.
+/// A UDP socket with its port and queues.
 #[derive(Debug)]
 pub(crate) struct DatagramSocket {
     port: u16,
-    /// Received datagrams with their senders, and the queued bytes.
+    /// Received datagrams with their senders. `queued` is the sum of their bytes.
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     queued: usize,
     most_queued: usize,
@@ -30,10 +30,11 @@ pub(crate) struct DatagramSocket {
 }
 
 impl Stack {
-    /// Binds a datagram socket, to an ephemeral port if none is named.
+    /// Opens a UDP socket at a port, or at an ephemeral port if the caller names none.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`] if no ephemeral port is left, [`Error::Invalid`] for port 0.
+    /// [`Error::AddressInUse`] if a UDP socket has the port, [`Error::AddressNotAvailable`] if no ephemeral port is
+    /// left, [`Error::Invalid`] for port 0.
     pub fn bind(&mut self, port: Option<u16>) -> Result<DatagramId, Error> {
         let port = match port {
             Some(0) => return Err(Error::Invalid),
@@ -72,8 +73,9 @@ impl Stack {
     /// Queues a datagram for transmission.
     ///
     /// # Errors
-    /// [`Error::MessageTooLong`] beyond [`Stack::longest_datagram`], [`Error::WouldBlock`] if the send buffer is full,
-    /// [`Error::NetworkUnreachable`], [`Error::Invalid`] for port 0 or an address of no single host, [`Error::BadHandle`].
+    /// [`Error::MessageTooLong`] for more bytes than [`Stack::longest_datagram`], [`Error::WouldBlock`] if the send
+    /// buffer is full, [`Error::NetworkUnreachable`], [`Error::Invalid`] for port 0 or an address that is not a single
+    /// host's, [`Error::BadHandle`].
     pub fn send_to(&mut self, id: DatagramId, bytes: &[u8], to: SocketAddr) -> Result<(), Error> {
         let to = plain(to);
         if to.port() == 0 {
@@ -108,7 +110,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Takes a datagram, truncated to the buffer. Returns the number of bytes and the sender.
+    /// Removes the oldest received datagram, and copies it into `bytes` as far as it fits. Returns the number of copied
+    /// bytes and the sender.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if no datagram waits, [`Error::BadHandle`].
@@ -141,7 +144,8 @@ impl Stack {
         }
     }
 
-    /// Drops the datagrams for a neighbour that does not reply.
+    /// Drops all outgoing datagrams of a socket with the same next hop as the first. The neighbour at this hop does not
+    /// reply.
     pub(super) fn drop_datagrams(&mut self, id: DatagramId) {
         if let Some(socket) = self.datagrams.get_mut(id.0)
             && let Some((lost, _)) = socket.outgoing.front().cloned()
@@ -206,7 +210,7 @@ impl Stack {
             acknowledged: 0,
             dropped: None,
         };
-        // A datagram without payload takes space too.
+        // A datagram without payload counts too: the number of datagrams is limited.
         let full = socket.queued + payload.len() > socket.most_queued
             || socket.queue.len() * HEADER >= socket.most_queued;
         if full {

@@ -1,4 +1,4 @@
-//! A host's stack: its tables, and the follow-up of every change of a connection.
+//! A host's stack: its tables of sockets, and the processing after each change of a connection.
 
 mod answers;
 mod calls;
@@ -27,21 +27,21 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of the stack's own frames, such as replies. Further frames are dropped.
+/// Maximum number of queued frames that no socket sends, such as replies. Further such frames are dropped.
 const MOST_CONTROL: usize = 256;
 /// Maximum bytes of options in a TCP header.
 const MOST_OPTIONS: usize = 40;
 /// The first ephemeral port (RFC 6335).
 const EPHEMERAL: u16 = 49152;
 
-/// A listening port.
+/// A listener: a port, and its queues of connections.
 pub(crate) struct Listener {
     port: u16,
     backlog: usize,
     options: Options,
     /// Number of connections in the SYN queue.
     begun: usize,
-    /// Connections to accept.
+    /// Established connections that the program has not accepted.
     queue: VecDeque<ConnectionId>,
 }
 
@@ -51,7 +51,7 @@ pub struct Stack {
     link: Link,
     neighbours: Neighbours,
     connections: Table<Connection>,
-    /// Keyed by the own port and the peer.
+    /// Maps a local port and the peer's address and port to the connection.
     flows: HashMap<(u16, SocketAddr), ConnectionId>,
     listeners: Table<Listener>,
     ports: BTreeMap<u16, ListenerId>,
@@ -62,7 +62,7 @@ pub struct Stack {
     events: VecDeque<Event>,
     timers: BinaryHeap<Reverse<(Time, ConnectionId)>>,
     counters: Counters,
-    /// Bytes of all connections' buffers.
+    /// Size of the buffers of all connections together, in bytes.
     memory: usize,
     next_port: u16,
     /// Number of SYNs answered.
@@ -120,24 +120,24 @@ impl Stack {
         self.connections.len()
     }
 
-    /// Returns the next change of a socket, in order of occurrence.
+    /// Removes and returns the oldest change of a socket.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Returns the next source with frames to send. The source is not returned again before [`Stack::transmit`] has
-    /// returned `None` for it.
+    /// Removes and returns the next source that has frames to send. The stack returns the source again only after
+    /// [`Stack::transmit`] has returned `None` for it.
     pub fn next_ready(&mut self) -> Option<Source> {
         self.ready.pop_front()
     }
 
-    /// Adds a neighbour's address, so that no request is needed.
+    /// Adds a neighbour's link address, so that the stack need not request it.
     pub fn add_neighbour(&mut self, address: IpAddr, mac: [u8; 6]) {
         let waiting = self.neighbours.learn(address, mac, true);
         self.resolved(waiting);
     }
 
-    /// The host's own address in the family of another.
+    /// The host's own address in the family of the given address.
     fn own(&self, family: IpAddr) -> Option<IpAddr> {
         match family {
             IpAddr::V4(_) => self.spec.ipv4.map(|n| n.address.into()),
@@ -150,7 +150,7 @@ impl Stack {
         if !unicast(to) {
             return Err(Error::Invalid);
         }
-        // A host's packets to itself do not reach its card.
+        // A packet from a host to itself does not pass the card.
         if self.own(to) == Some(to) {
             return Err(Error::NetworkUnreachable);
         }
@@ -189,7 +189,7 @@ impl Stack {
         }
     }
 
-    /// Queues a frame of the stack's own.
+    /// Queues a frame that no socket sends. Drops it if the queue is full.
     fn control(&mut self, frame: Vec<u8>) {
         if self.control.len() == MOST_CONTROL {
             self.counters.control_dropped += 1;
@@ -202,7 +202,7 @@ impl Stack {
         }
     }
 
-    /// Makes the sources ready that waited for a neighbour. The neighbour is now known or cannot be found.
+    /// Makes the sources ready that waited for a neighbour's address.
     fn resolved(&mut self, waiting: Vec<Source>) {
         for source in waiting {
             match source {
@@ -260,8 +260,8 @@ impl Stack {
         Ok(setup)
     }
 
-    /// Returns the initial sequence number of a connection begun here: a clock of 4 us per number plus a hash of its
-    /// ends. So a later connection between the same ends has higher numbers (RFC 6528).
+    /// Returns the initial sequence number of a connection that this host begins. It is a hash of both ends, plus a
+    /// clock that counts every 4 us. So a later connection between the same ends has higher numbers (RFC 6528).
     fn first_number(&self, now: Time, local: SocketAddr, remote: SocketAddr) -> u32 {
         let word = |ip: IpAddr| match ip {
             IpAddr::V4(ip) => u128::from(u32::from(ip)),
@@ -274,8 +274,8 @@ impl Stack {
         (hash as u32).wrapping_add((now.ps() / 4_000_000) as u32)
     }
 
-    /// Returns the initial sequence number of a SYN's answer. It is random. So if a SYN arrives again after its
-    /// connection has ended, a late acknowledgement of the old connection does not establish the new connection.
+    /// Returns the random initial sequence number of a SYN-ACK. A SYN may arrive again after its connection has ended.
+    /// Due to the random number, a late acknowledgement of the old connection does not establish the new connection.
     fn answering_number(&mut self) -> u32 {
         self.answered += 1;
         mixed(mixed(self.spec.seed ^ 2) ^ self.answered) as u32
@@ -301,7 +301,7 @@ impl Stack {
         self.detach((connection.local.port(), connection.remote), id);
     }
 
-    /// Frees the ends of a finished connection, so that a new connection can have them.
+    /// Frees the local port and the peer's address of a finished connection, so that a new connection can use them.
     fn detach(&mut self, flow: (u16, SocketAddr), id: ConnectionId) {
         if self.flows.get(&flow) == Some(&id) {
             self.flows.remove(&flow);
@@ -346,7 +346,7 @@ impl Stack {
         }
     }
 
-    /// Reports a connection's new state.
+    /// Adds the event for a connection's new state.
     fn changed(&mut self, id: ConnectionId, before: State, state: State, why: Option<Error>) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if before.is_handshake() && state.is_synchronized() {

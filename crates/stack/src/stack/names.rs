@@ -4,15 +4,15 @@ use crate::error::Error;
 use crate::table::Key;
 use std::net::SocketAddr;
 
-/// A TCP connection. Its identifier is not reused after it was closed.
+/// The identifier of a TCP connection. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(crate) Key);
 
-/// A listening port.
+/// The identifier of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub(crate) Key);
 
-/// A UDP socket.
+/// The identifier of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatagramId(pub(crate) Key);
 
@@ -23,7 +23,7 @@ impl ConnectionId {
     }
 }
 
-/// A source of frames.
+/// A source of outgoing frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// The stack itself: ARP, NDP, resets, replies to echo requests.
@@ -34,27 +34,29 @@ pub enum Source {
     Datagram(DatagramId),
 }
 
-/// A change of a socket for which its program may wait. [`Arrival`] reports new readable bytes and new room to write.
+/// A change of a socket for which its program may wait. [`Arrival`] instead reports new readable bytes and new room in
+/// the send buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection to [accept](crate::Stack::accept).
     Incoming(ListenerId),
     /// A connection that this host [began](crate::Stack::connect) is established.
     Connected(ConnectionId),
-    /// The peer sends no more: after the buffered bytes, [`recv`](crate::Stack::recv) returns 0.
+    /// The peer has closed its sending direction. After the buffered bytes, [`recv`](crate::Stack::recv) returns 0
+    /// (end-of-file).
     Finished(ConnectionId),
-    /// The connection has ended by refusal, reset, or silence.
+    /// The connection has failed: it was refused or reset, or the peer was silent too long.
     Failed(ConnectionId, Error),
-    /// The connection has ended, and both directions were delivered.
+    /// The connection has ended after the bytes of both directions were delivered.
     Closed(ConnectionId),
-    /// A datagram was not sent, since its neighbour is unreachable.
+    /// The stack has dropped outgoing datagrams, because their neighbour is unreachable.
     Undeliverable(DatagramId, Error),
 }
 
 /// The card's knowledge of a received frame's checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumStatus {
-    /// The card has not verified the checksums: the stack verifies them.
+    /// The card has not verified the checksums, so the stack verifies them.
     Unknown,
     /// The card has verified that the checksums are right.
     Good,
@@ -63,49 +65,49 @@ pub enum ChecksumStatus {
 /// The reason why a frame was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Drop {
-    /// No frame, or headers that contradict each other.
+    /// The bytes are no frame, or the headers contradict each other.
     Malformed,
-    /// For another station, another host, or a group that this host is not in.
+    /// The destination is another MAC address, another IP address, or a group without this host.
     NotForUs,
-    /// Of another 802.1Q network.
+    /// The frame belongs to another 802.1Q network.
     Vlan,
     /// A checksum of IP, TCP, UDP or ICMP is wrong.
     Checksum,
-    /// A part of a longer packet. There is no reassembly.
+    /// The packet is a fragment. The stack does not reassemble fragments.
     Fragment,
-    /// An unsupported protocol.
+    /// The stack does not support the protocol.
     Protocol,
-    /// No socket has the port. The reply is a reset or an ICMP error.
+    /// No socket has the port. The stack replies with a reset or an ICMP error.
     NoPort,
-    /// The listener's backlog is full, or there is no memory for another connection.
+    /// The listener's backlog is full, or the limit of connections or memory is reached.
     Backlog,
     /// The receive buffer is full.
     BufferFull,
 }
 
-/// The disposition of a received frame.
+/// The disposition of a received frame: its socket, and its effect on the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The socket of the frame. A connection that ended by this frame may not exist any more.
+    /// The socket that received the frame. If the frame ended a connection, the connection may not exist any more.
     pub source: Source,
     /// Bytes of TCP's or UDP's payload in the frame.
     pub payload: usize,
     /// Additional bytes that a program can read.
     pub readable: usize,
-    /// Additional bytes that a program can write.
+    /// Additional room in the send buffer, in bytes.
     pub acknowledged: usize,
-    /// The reason, if it was dropped.
+    /// The reason why the frame was dropped, if it was.
     pub dropped: Option<Drop>,
 }
 
 /// A frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Bytes of TCP's or UDP's payload in it.
+    /// Bytes of TCP's or UDP's payload in the frame.
     pub payload: usize,
-    /// Whether it contains bytes that were sent before.
+    /// Whether the frame contains bytes that were sent before.
     pub retransmission: bool,
-    /// The payload of each segment but the last, if the card must segment the frame (see [`crate::segment`]).
+    /// Payload bytes of each segment but the last, if the card must segment the frame (see [`crate::segment`]).
     pub segment: Option<usize>,
     /// Whether the card must [write](crate::fill) the checksums.
     pub needs_checksum: bool,
@@ -114,28 +116,28 @@ pub struct Outgoing {
 /// The counters of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames received and sent. A packet that the card segments counts as one.
+    /// Frames received, before any drop.
     pub received: u64,
-    /// See `received`.
+    /// Frames sent. A packet that the card segments counts as one frame.
     pub sent: u64,
-    /// Frames dropped, by reason in the order of [`Drop`].
+    /// Number of dropped frames for each reason, in the order of [`Drop`].
     pub dropped: [u64; 9],
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmissions: u64,
-    /// Losses detected by acknowledgements, and probes for a lost tail.
+    /// Recoveries from losses that acknowledgements showed, and probes for a lost tail.
     pub recoveries: u64,
     /// Retransmission timeouts of established connections.
     pub timeouts: u64,
-    /// Repeated segments: all of their bytes had already arrived.
+    /// Received segments without new bytes: all their bytes had arrived before.
     pub duplicates: u64,
-    /// Segments that arrived before an earlier segment.
+    /// Received segments that arrived before an earlier segment.
     pub out_of_order: u64,
-    /// Frames of the stack itself that were dropped, because their queue was full.
+    /// Frames that no socket sends, such as replies, dropped because their queue was full.
     pub control_dropped: u64,
 }
 
 impl Counters {
-    /// Frames dropped for one reason.
+    /// Number of frames dropped for one reason.
     pub fn drops(&self, why: Drop) -> u64 {
         self.dropped[why as usize]
     }

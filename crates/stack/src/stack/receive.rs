@@ -25,8 +25,8 @@ impl Arrival {
 }
 
 impl Stack {
-    /// Handles a frame from the card, without its frame check sequence. `checksum` says whether the card has verified the
-    /// frame's checksums.
+    /// Handles a frame from the card, without its frame check sequence. `checksum` says whether the card has verified
+    /// the checksums in the frame.
     ///
     /// Any bytes are valid input: an unusable frame is dropped and counted.
     pub fn receive(&mut self, now: Time, frame: &[u8], checksum: ChecksumStatus) -> Arrival {
@@ -103,7 +103,8 @@ impl Stack {
             return Err(Drop::Malformed);
         }
         let to_us = message.target == own;
-        // RFC 826: a station that requests this host's address will send to it.
+        // RFC 826: a station that requests this host's link address will send packets to this host, so its own address
+        // is learnt.
         let asked = to_us && message.is_question;
         let mac = message.mac.unwrap_or_default();
         self.learn(message.from.into(), mac, asked);
@@ -126,7 +127,8 @@ impl Stack {
         match body.first() {
             Some(&ECHO_V6) if !destination.is_multicast() => Ok(self.echo(frame, ip, from)),
             Some(&kind) if is_ndp(kind) => {
-                // RFC 4861, 7.1: a packet forwarded by a router is not from this link.
+                // RFC 4861, 7.1: a hop limit below 255 shows that a router forwarded the packet, so the sender is not
+                // on this link.
                 if frame[ip.packet.start + 7] != 255 {
                     return Err(Drop::Malformed);
                 }
@@ -195,7 +197,7 @@ impl Stack {
         Ok(arrival)
     }
 
-    /// Makes a connection for a SYN.
+    /// Creates a connection for a SYN to a listener.
     fn begin(
         &mut self,
         now: Time,
@@ -243,7 +245,7 @@ impl Stack {
         arrival.dropped = taken.beyond.then_some(Drop::BufferFull);
         self.counters.duplicates += u64::from(taken.duplicate);
         self.counters.out_of_order += u64::from(taken.out_of_order);
-        // No program will read bytes that arrive at a closed socket (RFC 2525, 2.17).
+        // The program has closed the socket, so it will not read these bytes (RFC 2525, 2.17).
         if connection.tcb.readable() > 0 && connection.is_orphan() {
             connection.tcb.abort();
         }

@@ -1,4 +1,4 @@
-//! Timers: due times and their actions.
+//! Timers of the stack: the time of the next timer, and the handling of expired timers.
 
 use super::{ConnectionId, Event, Source, Stack};
 use crate::error::Error;
@@ -7,9 +7,9 @@ use nicety_types::Time;
 use std::cmp::Reverse;
 
 impl Stack {
-    /// Returns the time at which [`Stack::on_timer`] is due if nothing else happens.
+    /// Returns the time at which the driver must call [`Stack::on_timer`] if no other call comes before.
     pub fn next_timer(&mut self) -> Option<Time> {
-        // Postponed deadlines are moved to their present times.
+        // A connection may have postponed its deadline since the entry was made. Such entries move to the new deadline.
         while let Some(&Reverse((due, id))) = self.timers.peek() {
             let Some(connection) = self.connections.get_mut(id.0).filter(|c| c.armed == Some(due)) else {
                 self.timers.pop();
@@ -29,7 +29,7 @@ impl Stack {
         first.into_iter().chain(self.neighbours.next_timer()).min()
     }
 
-    /// Does all that is due: retransmissions, delayed acknowledgements, probes, ends of connections.
+    /// Handles all expired timers: retransmissions, delayed acknowledgements, probes, ends of connections.
     /// [`Stack::next_ready`] then returns the sources of the resulting frames.
     pub fn on_timer(&mut self, now: Time) {
         while let Some(&Reverse((due, id))) = self.timers.peek()
@@ -72,7 +72,7 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.resolving = false;
         if why == Error::HostUnreachable || connection.tcb.state() == State::SynSent {
-            // No peer can be notified of it.
+            // A reset could not reach the peer.
             connection.tcb.forget();
         } else {
             connection.tcb.abort();

@@ -1,4 +1,4 @@
-//! The path of an outgoing frame: the next segment of a connection, or several segments in one packet that a card
+//! Builds outgoing frames. A frame has one segment of a connection, or a packet of several segments that a card
 //! segments.
 
 use super::{ConnectionId, Outgoing, Source, Stack};

@@ -40,7 +40,8 @@ impl Congestion {
         self.window < self.threshold
     }
 
-    /// Counts `bytes` acknowledged outside fast recovery, while the window was in use.
+    /// Grows the window for `bytes` acknowledged outside fast recovery. The caller calls this only if the window
+    /// limited transmissions.
     ///
     /// Slow start counts all of these bytes, as in Linux (RFC 3465 without its limit): one acknowledgement may cover many
     /// segments if cards coalesce them.
@@ -65,7 +66,7 @@ impl Congestion {
         self.window = target.min(MOST);
     }
 
-    /// Handles a loss detected with `flight` bytes in flight, once per window.
+    /// Reduces the window after a loss, once per window. `flight` is the number of bytes in flight.
     pub fn lost(&mut self, flight: usize) {
         let flight = flight.min(self.window);
         let kept = match self.control {
@@ -76,7 +77,8 @@ impl Congestion {
         (self.window, self.acknowledged) = (self.threshold, 0);
     }
 
-    /// Handles a retransmission timeout. `again` says that the same bytes have timed out before.
+    /// Reduces the window to one segment after a retransmission timeout. `again` says that the same bytes have timed
+    /// out before.
     pub fn timed_out(&mut self, flight: usize, again: bool) {
         if !again {
             self.lost(flight);
@@ -85,14 +87,15 @@ impl Congestion {
         self.cubic.epoch = None;
     }
 
-    /// Reduces a window that is out of date: nothing was sent for at least a retransmission timeout (RFC 5681, 4.1).
+    /// Reduces the window to its initial size after at least one retransmission timeout without transmissions (RFC
+    /// 5681, 4.1).
     pub fn idle(&mut self, initial: usize) {
         self.window = self.window.min(initial * self.segment);
         self.cubic.epoch = None;
     }
 }
 
-/// CUBIC's constants: C in segments per cubed second, and the factor of the window after a loss.
+/// CUBIC's constants: C in segments per cubed second, and the factor that multiplies the window at a loss.
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 
@@ -103,13 +106,13 @@ struct Cubic {
     epoch: Option<Epoch>,
 }
 
-/// The period since the last loss.
+/// A period of growth that begins at the first acknowledgement after a loss.
 #[derive(Clone, Debug)]
 struct Epoch {
     began: Time,
     /// The time at which the window reaches its old size again, in seconds from `began`.
     k: f64,
-    /// Reno's window in segments, and CUBIC's with more precision than bytes.
+    /// The window that Reno would have, and CUBIC's window. Both are in segments, with fractions.
     reno: f64,
     window: f64,
 }
@@ -132,7 +135,7 @@ impl Cubic {
             Epoch { began: now, k: cube_root((*most - size) / C), reno: size, window: size }
         });
         let seconds = |d: Duration| d.ps() as f64 * 1e-12;
-        // A lost fraction of acknowledgements, or another segment size, may have left it behind.
+        // The connection's window may have changed outside this function. CUBIC continues from the new window.
         if (epoch.window - size).abs() >= 1.0 {
             epoch.window = size;
         }
@@ -147,7 +150,7 @@ impl Cubic {
     }
 }
 
-/// Returns the cube root by Newton's method. Its steps are the same on every machine, unlike a library function's.
+/// Returns the cube root by Newton's method. Its result is the same on every machine, unlike a library function's.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -208,7 +211,8 @@ mod tests {
             }
             when.push(at.ns() * 1e-9);
         }
-        // Flat around the old window: within a hundredth of it from K - cbrt(10 / 0.4) = 6.16 s to K + 2.92 s = 12.0 s.
+        // The curve is flat around the old window: within 1 % of it from K - cbrt(10 / 0.4) = 6.16 s to K + 2.92 s =
+        // 12.0 s.
         assert!((when[1] - 6.2).abs() < 0.2 && (when[2] - 12.0).abs() < 0.2, "{when:?}");
     }
 
@@ -222,7 +226,8 @@ mod tests {
             let window = cubic.window();
             cubic.acknowledged(at, window, Some(Duration::from_us(100)));
         }
-        // alpha = 0.9 / 1.7 segments per round trip up to the old window, in 5.7 of them, and 1 beyond: 14.3.
+        // The window grows by alpha = 0.9 / 1.7 segments per round trip up to the old window, which takes 5.7 round
+        // trips. Then it grows by 1 per round trip, to 14.3 segments.
         assert!((14_000..14_600).contains(&cubic.window()), "{}", cubic.window());
     }
 }

@@ -1,5 +1,5 @@
-//! Bytes sent and not acknowledged: a record of each segment. Marks the ranges that the peer reports as received (RFC
-//! 2018), and those that are considered lost.
+//! Bytes sent and not acknowledged, with a record for each segment. A record is marked if the peer reports its bytes as
+//! received (RFC 2018), or if its bytes are considered lost.
 
 use nicety_types::Time;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ pub(crate) enum Mark {
     Sent,
     /// Received by the peer, beyond missing bytes.
     Sacked,
-    /// Not in flight any more, and to be retransmitted.
+    /// Considered lost, and to be retransmitted.
     Lost,
 }
 
@@ -38,19 +38,20 @@ impl Record {
     }
 }
 
-/// The bytes delivered to the peer, according to one acknowledgement.
+/// The bytes that one acknowledgement reports as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub bytes: usize,
-    /// The earliest send time of bytes that were sent once. `in_order` is for bytes that the peer acknowledged in order,
-    /// and `early` for bytes beyond holes.
+    /// The earliest send time of bytes that were sent only once: `in_order` for bytes acknowledged in order, `early`
+    /// for bytes beyond holes.
     pub in_order: Option<Time>,
     pub early: Option<Time>,
-    /// Whether bytes acknowledged in order were retransmitted: other bytes may have waited for them.
+    /// Whether some bytes acknowledged in order were retransmitted. The acknowledgement of the other bytes may have
+    /// waited for the retransmission.
     pub resent: bool,
     /// The send time and the end of the delivered record that was sent last, and whether it was retransmitted.
     pub last: Option<(Time, i64, bool)>,
-    /// The lowest end of a record sent once.
+    /// The lowest end of a delivered record that was sent only once.
     pub lowest: Option<i64>,
 }
 
@@ -79,7 +80,7 @@ pub(crate) struct Flight {
     sacked: usize,
     sacked_segments: usize,
     lost: usize,
-    /// Nothing is lost before this position.
+    /// No record before this position is marked as lost.
     lost_from: i64,
 }
 
@@ -107,7 +108,7 @@ impl Flight {
         self.records.front()
     }
 
-    /// Records bytes sent for the first time, in frames of `size`.
+    /// Adds a record of bytes sent for the first time, in frames of `size` bytes.
     pub fn push(&mut self, now: Time, start: i64, end: i64, size: usize) {
         debug_assert!(start < end && self.records.back().is_none_or(|last| last.end == start));
         let size = size.max(1);
@@ -139,7 +140,8 @@ impl Flight {
         }
     }
 
-    /// Records that the peer has received everything before a position.
+    /// Removes the records of all bytes before a position, which the peer has acknowledged. Adds the bytes without an
+    /// earlier SACK to `delivered`.
     pub fn acknowledge(&mut self, position: i64, delivered: &mut Delivered) {
         while let Some(&record) = self.records.front()
             && record.start < position
@@ -161,7 +163,7 @@ impl Flight {
         }
     }
 
-    /// Splits a record so that a record begins at `position`. Returns the index of that record.
+    /// Splits a record, if necessary, so that a record begins at `position`. Returns the index of that record.
     fn cut(&mut self, position: i64) -> usize {
         let index = self.records.partition_point(|record| record.end <= position);
         match self.records.get(index).copied() {
@@ -184,8 +186,8 @@ impl Flight {
         self.count(&Record { mark, ..record });
     }
 
-    /// Records that the peer has these bytes beyond a hole. Parts of frames are ignored, so that there are at most as
-    /// many records as frames sent.
+    /// Marks the records from `start` to `end` as received by the peer, beyond a hole. It ignores parts of frames, so
+    /// the number of records is at most the number of frames sent.
     pub fn sack(&mut self, start: i64, end: i64, delivered: &mut Delivered) {
         let mut at = start;
         loop {
@@ -231,7 +233,7 @@ impl Flight {
         }
     }
 
-    /// Marks as lost the records in flight for which `is_lost` holds. Returns whether there were any.
+    /// Marks as lost the records in flight for which `is_lost` returns true. Returns whether it marked any.
     pub fn lose(&mut self, mut is_lost: impl FnMut(&Record) -> bool) -> bool {
         let before = self.lost;
         for index in 0..self.records.len() {
@@ -261,7 +263,8 @@ impl Flight {
         Some((last.start + before as i64, last.end))
     }
 
-    /// Handles a peer that has discarded bytes beyond holes, which is allowed (RFC 2018, 8).
+    /// Marks as lost all bytes that the peer reported beyond holes: the peer has discarded them, as RFC 2018, 8,
+    /// allows.
     pub fn forget_sacks(&mut self) {
         for index in 0..self.records.len() {
             if self.records[index].mark == Mark::Sacked {
@@ -270,7 +273,7 @@ impl Flight {
         }
     }
 
-    /// Returns the first bytes to be retransmitted, up to `most`.
+    /// Returns the start and the end of the first bytes to retransmit, at most `most` bytes.
     pub fn next_lost(&self, most: usize) -> Option<(i64, i64)> {
         if self.lost == 0 {
             return None;
@@ -283,8 +286,8 @@ impl Flight {
         Some((start, end.unwrap_or(start + most as i64)))
     }
 
-    /// Records the retransmission of these bytes, returned by [`Flight::next_lost`] or [`Flight::last`], in frames of
-    /// `size`.
+    /// Records the retransmission of bytes in frames of `size` bytes. [`Flight::next_lost`] or [`Flight::last`]
+    /// returned `start` and `end`.
     pub fn sent_again(&mut self, now: Time, start: i64, end: i64, size: usize) {
         if self.next_lost(1).is_some_and(|(first, _)| first == start) {
             self.lost_from = end;

@@ -10,17 +10,18 @@ use nicety_types::{Duration, Time};
 const CHALLENGES: Duration = Duration::from_us(500_000);
 /// Maximum number of pending acknowledgements of out-of-order segments. Further acknowledgements carry no new information.
 const MOST_OWED: u8 = 64;
-/// Number of segments that are acknowledged at once after an out-of-order segment. A sender with a reduced window may
-/// have no second segment in flight (Linux's `TCP_MAX_QUICKACKS`).
+/// Number of segments, after an out-of-order segment, that this end acknowledges without delay. A sender with a reduced
+/// window may have no second segment in flight (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK: u8 = 16;
 
-/// The changes made by a segment.
+/// The changes of a connection by one received segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Additional bytes that can be read, and written.
+    /// Additional bytes that the program can read, and additional room in its send buffer.
     pub readable: usize,
     pub acknowledged: usize,
-    /// Whether the segment is a repetition, is beyond missing bytes, or does not fit into the receive buffer.
+    /// Whether all bytes of the segment arrived before, earlier bytes are missing, or the segment does not fit into the
+    /// receive buffer.
     pub duplicate: bool,
     pub out_of_order: bool,
     pub beyond: bool,
@@ -83,11 +84,11 @@ impl Tcb {
         let mut flags = tcp.flags;
         if self.state == State::SynReceived && flags & SYN != 0 && start == 0 {
             if flags & ACK == 0 {
-                // The answer to it was lost.
+                // The peer repeats its SYN, so the SYN-ACK was lost.
                 self.due.syn = true;
                 return;
             }
-            // A simultaneous open, and this acknowledges.
+            // A simultaneous open: this SYN acknowledges the SYN of this end.
             (start, flags, self.acks.now) = (1, flags & !SYN, true);
         }
         if !self.is_fresh(options, flags) || !self.is_in_window(start, flags, payload) {
@@ -95,7 +96,8 @@ impl Tcb {
             return;
         }
         if flags & RST != 0 {
-            // Only the expected number proves that the sender can see the connection (RFC 5961, 3).
+            // Only the next expected sequence number proves that the sender sees the connection's segments (RFC 5961,
+            // 3).
             if start == self.receiver.next() {
                 taken.reset = true;
                 self.forget();
@@ -196,13 +198,13 @@ impl Tcb {
         }
     }
 
-    /// Returns the number of unacknowledged bytes above which they are acknowledged at once.
+    /// Returns the number of received, unacknowledged bytes above which this end acknowledges at once.
     fn waits_for(&self) -> i64 {
         i64::from(LEAST_ACK_SEGMENTS + self.acks.more - 1) * self.segment as i64
     }
 
-    /// Whether a short segment ends a burst: earlier bytes wait for an acknowledgement too. This applies only if the
-    /// spec lets an acknowledgement wait for more than the minimum number of segments.
+    /// Whether a segment ends a burst: it is short, and earlier bytes also wait for an acknowledgement. This applies
+    /// only if the spec lets an acknowledgement wait for more than the minimum number of segments.
     fn is_tail(&self, payload: &[u8], waiting: i64) -> bool {
         self.setup.ack_segments > LEAST_ACK_SEGMENTS
             && payload.len() < self.segment

@@ -1,9 +1,10 @@
-//! A TCP connection (RFC 9293): its driver passes the time and segments to it, and takes segments from it.
+//! A TCP connection (RFC 9293). The stack passes the time and received segments to it, and takes segments to send from
+//! it.
 //!
-//! From the wire upwards: `options.rs` and `seq.rs` are the segment's edge. `receive.rs` with `ranges.rs` and `ring.rs`
-//! is the receiving half, `flight.rs` the bytes in flight. `rtt.rs` and `congestion.rs` set the time and the amount to
-//! send. `input.rs` processes a segment, `recovery.rs` its acknowledgement. `output.rs` selects the next segment,
-//! `timers.rs` handles timers.
+//! From the wire upwards: `options.rs` and `seq.rs` convert the options and sequence numbers of segments. `receive.rs`
+//! with `ranges.rs` and `ring.rs` is the receiving half. `flight.rs` records the bytes in flight. `rtt.rs` computes the
+//! retransmission timeout, and `congestion.rs` the congestion window. `input.rs` processes a segment, `recovery.rs` its
+//! acknowledgement. `output.rs` selects the next segment, `timers.rs` handles timers.
 
 mod congestion;
 mod flight;
@@ -39,21 +40,22 @@ use rtt::Rtt;
 use seq::Numbering;
 use timers::Timers;
 
-/// The minimum payload of a full segment that a peer may request: the payload in IPv4's minimum MTU.
+/// The minimum segment size (MSS) accepted from a peer, in bytes: the payload that fits into IPv4's minimum MTU.
 const LEAST_SEGMENT: usize = 28;
 
-/// Sizes, times and choices of a connection.
+/// The parameters of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub send: usize,
     pub receive: usize,
     pub nodelay: bool,
-    /// The payload that fits into a frame without options, and the default for a peer that names no segment size.
+    /// Payload bytes that fit into a frame without TCP options, and the segment size of a peer that sends no MSS
+    /// option.
     pub segment: usize,
     pub default_segment: usize,
-    /// Bytes of options that fit into a frame.
+    /// Bytes of TCP options that fit into a frame.
     pub options: usize,
-    /// The payload that a card segments, without options.
+    /// Maximum payload bytes of a packet that the card segments, without TCP options.
     pub burst: Option<usize>,
     pub timestamps: bool,
     pub sack: bool,
@@ -73,16 +75,17 @@ pub(crate) struct Setup {
 /// Acknowledgements to send.
 #[derive(Clone, Copy, Debug, Default)]
 struct Acks {
-    /// Whether to acknowledge at once, with any outgoing segment.
+    /// Whether an acknowledgement is due now. Any outgoing segment can carry it.
     now: bool,
     /// Number of separate acknowledgements due, one per out-of-order segment.
     owed: u8,
     /// The due time of a delayed acknowledgement.
     at: Option<Time>,
-    /// Number of segments, beyond the minimum, for which an acknowledgement waits. `fewer` reduces the maximum of `more`.
+    /// `more` is the number of segments beyond the minimum for which an acknowledgement waits. `fewer` is subtracted
+    /// from its maximum.
     more: u8,
     fewer: u8,
-    /// Number of segments that are acknowledged at once, since some were lost.
+    /// Number of further segments to acknowledge without delay, after an out-of-order segment.
     quick: u8,
     /// The last acknowledged position.
     sent: i64,
@@ -111,14 +114,15 @@ pub(crate) struct Tcb {
     end: i64,
     /// Whether a FIN follows the written bytes.
     fin: bool,
-    /// The end of the byte sent as a probe of a closed window. The peer may have accepted it.
+    /// The position after the byte that was sent as a probe of a closed window. The peer may have accepted this byte.
     probed: i64,
-    /// The peer's window, its maximum so far, and the sequence and acknowledgement number of its last update.
+    /// The peer's window, its maximum so far, and the sequence and acknowledgement position of the segment that last
+    /// updated it.
     window: i64,
     most_window: i64,
     updated: (i64, i64),
     peer_scale: u8,
-    /// The payload of a full segment, and of one burst.
+    /// Payload bytes of a full segment, and of the largest packet passed to the card.
     segment: usize,
     burst: usize,
     flight: Flight,
@@ -128,7 +132,7 @@ pub(crate) struct Tcb {
     receiver: Receiver,
     acks: Acks,
     sack: bool,
-    /// The peer's clock, if both ends send time stamps.
+    /// The last time stamp of the peer, if both ends send time stamps.
     recent_stamp: Option<u32>,
     timers: Timers,
     due: SendReasons,
@@ -211,7 +215,7 @@ impl Tcb {
         (self.window, self.most_window) = (i64::from(tcp.window), i64::from(tcp.window));
     }
 
-    /// Establishes the connection: the SYN is acknowledged, and the peer's has arrived.
+    /// Establishes the connection: the peer has acknowledged this end's SYN, and the peer's SYN has arrived.
     fn establish(&mut self, now: Time) {
         self.state = if self.fin { State::FinWait1 } else { State::Established };
         (self.una, self.due.syn, self.timers.retransmit) = (1, false, None);
@@ -260,7 +264,7 @@ impl Tcb {
         if may { self.ring.capacity() - self.queued() } else { 0 }
     }
 
-    /// Whether a sequence number is beyond all numbers that the peer has used.
+    /// Whether a sequence number is higher than all numbers that the peer has used.
     pub fn is_beyond(&self, number: u32) -> bool {
         let next = self.receiver.next();
         self.receiver.numbering.position(number, next) >= next
@@ -294,7 +298,7 @@ impl Tcb {
         length
     }
 
-    /// Returns written bytes, to be copied into a frame.
+    /// Returns `length` written bytes from position `start`, in two parts.
     pub fn payload(&self, start: i64, length: usize) -> (&[u8], &[u8]) {
         self.ring.parts(start, length)
     }
@@ -311,14 +315,14 @@ impl Tcb {
         }
     }
 
-    /// Ends the connection with a reset, if the peer has the connection.
+    /// Ends the connection. Sends a reset unless the SYN was not answered or both ends have closed.
     pub fn abort(&mut self) {
         let tell = !matches!(self.state, State::SynSent | State::Closed) && !self.state.is_ending();
         self.forget();
         self.due.reset = tell;
     }
 
-    /// Ends the connection silently.
+    /// Ends the connection without a segment to the peer.
     pub fn forget(&mut self) {
         self.state = State::Closed;
         self.timers = Timers::default();
@@ -327,7 +331,8 @@ impl Tcb {
         self.ring.clear();
     }
 
-    /// Frees the buffers. No program holds the connection any more, and its bytes were delivered.
+    /// Frees the buffers. The caller guarantees that no program holds the connection, and that all bytes were
+    /// delivered.
     pub fn release(&mut self) {
         self.ring.clear();
         self.receiver.clear();

@@ -2,7 +2,7 @@
 
 use crate::frame::{be16, be32};
 
-/// Maximum number of received ranges in a segment: the option has room for four.
+/// Maximum number of SACK ranges in a segment: the option has room for four.
 const MOST_BLOCKS: usize = 4;
 /// The maximum shift of a window (RFC 7323, 2.3).
 pub(crate) const MOST_SCALE: u8 = 14;
@@ -13,12 +13,12 @@ pub(crate) struct TcpOptions {
     pub segment: Option<u16>,
     pub scale: Option<u8>,
     pub sack_permitted: bool,
-    /// The sender's clock, and the last value that it received from this end.
+    /// The time stamps: the sender's clock (TSval), and the last value that it received from this end (TSecr).
     pub stamps: Option<(u32, u32)>,
     pub sacks: Blocks,
 }
 
-/// Ranges of sequence numbers: the first number, and the number after the last.
+/// SACK ranges. Each is the first sequence number, and the number after the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blocks {
     blocks: [(u32, u32); MOST_BLOCKS],

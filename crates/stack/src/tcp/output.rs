@@ -1,4 +1,4 @@
-//! Selects the next segment. One rule, `Tcb::action`, decides whether there is output and which segment is sent.
+//! Selects the next segment. Only `Tcb::action` decides whether a segment is sent, and which one.
 
 #[cfg(test)]
 mod tests;
@@ -14,9 +14,9 @@ use nicety_types::Time;
 pub(super) struct SendReasons {
     pub syn: bool,
     pub reset: bool,
-    /// A lost tail must be probed.
+    /// The connection must probe for a lost tail: the last bytes sent were not acknowledged.
     pub tail: bool,
-    /// A closed window must be probed.
+    /// The connection must probe the peer's closed window.
     pub persist: bool,
 }
 
@@ -28,10 +28,10 @@ pub(crate) struct Sending {
     pub flags: u8,
     pub window: u16,
     pub options: TcpOptions,
-    /// The payload's position in the stream, and its bytes.
+    /// The payload's position in the stream, and the number of its bytes.
     pub start: i64,
     pub payload: usize,
-    /// The payload of each frame, if a card segments the packet.
+    /// Payload bytes in each frame, if a card segments the packet.
     pub segment: usize,
     /// Whether the segment was sent before.
     pub again: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Sending {
 enum Action {
     Reset,
     Syn,
-    /// Bytes that were lost, or the tail that may be lost.
+    /// A retransmission of bytes that were lost, or of the tail that may be lost.
     Again {
         start: i64,
         end: i64,
@@ -52,7 +52,7 @@ enum Action {
         fin: bool,
         is_tail: bool,
     },
-    /// A byte beyond a closed window.
+    /// A byte beyond a closed window, as a probe.
     Probe,
     Ack,
 }
@@ -102,7 +102,8 @@ impl Tcb {
         ((self.end - self.next).max(0) as usize, room as usize)
     }
 
-    /// Returns the probe for a lost tail: the next segment if there is one, or the last segment again.
+    /// Returns the probe for a lost tail: the next new segment if there is one, or else a retransmission of the last
+    /// segment.
     fn tail(&self) -> Option<Action> {
         let (unsent, room) = self.unsent();
         let payload = unsent.min(room).min(self.segment);
@@ -145,7 +146,7 @@ impl Tcb {
         (payload > 0).then_some((payload, self.fin && payload == unsent))
     }
 
-    /// Whether only a closed window holds bytes back.
+    /// Whether the peer's closed window is the only reason why unsent bytes wait.
     pub(super) fn is_window_closed(&self) -> bool {
         let sends = self.state.is_synchronized() && self.state != State::TimeWait;
         sends && self.flight.is_empty() && self.next < self.end && self.new_data().is_none()
@@ -180,7 +181,7 @@ impl Tcb {
         Some(sending)
     }
 
-    /// Returns a segment without payload, which acknowledges.
+    /// Returns a segment without payload. It acknowledges the bytes received in order.
     fn plain(&mut self, now: Time, position: i64, flags: u8) -> Sending {
         let stamps = self.recent_stamp.map(|recent| (stamp(now), recent));
         let window = self.receiver.announce(self.segment);
@@ -204,7 +205,7 @@ impl Tcb {
         (self.syn_sent, self.syn_again, self.due.syn) = (Some(now), again, false);
         self.next = 1;
         self.timers.retransmit.get_or_insert(now + self.rtt.timeout());
-        // An answer has only options that the SYN has offered.
+        // A SYN-ACK has only options that the SYN has offered.
         let scales = !answers || self.receiver.is_scaled();
         let options = TcpOptions {
             segment: Some(self.setup.segment.min(0xffff) as u16),
@@ -256,12 +257,13 @@ impl Tcb {
         self.with_payload(now, start, payload, if fin { FIN } else { 0 }, false)
     }
 
-    /// Sends a byte for which the window may have no room. The peer replies, whether or not it accepts the byte.
+    /// Sends one byte, although the peer's window may have no room for it. The peer replies, whether or not it accepts
+    /// the byte.
     fn output_probe(&mut self, now: Time) -> Sending {
         let (unsent, room) = self.unsent();
         let payload = unsent.min(room).min(self.segment);
         if payload > 0 {
-            // The window has some room that was too small to use until now.
+            // The window has some room, but less than the sender waits for. The probe uses this room.
             return self.output_new(now, payload, self.fin && payload == unsent, false);
         }
         self.probed = self.next + 1;

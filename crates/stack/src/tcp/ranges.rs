@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Ranges by their first position, with the position after their last. No two touch.
+/// Maps the first position of each range to the position after its last. No two ranges touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges(BTreeMap<i64, i64>);
 
@@ -28,14 +28,14 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
-    /// Returns the range that contains a position.
+    /// Returns the range that contains a position: its first position, and the position after its last.
     pub fn around(&self, position: i64) -> Option<(i64, i64)> {
         let (&start, &end) = self.0.range(..=position).next_back()?;
         (position < end).then_some((start, end))
     }
 
-    /// Removes the ranges that begin at or before `position`. Returns the end of the last range, or `position` if it is
-    /// later.
+    /// Removes the ranges that begin at or before `position`, or at the end of a removed range. Returns the end of the
+    /// last removed range, or `position` if it is later.
     pub fn absorb(&mut self, mut position: i64) -> i64 {
         while let Some(entry) = self.0.first_entry().filter(|entry| *entry.key() <= position) {
             position = position.max(entry.remove());

@@ -1,11 +1,11 @@
-//! The receiving half: bytes in order, early bytes, and the window.
+//! The receiving half of a connection: bytes in order, out-of-order bytes ("early"), and the window.
 
 use super::options::{Blocks, MOST_SCALE};
 use super::ranges::Ranges;
 use super::ring::Ring;
 use super::seq::Numbering;
 
-/// Number of ranges that acknowledgements report: the ranges that changed last.
+/// Maximum number of SACK ranges in an acknowledgement: the ranges that changed last.
 const RECENT: usize = 4;
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Receiver {
     /// The end of the peer's stream, once its FIN has arrived.
     fin: Option<i64>,
     early: Ranges,
-    /// Positions in early ranges, the latest arrival first.
+    /// A position in each range to report. The range of the latest arrival is first.
     recent: [i64; RECENT],
     /// The end of the last advertised window.
     announced: i64,
@@ -27,18 +27,19 @@ pub(crate) struct Receiver {
     scaled: bool,
 }
 
-/// The effect of a segment's bytes.
+/// The effect of a segment's bytes on the receive buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// Additional bytes that can be read.
+    /// Additional bytes that the program can read.
     pub readable: usize,
-    /// Whether the end and everything before it have arrived.
+    /// Whether this segment completes the stream: the FIN and all bytes before it have arrived.
     pub finished: bool,
     /// Whether the whole segment had arrived before.
     pub duplicate: bool,
     /// Whether the segment does not fit into the buffer.
     pub beyond: bool,
-    /// Whether the segment is beyond missing bytes, or fills a hole: the peer must be notified at once (RFC 5681, 4.2).
+    /// Whether the segment follows missing bytes, or fills a hole. In both cases this end must acknowledge at once (RFC
+    /// 5681, 4.2).
     pub out_of_order: bool,
 }
 
@@ -65,7 +66,7 @@ impl Receiver {
         }
     }
 
-    /// The peer has agreed to scaled windows.
+    /// Sets the window scale, after the peer has agreed to scaled windows.
     pub fn set_scale(&mut self, scale: u8) {
         (self.scale, self.scaled) = (scale, true);
     }
@@ -89,7 +90,7 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The end of the acceptable range.
+    /// The end of the positions that fit into the buffer.
     pub fn edge(&self) -> i64 {
         if self.is_finished() { self.next } else { self.read + self.ring.capacity() as i64 }
     }
@@ -102,7 +103,8 @@ impl Receiver {
         !self.early.is_empty()
     }
 
-    /// Takes the bytes of a segment at a position. `fin`: the stream ends after them.
+    /// Stores the bytes of a segment that begins at position `start`. If `fin` is true, the stream ends after these
+    /// bytes.
     pub fn take(&mut self, start: i64, bytes: &[u8], fin: bool) -> Received {
         let mut taken = Received::default();
         let end = start + bytes.len() as i64;
@@ -158,14 +160,14 @@ impl Receiver {
         blocks
     }
 
-    /// Returns the end of the window that could be advertised now.
+    /// Returns the largest end of the window that this end could advertise now.
     fn reach(&self) -> i64 {
         self.edge().min(self.next + (0xffff << self.scale))
     }
 
-    /// Returns the window field of a segment sent now. The end of the window never moves back, except by the bytes that
-    /// a scaled window cannot express; such bytes are still accepted. The end advances by at least a segment or half of
-    /// the buffer (RFC 9293, 3.8.6.2.2).
+    /// Returns the window field of a segment sent now. The end of the window moves back only by bytes that a scaled
+    /// window cannot express. The receiver still accepts such bytes. The end advances in steps of at least a segment or
+    /// half of the buffer (RFC 9293, 3.8.6.2.2).
     pub fn announce(&mut self, segment: usize) -> u16 {
         let reach = self.reach();
         let least = (self.ring.capacity() / 2).min(segment).max(1) as i64;
@@ -182,8 +184,9 @@ impl Receiver {
         window as u16
     }
 
-    /// Whether enough was read to send an unsolicited window update. Half of the buffer is enough. So are two segments,
-    /// if these are a large part of the buffer or of the peer's remaining window (as in FreeBSD).
+    /// Whether the program has read enough for a window update without a received segment. Half of the buffer is
+    /// enough. Two segments are enough if they are a large part of the buffer, or if little of the advertised window
+    /// remains (as in FreeBSD).
     pub fn wants_update(&self, segment: usize) -> bool {
         let (capacity, segment) = (self.ring.capacity() as i64, segment as i64);
         let gain = self.reach() - self.announced;
@@ -204,7 +207,7 @@ impl Receiver {
         length
     }
 
-    /// Frees the memory. No program will read any more.
+    /// Frees the memory. The caller guarantees that no program reads again.
     pub fn clear(&mut self) {
         self.read = self.next - i64::from(self.is_finished());
         self.ring.clear();
@@ -243,7 +246,7 @@ mod tests {
         assert_eq!((last.readable, last.finished), (3, true));
         assert_eq!((read(&mut receiver), receiver.expected()), (b"hij".to_vec(), 7));
         assert!(receiver.take(11, b"no more", false).beyond);
-        // There is nothing beyond an end that arrived early.
+        // The FIN arrived early. Bytes after it are not accepted.
         let mut receiver = Receiver::new(0, 100);
         receiver.take(3, b"c", true);
         assert!(receiver.take(4, b"d", false).beyond && receiver.take(6, b"f", true).beyond);

@@ -1,9 +1,9 @@
-//! Processing of acknowledgements: round trips, losses, and the bytes allowed in flight.
+//! Processes acknowledgements: measures round trips, detects losses, and limits the bytes in flight.
 //!
 //! With SACK, losses are detected by time: bytes are lost if they were sent before bytes that have arrived. If the
-//! network reorders, the missing bytes have a quarter of the shortest round trip more to arrive (RACK: RFC 8985). This
-//! rule also detects lost retransmissions. Without SACK, three duplicate acknowledgements show a loss, and so do partial
-//! acknowledgements (NewReno: RFC 6582). In both cases the congestion window, less the bytes in flight, limits
+//! network may reorder, missing bytes may arrive up to a quarter of the shortest round trip later (RACK: RFC 8985).
+//! This rule also detects lost retransmissions. Without SACK, three duplicate acknowledgements show a loss, and so do
+//! partial acknowledgements (NewReno: RFC 6582). In both cases the congestion window, less the bytes in flight, limits
 //! transmissions (RFC 6675).
 
 #[cfg(test)]
@@ -20,9 +20,9 @@ const DUPLICATES: usize = 3;
 enum Phase {
     #[default]
     Open,
-    /// Retransmits the segments that duplicates have shown to be lost.
+    /// Fast recovery: acknowledgements have shown that segments are lost, and the sender retransmits them.
     Fast,
-    /// After the retransmission timeout.
+    /// Recovery after the retransmission timeout.
     Timeout,
 }
 
@@ -32,18 +32,18 @@ pub(crate) struct Recovery {
     /// The end of the bytes sent when the last recovery began. When this position is acknowledged, the recovery ends, and
     /// another recovery can begin.
     high: i64,
-    /// The next lost segment is sent regardless of the congestion window.
+    /// Whether the next lost segment is sent regardless of the congestion window.
     pub force: bool,
     duplicates: usize,
-    /// The send time and the end of the delivered bytes that were sent last. `rtt` is their round trip.
+    /// The send time and the end of the delivered record that was sent last. `rtt` is its round-trip time.
     newest: Option<(Time, i64)>,
     rtt: Duration,
-    /// The highest delivered position, and whether anything arrived late.
+    /// The highest delivered position, and whether the network has reordered segments.
     farthest: i64,
     reorders: bool,
-    /// The end of the sent bytes at the time of the probe for a lost tail, and whether the probe was a retransmission.
+    /// The end of the sent bytes after the probe for a lost tail, and whether the probe was a retransmission.
     tail: Option<(i64, bool)>,
-    /// The unacknowledged position at the last timeout.
+    /// The first unacknowledged position at the last retransmission timeout.
     timed_out: Option<i64>,
 }
 
@@ -102,7 +102,7 @@ impl Tcb {
             self.count_duplicates(is_duplicate, advanced, (ack - before) as usize);
         }
         self.recover(now, outstanding);
-        // A window grows only if it was in use (RFC 9438, 5.8).
+        // The congestion window grows only if it limited transmissions (RFC 9438, 5.8).
         let use_of_it =
             if self.congestion.is_slow_start() { 2 * outstanding } else { outstanding + self.segment };
         if advanced && phase != Phase::Fast && !repaired && use_of_it >= self.congestion.window() {
@@ -130,7 +130,7 @@ impl Tcb {
         same
     }
 
-    /// Keeps the delivered bytes that were sent last (RFC 8985, 6.2).
+    /// Remembers the delivered record that was sent last, and detects reordering (RFC 8985, 6.2).
     fn note(&mut self, now: Time, ack: i64, delivered: &Delivered) {
         let recovery = &mut self.recovery;
         if delivered.lowest.is_some_and(|end| end < recovery.farthest) {
@@ -140,14 +140,14 @@ impl Tcb {
         let Some((sent, end, again)) = delivered.last else { return };
         recovery.farthest = recovery.farthest.max(end);
         let rtt = now.saturating_since(sent);
-        // Such a short round trip belongs to the original transmission.
+        // A round trip shorter than the shortest belongs to the original transmission.
         let is_false = again && self.rtt.shortest().is_some_and(|shortest| rtt < shortest);
         if !is_false && recovery.newest.is_none_or(|newest| newest < (sent, end)) {
             (recovery.newest, recovery.rtt) = (Some((sent, end)), rtt);
         }
     }
 
-    /// Returns the additional delay by which a segment may arrive late (RFC 8985, 6.2.4).
+    /// Returns the additional time that a reordered segment has to arrive (RFC 8985, 6.2.4).
     fn reordering(&self) -> Duration {
         let sure = self.recovery.phase != Phase::Open || self.flight.sacked_segments() >= DUPLICATES;
         if sure && !self.recovery.reorders {
@@ -246,8 +246,8 @@ impl Tcb {
         self.counts.recoveries += 1;
     }
 
-    /// Evaluates a probe for a lost tail (RFC 8985, 7.4). Returns whether the probe has repaired a loss that nothing else
-    /// has shown.
+    /// Evaluates the acknowledgement of a probe for a lost tail (RFC 8985, 7.4). Returns whether the probe has repaired
+    /// a loss that was not detected otherwise.
     fn answer_tail(&mut self, ack: i64, is_duplicate: bool, outstanding: usize) -> bool {
         let Some((end, again)) = self.recovery.tail.filter(|&(end, _)| ack >= end) else { return false };
         let repaired = again && ack > end;

@@ -1,5 +1,5 @@
-//! A buffer in which each position of the stream has its place, modulo the buffer's length: early bytes are stored at
-//! their final places.
+//! A ring buffer for a stream. A byte's offset is its position modulo the buffer's length, so out-of-order bytes are
+//! stored at their final places.
 
 /// A ring buffer that allocates its memory at the first write.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Ring {
         self.capacity
     }
 
-    /// Restarts an empty buffer: the next position to be written is at its start, which is in the processor's caches.
+    /// Restarts an empty buffer: the next write begins at the buffer's start, which is in the processor's caches.
     pub fn restart(&mut self, position: i64) {
         self.base = position;
     }
@@ -30,8 +30,8 @@ impl Ring {
         self.bytes = Box::default();
     }
 
-    /// Returns the place of `length` bytes at a position: the offset, and the number of bytes that wrap around to the
-    /// start.
+    /// Returns the offset of the first of `length` bytes from a position, and the number of bytes before the buffer's
+    /// end. The remaining bytes are at the buffer's start.
     fn place(&self, position: i64, length: usize) -> (usize, usize) {
         debug_assert!(position >= self.base && length <= self.capacity);
         let offset = (position - self.base) as usize;
@@ -48,7 +48,7 @@ impl Ring {
         self.bytes[..bytes.len() - first].copy_from_slice(&bytes[first..]);
     }
 
-    /// Returns the bytes at a position, in two parts. They were written before.
+    /// Returns `length` bytes from a position, in two parts. All of these bytes must have been written before.
     pub fn parts(&self, position: i64, length: usize) -> (&[u8], &[u8]) {
         if length == 0 {
             return (&[], &[]);

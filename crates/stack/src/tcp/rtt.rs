@@ -6,9 +6,9 @@ use nicety_types::Duration;
 pub(crate) struct Rtt {
     least: Duration,
     most: Duration,
-    /// The smoothed time, and its variation.
+    /// The smoothed round-trip time (SRTT), and its variation (RTTVAR).
     smooth: Option<(Duration, Duration)>,
-    /// The shortest measured time.
+    /// The shortest measured round-trip time.
     shortest: Option<Duration>,
     timeout: Duration,
     /// Number of doublings of the timeout since the last measurement.
@@ -30,7 +30,8 @@ impl Rtt {
         self.shortest
     }
 
-    /// Records the round trip of a segment that was sent once (Karn's rule). It resets the doublings of the timeout.
+    /// Records the round-trip time of a segment that was sent only once (Karn's rule), and ends the doubling of the
+    /// timeout.
     pub fn measured(&mut self, rtt: Duration) {
         let (smooth, variation) = match self.smooth {
             None => (rtt, Duration::from_ps(rtt.ps() / 2)),
@@ -48,25 +49,25 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// The timeout now.
+    /// The retransmission timeout now, with its doublings.
     pub fn timeout(&self) -> Duration {
         (self.timeout * (1 << self.backoff.min(40))).min(self.most)
     }
 
-    /// Doubles the timeout after it has passed without an answer.
+    /// Doubles the timeout, after it has expired without an acknowledgement.
     pub fn back_off(&mut self) {
         self.backoff += 1;
     }
 
-    /// Sets the timeout after a retransmitted SYN: data begin with three times the initial timeout (RFC 6298, 5.7).
+    /// Sets the timeout for data after a retransmitted SYN: three times the initial timeout (RFC 6298, 5.7).
     pub fn after_lost_syn(&mut self, first: Duration) {
         if self.smooth.is_none() {
             (self.timeout, self.backoff) = ((first * 3).clamp(self.least, self.most), 0);
         }
     }
 
-    /// Returns the delay of a probe for a lost tail after the last segment or acknowledgement (RFC 8985, 7.2). If only
-    /// one segment is in flight, `alone` is the time for which its acknowledgement may be delayed.
+    /// Returns the delay from the last segment or acknowledgement to the probe for a lost tail (RFC 8985, 7.2). If only
+    /// one segment is in flight, `alone` is the maximum delay of its acknowledgement.
     pub fn probe(&self, first: Duration, alone: Option<Duration>) -> Duration {
         let wait = self.smooth.map_or(first, |(smooth, _)| smooth * 2);
         // The minimum of a timer is a microsecond.

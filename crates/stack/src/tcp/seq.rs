@@ -1,9 +1,9 @@
 //! Sequence numbers, 32 bits on the wire, wrap around; positions in a stream do not.
 //!
-//! The SYN is at position 0, the first byte at 1, the FIN after the last byte. Only the edge to the wire uses numbers.
-//! All comparisons are between positions.
+//! The SYN is at position 0, the first byte at 1, the FIN after the last byte. Sequence numbers appear only in
+//! segments. All comparisons are between positions.
 
-/// The numbers of one direction.
+/// Converts between positions and sequence numbers of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbering {
     /// The sequence number of the SYN.
@@ -15,12 +15,12 @@ impl Numbering {
         Numbering { first }
     }
 
-    /// Returns the number of a position.
+    /// Returns the sequence number of a position.
     pub fn number(self, position: i64) -> u32 {
         self.first.wrapping_add(position as u32)
     }
 
-    /// Returns the position with a sequence number. Of all such positions, returns the nearest to `near`.
+    /// Returns the position with this sequence number that is nearest to `near`.
     pub fn position(self, number: u32, near: i64) -> i64 {
         near + i64::from(number.wrapping_sub(self.number(near)) as i32)
     }
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(numbering.position(1, 0), 3);
         assert_eq!(numbering.position(u32::MAX, 3), 1);
         assert_eq!(numbering.position(u32::MAX - 2, 0), -1, "before the SYN");
-        // A high position, after the numbers have wrapped around three times.
+        // A position after the sequence numbers have wrapped around three times.
         let far = 3 * (1 << 32) + 7;
         assert_eq!(numbering.position(numbering.number(far), far - 1000), far);
         assert_eq!(numbering.position(numbering.number(far), far + 1000), far);

@@ -12,9 +12,9 @@ pub(crate) enum State {
     FinWait2,
     /// The peer has closed.
     CloseWait,
-    /// Both have closed, and neither FIN was acknowledged before the other arrived.
+    /// Both ends have closed. The peer's FIN arrived before the acknowledgement of this end's FIN.
     Closing,
-    /// The peer has closed first, and this end's FIN is not acknowledged.
+    /// The peer closed first. This end has closed too, and its FIN is not acknowledged.
     LastAck,
     TimeWait,
     Closed,
@@ -36,7 +36,7 @@ impl State {
         matches!(self, State::CloseWait | State::Closing | State::LastAck | State::TimeWait)
     }
 
-    /// Whether both ends have closed: then a reset loses nothing.
+    /// Whether both ends have closed. A reset in such a state loses no data.
     pub fn is_ending(self) -> bool {
         matches!(self, State::Closing | State::LastAck | State::TimeWait)
     }
@@ -50,7 +50,7 @@ impl State {
         }
     }
 
-    /// Returns the state after the peer's FIN.
+    /// Returns the state after the peer's FIN has arrived.
     pub fn finished(self) -> State {
         match self {
             State::Established => State::CloseWait,

@@ -1,4 +1,4 @@
-//! Two ends and segments between them, computed by hand: beginnings and ends of connections.
+//! Handshakes and closing of connections between two ends. The expected segments and times are computed by hand.
 
 use super::input::Taken;
 use super::*;
@@ -12,7 +12,7 @@ pub(super) fn at(n: u64) -> Time {
     Time::ZERO + us(n)
 }
 
-/// Segments of 100 bytes, timeouts of at least 1 ms, acknowledgements after 300 us.
+/// Segments of 100 bytes, retransmission timeouts of at least 1 ms, acknowledgements delayed by up to 300 us.
 pub(super) fn setup() -> Setup {
     Setup {
         send: 10_000,
@@ -91,7 +91,7 @@ pub(super) fn cross(from: &mut Tcb, sent: u64, to: &mut Tcb, given: u64) {
 pub(super) const A: u32 = u32::MAX - 150;
 pub(super) const B: u32 = u32::MAX - 10;
 
-/// Two ends, connected since 100 us, with a round trip of 100 us.
+/// Returns two ends, connected since 100 us, with a round-trip time of 100 us.
 pub(super) fn pair(change: impl Fn(&mut Setup)) -> (Tcb, Tcb) {
     let mut setup = setup();
     change(&mut setup);
@@ -162,7 +162,7 @@ fn both_ends_may_begin_at_once() {
     let answers = ends.each_mut().map(|end| take(end, at(50)).unwrap());
     assert!(answers.iter().all(|answer| answer.tcp.flags == SYN | ACK));
     give(&mut ends[0], at(100), &answers[1]);
-    // The other end's is lost: the acknowledgement of its own SYN establishes it too.
+    // The SYN-ACK of end 0 is lost. The acknowledgement of end 1's own SYN establishes end 1 too.
     let ack = take(&mut ends[0], at(100)).unwrap();
     give(&mut ends[1], at(150), &ack);
     assert!(ends.iter().all(|end| end.state() == State::Established));
@@ -221,7 +221,7 @@ fn a_reset_needs_the_exact_number() {
     for (seq, challenged) in [(2u32, true), (9000, false), (20_000, false)] {
         reset.tcp.seq = B.wrapping_add(seq);
         assert!(!give(&mut a, at(200), &reset).reset);
-        // One reply in half a second, and none for segments outside the window.
+        // At most one reply in half a second, and no reply to segments outside the window.
         assert_eq!(take(&mut a, at(200)).map(|answer| answer.brief(A)), challenged.then_some((ACK, 1, 0)));
     }
     reset.tcp.seq = B.wrapping_add(1);
@@ -269,7 +269,8 @@ fn a_segment_with_an_older_time_stamp_is_refused() {
     assert_eq!(take(&mut b, at(5_060)).unwrap().options.stamps, Some((5, 5)), "answered");
     old.options.stamps = Some((6, 0));
     assert_eq!(give(&mut b, at(5_070), &old).readable, 3);
-    // A segment that arrived before older ones acknowledges none of those.
+    // An out-of-order segment does not update the recent time stamp. The segment that fills the hole has an older stamp
+    // and is accepted.
     let mut early = old.clone();
     early.tcp.seq = early.tcp.seq.wrapping_add(6);
     early.options.stamps = Some((9, 0));
@@ -344,7 +345,8 @@ fn acknowledged(a: &mut Tcb, b: &mut Tcb, from: u64, sizes: &[usize]) -> Vec<usi
 #[test]
 fn an_acknowledgement_waits_for_more_segments_each_time_up_to_their_most() {
     let (mut a, mut b) = pair(|setup| (setup.ack_segments, setup.nodelay) = (4, true));
-    // Two, three, four, four. The next two are late, so the maximum is three from then on, after two.
+    // Acknowledgements wait for 2, 3, 4 and 4 segments. The acknowledgement of the last two is delayed until its timer.
+    // So the maximum is 3 from then on, and the count begins with 2 again.
     assert_eq!(acknowledged(&mut a, &mut b, 200, &[100; 15]), [2, 5, 9, 13]);
     assert_eq!(b.deadline(), Some(at(200 + 130 + 300)));
     b.on_timer(at(630));
@@ -352,7 +354,8 @@ fn an_acknowledgement_waits_for_more_segments_each_time_up_to_their_most() {
     assert_eq!(acknowledged(&mut a, &mut b, 700, &[100; 9]), [2, 5, 8]);
     b.on_timer(at(1100));
     cross(&mut b, 1100, &mut a, 1100);
-    // A short segment ends a burst. One alone is late, without consequences.
+    // A short segment ends a burst. A single segment waits for the timer, and the number of segments to wait for is
+    // unchanged.
     assert_eq!(acknowledged(&mut a, &mut b, 1200, &[100, 10, 10, 10]), [2, 4]);
     let (mut a, mut b) = pair(|setup| setup.nodelay = true);
     assert_eq!(acknowledged(&mut a, &mut b, 200, &[100; 5]), [2, 4]);

@@ -1,18 +1,19 @@
-//! Timers: delayed acknowledgements, retransmissions, probes, ends.
+//! Timers of a connection: delayed acknowledgements, retransmissions, probes, TIME-WAIT, and the timeout of a silent
+//! peer.
 
 use super::{State, Tcb};
 use nicety_types::{Duration, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    /// For the SYN, or for the first unacknowledged byte.
+    /// Retransmission of the SYN, or of the first unacknowledged byte.
     pub retransmit: Option<Time>,
-    /// For a closed window, and the number of its probes.
+    /// The next probe of a closed window, and the number of probes so far.
     pub persist: Option<Time>,
     pub persist_backoff: u32,
-    /// For a tail that may be lost.
+    /// The probe for a lost tail.
     pub probe: Option<Time>,
-    /// For segments that may only be late.
+    /// The end of the wait for segments that may be reordered rather than lost.
     pub reorder: Option<Time>,
     pub time_wait: Option<Time>,
     /// The time of the peer's last segment, or of the start of the wait for the peer, whichever is later. `None` while no
@@ -23,14 +24,14 @@ pub(super) struct Timers {
 /// The result of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expired {
-    /// The peer was not silent for too long.
+    /// The connection continues.
     Fine,
-    /// The peer was silent for too long.
+    /// The peer was silent longer than the timeout allows.
     TimedOut,
 }
 
 impl Tcb {
-    /// Whether an answer of the peer is outstanding.
+    /// Whether this end waits for a reply of the peer.
     fn is_waiting(&self) -> bool {
         match self.state {
             State::Closed | State::TimeWait => false,
@@ -43,7 +44,7 @@ impl Tcb {
         if self.state.is_handshake() { self.setup.connect_timeout } else { self.setup.timeout }
     }
 
-    /// Records a sign of life from the peer.
+    /// Records that the peer has sent a valid segment.
     pub(super) fn heard(&mut self, now: Time) {
         self.timers.heard = self.timers.heard.map(|_| now);
     }
@@ -53,7 +54,7 @@ impl Tcb {
         self.timers.time_wait = Some(now + self.setup.time_wait);
     }
 
-    /// Updates the timers after any change.
+    /// Updates the timers of the silent peer and the closed window. Called after each change of the connection.
     pub(super) fn after(&mut self, now: Time) {
         self.timers.heard = if self.is_waiting() { Some(self.timers.heard.unwrap_or(now)) } else { None };
         if self.is_window_closed() {
@@ -74,7 +75,7 @@ impl Tcb {
         own.into_iter().chain([silence, self.acks.at]).flatten().min()
     }
 
-    /// Does all that is due. The caller then takes the segments to send.
+    /// Handles all expired timers. The caller then takes the segments to send.
     pub fn on_timer(&mut self, now: Time) -> Expired {
         let is_due = |timer: &mut Option<Time>| timer.take_if(|at| *at <= now).is_some();
         if self.timers.heard.is_some_and(|heard| heard + self.patience() <= now) {
@@ -91,7 +92,7 @@ impl Tcb {
             self.recover(now, (self.next - self.una) as usize);
         }
         if is_due(&mut self.timers.probe) {
-            // It replaces the retransmission timeout, which starts anew.
+            // The probe comes instead of a retransmission, so the retransmission timer starts again.
             self.due.tail = true;
             self.timers.retransmit = Some(now + self.rtt.timeout());
         }

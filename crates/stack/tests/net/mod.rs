@@ -1,11 +1,11 @@
-//! Hosts on a network that loses, repeats, delays and damages frames, in virtual time.
+//! Simulates hosts on a network that loses, repeats, delays and damages frames, in virtual time.
 
 use nicety_stack::*;
 use nicety_types::{Duration, Time};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Frames per million with each kind of fault.
+/// The rate of each kind of fault, in frames per million.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u32,
@@ -14,7 +14,7 @@ pub struct Faults {
     pub damaged: u32,
 }
 
-/// Draws from a seed (SplitMix64).
+/// A generator of random numbers from a seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Draw(pub u64);
 
@@ -34,13 +34,13 @@ impl Draw {
     }
 }
 
-/// Whether a host's frame is lost.
+/// Returns true if the network loses a frame. The arguments are the sender's index and the frame.
 type Filter = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub struct Net {
     pub ends: Vec<Stack>,
     pub now: Time,
-    /// Frames in flight: arrival time, order, receiver.
+    /// Maps arrival time and order to the receiver's index and the frame, for frames in flight.
     flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     count: u64,
     idle: u32,
@@ -50,14 +50,15 @@ pub struct Net {
     free: Vec<Time>,
     pub faults: Faults,
     pub draw: Draw,
-    /// Sent frames, before any fault of the network.
+    /// Log of sent frames with the sender's index, without faults of the network.
     pub log: Option<Vec<(usize, Vec<u8>)>>,
     pub events: Vec<(usize, Event)>,
     pub arrivals: Vec<(usize, Arrival)>,
     pub keep_arrivals: bool,
-    /// An additional fault: whether a frame is lost.
+    /// An additional rule for the loss of frames.
     pub filter: Option<Filter>,
-    /// Coalesces frames of one flow that arrive together.
+    /// If set, cards coalesce frames of one flow that arrive together. The value is the maximum size of a packet in
+    /// bytes.
     pub lro: Option<usize>,
 }
 
@@ -161,7 +162,7 @@ impl Net {
         if self.draw.hits(faults.lost) || self.filter.as_mut().is_some_and(|lose| lose(from, &frame)) {
             return;
         }
-        // ARP has no checksum: only a link's frame check sequence protects it.
+        // ARP packets are not damaged. ARP has no checksum, so the stack could not detect the damage.
         if self.draw.hits(faults.damaged) && frame[12..14] != [8, 6] {
             let bit = self.draw.below(frame.len() as u64 * 8) as usize;
             frame[bit / 8] ^= 1 << (bit % 8);
@@ -188,7 +189,7 @@ impl Net {
         frame.into_iter().chain(timers).min()
     }
 
-    /// Runs the next event. Returns false if there is none before `until`.
+    /// Processes the next event. Returns false if there is none before `until`.
     pub fn step(&mut self, until: Time) -> bool {
         self.pump();
         let Some(next) = self.next_time().filter(|&next| next <= until) else { return false };
@@ -198,7 +199,7 @@ impl Net {
         let mut held: Vec<(usize, Vec<u8>, ChecksumStatus)> = Vec::new();
         while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (to, frame) = entry.remove();
-            // A card that coalesces frames verifies them first.
+            // A card that coalesces frames verifies their checksums first.
             let status = match self.lro.and_then(|_| Parsed::read(&frame).ok()?.ip) {
                 Some(ip) if verify(&frame, &ip) => ChecksumStatus::Good,
                 _ => ChecksumStatus::Unknown,
@@ -225,14 +226,14 @@ impl Net {
         true
     }
 
-    /// Runs for a time.
+    /// Advances the clock by `time`, and processes all events until then.
     pub fn run(&mut self, time: Duration) {
         let until = self.now + time;
         while self.step(until) {}
         self.now = until;
     }
 
-    /// Connects host 1 to a port of host 2 without a listener.
+    /// Opens a listener at a port of host 2, and connects host 1 to it.
     pub fn connected(&mut self, port: u16) -> (ConnectionId, ConnectionId) {
         self.connected_with(port, at(2, port), &plain(), &plain())
     }
@@ -253,7 +254,7 @@ impl Net {
         (client, server)
     }
 
-    /// Whether an event has occurred. Takes it.
+    /// Removes an event from the log. Returns whether it was there.
     pub fn took(&mut self, end: usize, event: Event) -> bool {
         let found = self.events.iter().position(|&e| e == (end, event));
         found.map(|i| self.events.remove(i)).is_some()
@@ -282,7 +283,7 @@ impl Net {
         self.ends[end].close(now, id).unwrap();
     }
 
-    /// Lets both congestion windows grow.
+    /// Transfers bytes in both directions, so that both congestion windows grow.
     pub fn warm(&mut self, a: ConnectionId, b: ConnectionId) {
         self.transfer((0, a), (1, b), &pattern(8, 200_000), us(10_000_000));
         self.transfer((1, b), (0, a), &pattern(9, 200_000), us(10_000_000));
@@ -293,7 +294,7 @@ impl Net {
         self.arrivals.clear();
     }
 
-    /// Sends and reads all bytes from one end to the other, with a timeout.
+    /// Sends all bytes from one end and reads them at the other. Panics at the timeout.
     pub fn transfer(
         &mut self,
         from: (usize, ConnectionId),
@@ -337,7 +338,7 @@ impl Net {
     }
 }
 
-/// Returns bytes that differ from place to place and from stream to stream.
+/// Returns pseudo-random bytes, different for each seed.
 pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
     let mut draw = Draw(seed);
     (0..bytes).map(|_| draw.next() as u8).collect()

@@ -1,4 +1,4 @@
-//! Capture files: plain, or compressed by gzip or zstd. The first bytes give the format.
+//! Reads capture files that are plain, or compressed by gzip or zstd. The first bytes of a file determine its format.
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Bytes per read of a file.
+/// Number of bytes per read of a file.
 const CHUNK: usize = 256 << 10;
 
 /// Opens a file, and decompresses it if necessary.
@@ -24,7 +24,7 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     reading(File::open(path)?, Arc::default())
 }
 
-/// As [`open`], for a file that is open already. `read` counts the bytes of the file that have been read.
+/// Does the same as [`open`] for an open file. `read` counts the bytes that have been read from the file.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -32,7 +32,7 @@ pub fn reading(file: File, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Se
     decompressed(BufReader::with_capacity(CHUNK, CountingReader { file, read }))
 }
 
-/// A file that counts the bytes that have been read.
+/// A file with a counter of the bytes that have been read.
 struct CountingReader {
     file: File,
     read: Arc<AtomicU64>,
@@ -48,7 +48,7 @@ impl Read for CountingReader {
 
 /// Returns the decompressed bytes, or the same bytes if they are not compressed.
 pub(super) fn decompressed(mut bytes: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    // The first read of a file returns at least four bytes, if the file has four.
+    // If the file has at least four bytes, its first read returns at least four.
     let head = bytes.fill_buf()?;
     let (gzip, zstd) = (head.starts_with(&GZIP), head.starts_with(&ZSTD));
     if !gzip && !zstd {
@@ -71,7 +71,7 @@ struct Place {
     ended: AtomicBool,
 }
 
-/// The bytes of a compressed file. They are counted when the decompressor takes them.
+/// The bytes of a compressed file, with a counter of the bytes that the decompressor has taken.
 struct Counted<R> {
     bytes: R,
     place: Arc<Place>,
@@ -98,7 +98,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// The decompressed bytes. Adds the position in the file to errors, because errors of decompressors do not have it.
+/// The decompressed bytes. It adds the position in the file to errors, because errors of decompressors lack it.
 struct Placed<R> {
     inner: R,
     format: &'static str,
@@ -108,7 +108,7 @@ struct Placed<R> {
 impl<R: Read> Read for Placed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner.read(buffer).map_err(|error| {
-            // The system's own errors have a number.
+            // An error of the operating system has an error number, and keeps its text.
             if error.kind() == io::ErrorKind::Interrupted || error.raw_os_error().is_some() {
                 return error;
             }
@@ -122,9 +122,9 @@ impl<R: Read> Read for Placed<R> {
     }
 }
 
-/// The content of consecutive zstd frames.
+/// The decompressed bytes of consecutive zstd frames.
 struct Frames<R: BufRead> {
-    /// The compressed bytes, between two frames.
+    /// The compressed bytes, while no frame is being decompressed.
     bytes: Option<R>,
     frame: Option<StreamingDecoder<R, FrameDecoder>>,
 }
@@ -184,7 +184,7 @@ mod tests {
         }
         let mut damaged = [zipped(&bytes), zipped(&bytes)].concat();
         let half = damaged.len() / 2;
-        // The stated length of the first one differs from its contents.
+        // The first gzip member states a length that differs from that of its contents.
         damaged[half - 1] ^= 1;
         let error = read(damaged).unwrap_err().to_string();
         assert_eq!(error, format!("its gzip data are damaged before byte {half} of the file"));

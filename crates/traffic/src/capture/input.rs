@@ -1,14 +1,15 @@
-//! Bytes of a file, one record at a time.
+//! Reads the bytes of a file, one record at a time.
 
 use std::io::{self, Read};
 
-/// The longest record that is read. Usual tools write packets of at most 256 KiB.
+/// Maximum length of a record in bytes. Usual tools write packets of at most 256 KiB.
 pub(super) const LONGEST: usize = 16 << 20;
 
-/// Bytes per read.
+/// Number of bytes per read of the file.
 const CHUNK: usize = 256 << 10;
 
-/// A reader with a buffer of the bytes that were read and not yet taken. The buffer grows to the longest record.
+/// A reader with a buffer for bytes that were read and not yet taken. The buffer grows to the size of the longest
+/// record.
 pub(super) struct Input<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -23,7 +24,7 @@ pub(super) struct Input<R> {
 pub(super) enum Look {
     /// All requested bytes are available.
     Whole,
-    /// The file ends before. Only this number of bytes is available.
+    /// The file ends too early. Only this number of bytes is available.
     Short(usize),
 }
 
@@ -65,7 +66,7 @@ impl<R: Read> Input<R> {
         &self.buffer[self.start..self.start + count]
     }
 
-    /// Takes `count` bytes, after [`Input::look`] has found them, and returns their range.
+    /// Takes `count` bytes, after [`Input::look`] has found them. Returns their range in the buffer.
     pub(super) fn take(&mut self, count: usize) -> std::ops::Range<usize> {
         assert!(count <= self.end - self.start, "bytes are looked for before they are taken");
         let at = self.start..self.start + count;

@@ -1,8 +1,8 @@
-//! Captures of packets in the formats pcap and pcapng. They are read as they arrive, in constant memory, up to the
+//! Captures of packets in the formats pcap and pcapng. The reader needs constant memory, and reads packets up to the
 //! first damage.
 //!
 //! - `input.rs`: bytes of a file, one record at a time.
-//! - `record.rs`: a packet's bytes, lengths and time.
+//! - `record.rs`: the record of a packet in either format.
 //! - `pcap.rs`, `pcapng.rs`: the two formats.
 //! - `reader.rs`: [`Capture`], the packets of either format.
 //! - `file.rs`: [`open`] and [`reading`], for plain and compressed files.

@@ -8,19 +8,19 @@ use std::io::Read;
 
 /// Bytes of the file header.
 pub(super) const HEADER: usize = 24;
-/// The maximum packet length, unless the capture's header states a larger maximum.
+/// Maximum length of a packet in bytes, unless the capture's header states a larger maximum.
 const USUAL: usize = 256 << 10;
 /// The supported version.
 const VERSION: (u16, u16) = (2, 4);
 
-/// Bits of the header's last field, above the link type. They hold the length of the frame check sequence in units of
+/// The bits above the link type in the header's last field. They are the length of the frame check sequence in units of
 /// two bytes, and a flag that this length is valid. The reserved bits must be 0.
 const FCS_SHIFT: u32 = 28;
 const FCS_SAID: u32 = 1 << 26;
 const RESERVED: u32 = 0x0bff_0000;
 
-/// Unsupported formats, by the first bytes of their files. Source of the modified pcap formats: libpcap's sf-pcap.c and
-/// Wireshark's libpcap.h.
+/// Unsupported formats. Each has the first bytes of its files, and a description. Source of the modified pcap formats:
+/// libpcap's sf-pcap.c and Wireshark's libpcap.h.
 const OTHERS: [(&[u8], &str); 17] = [
     (&[0xa1, 0xb2, 0xcd, 0x34], "a modified pcap with longer records (Kuznetzov's)"),
     (&[0x34, 0xcd, 0xb2, 0xa1], "a modified pcap with longer records (Kuznetzov's)"),
@@ -41,7 +41,7 @@ const OTHERS: [(&[u8], &str); 17] = [
     (b"PK\x03\x04", "an archive of zip"),
 ];
 
-/// Returns the format of a file with these first bytes, if it is known and unsupported.
+/// Returns the description of the format of a file with these first bytes, if it is a known unsupported format.
 pub(super) fn other_format(first: &[u8]) -> Option<&'static str> {
     OTHERS.iter().find(|(begin, _)| first.starts_with(begin)).map(|(_, what)| *what)
 }
@@ -51,10 +51,10 @@ pub(super) fn other_format(first: &[u8]) -> Option<&'static str> {
 pub(super) struct Header {
     pub(super) big: bool,
     link: u32,
-    /// Maximum bytes of a record.
+    /// Maximum length of a record in bytes.
     longest: usize,
     tick: Tick,
-    /// Bytes of the frame check sequence behind each packet.
+    /// Length of the frame check sequence after each packet, in bytes.
     fcs: u64,
 }
 

@@ -6,9 +6,9 @@ use super::input::{Input, LONGEST};
 use super::record::{Found, Tick, need, seconds, u16_of, u32_of};
 use std::io::Read;
 
-/// Maximum interfaces of a section.
+/// Maximum number of interfaces in a section.
 const MOST_INTERFACES: usize = 1 << 16;
-/// The minor versions of section headers that have this format.
+/// The supported minor versions in section headers.
 const MINORS: [u16; 2] = [0, 2];
 
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
@@ -26,7 +26,7 @@ const IF_TSOFFSET: u16 = 14;
 /// The flags option of a packet: epb_flags, or pack_flags of the obsolete packet block.
 const FLAGS: u16 = 2;
 
-/// Link errors of a packet, by the bits of its flags. The last entry has the bits that have no name.
+/// Pairs of bits in a packet's flags and the link error that they report. The last entry has all bits without a name.
 const FAULTS: [(u32, &str); 9] = [
     (1 << 24, "CRC error"),
     (1 << 25, "packet too long"),
@@ -39,7 +39,7 @@ const FAULTS: [(u32, &str); 9] = [
     (0x00ff_0000, "an error of the link"),
 ];
 
-/// The current section.
+/// The current section: its byte order and its interfaces.
 pub(super) struct Section {
     big: bool,
     interfaces: Vec<Interface>,
@@ -51,9 +51,9 @@ struct Interface {
     /// Maximum captured bytes of a packet; 0 means no limit.
     snap: u32,
     tick: Tick,
-    /// The number of seconds to add to the times of its packets.
+    /// The number of seconds to add to the times of the interface's packets.
     offset: i64,
-    /// Bytes of the frame check sequence behind each packet.
+    /// Length of the frame check sequence after each packet, in bytes.
     fcs: u64,
 }
 
@@ -64,13 +64,13 @@ pub(super) enum Block {
     Other,
 }
 
-/// The head of a packet in its block.
+/// The fixed fields of a block with a packet.
 struct Head {
     interface: usize,
     captured: usize,
     length: u32,
     ticks: Option<u64>,
-    /// The start of its bytes in the block's body.
+    /// The offset of the packet's bytes in the block's body.
     from: usize,
 }
 
@@ -123,7 +123,7 @@ impl Section {
                 packet.at = body.start + packet.at.start..body.start + packet.at.end;
                 Ok(Some(Block::Packet(packet)))
             }
-            // Names, statistics, secrets and private blocks do not change packets.
+            // Blocks with names, statistics or secrets, and private blocks, do not affect packets.
             _ => Ok(Some(Block::Other)),
         }
     }
@@ -175,7 +175,7 @@ impl Section {
         Ok(())
     }
 
-    /// Returns the packet of a block. Its range counts from the start of the block's body.
+    /// Returns the packet of a block. Its range of bytes is relative to the start of the block's body.
     fn packet(&self, kind: u32, bytes: &[u8]) -> Result<Found, String> {
         let head = self.head(kind, bytes)?;
         let Head { interface, captured, length, ticks, from } = head;
@@ -197,7 +197,7 @@ impl Section {
         };
         let flags = self.flags(options)?;
         let fcs = match u64::from(flags >> 5 & 0xf) {
-            // The packet's flags do not state a length.
+            // The packet's flags do not state the length of a check sequence.
             0 => fcs,
             bytes => bytes,
         };
@@ -242,9 +242,9 @@ impl Section {
     }
 }
 
-/// Converts the option if_fcslen to the bytes of a frame check sequence. The draft defines the option in bits, but its
-/// example is 4, and programs that mean 4 bytes write 4. No check sequence has fewer than 8 bits, so a value below 8 is
-/// a number of bytes.
+/// Converts the option if_fcslen to the length of a frame check sequence in bytes. The draft defines the option in
+/// bits, but its example is 4, and some programs write 4 for 4 bytes. No check sequence has fewer than 8 bits, so a
+/// value below 8 is a number of bytes.
 fn fcs_bytes(said: u8) -> Result<u64, String> {
     match said {
         bytes @ 0..8 => Ok(bytes.into()),
@@ -262,7 +262,7 @@ fn sized<const N: usize>(name: &str, value: &[u8]) -> Result<[u8; N], String> {
 struct Options<'o> {
     left: &'o [u8],
     big: bool,
-    /// The owner of the options.
+    /// The owner of the options, in error messages.
     of: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The packets of a capture.
+//! Reads the packets of a capture.
 
 use super::input::{Input, Look};
 use super::pcap::{self, Header};
@@ -7,14 +7,14 @@ use super::record::{Found, Tick, u32_of, unreadable};
 use std::fmt;
 use std::io::Read;
 
-/// A captured packet, possibly cut short.
+/// A captured packet. The capture may have only the packet's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'c> {
-    /// The link type of its first bytes: a LINKTYPE of tcpdump.org's list.
+    /// The link type: a LINKTYPE value of tcpdump.org's list. It determines the header at the start of `bytes`.
     pub link: u32,
     /// The captured bytes, without a frame check sequence.
     pub bytes: &'c [u8],
-    /// Its length on the link in bytes, without a frame check sequence. At least the length of `bytes`.
+    /// The packet's length on the link in bytes, without a frame check sequence. It is at least the length of `bytes`.
     pub length: u64,
     /// The capture time, in picoseconds since 1970. `None` if the packet has no time.
     pub time: Option<i128>,
@@ -22,12 +22,12 @@ pub struct Packet<'c> {
     pub fault: Option<&'static str>,
 }
 
-/// The place of a capture's damage. Packets read before it are valid.
+/// The place and description of damage in a capture. Packets that were read before the damage are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The number of the unreadable packet, or of the first packet behind the damage. Packets are counted from 1.
+    /// The number of the unreadable packet, or of the first packet after the damage. Packets are counted from 1.
     pub packet: u64,
-    /// The position in the file of the record or block with the damage.
+    /// The position of the damaged record or block in the file, in bytes.
     pub byte: u64,
     /// A description of the damage.
     pub what: String,
@@ -40,7 +40,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A capture, read as it arrives.
+/// A capture that is read one packet at a time.
 pub struct Capture<R> {
     input: Input<R>,
     format: Format,
@@ -54,7 +54,7 @@ enum Format {
 }
 
 impl<R: Read> Capture<R> {
-    /// Begins to read.
+    /// Opens a capture, and reads its header.
     ///
     /// # Errors
     /// When the file does not begin as a capture, or has an unsupported version.
@@ -64,7 +64,7 @@ impl<R: Read> Capture<R> {
         Ok(Capture { input, format, packets: 0, damaged: false })
     }
 
-    /// The format: `pcap` or `pcapng`.
+    /// Returns the format: `pcap` or `pcapng`.
     pub fn format(&self) -> &'static str {
         match self.format {
             Format::Pcap(_) => "pcap",
@@ -72,12 +72,12 @@ impl<R: Read> Capture<R> {
         }
     }
 
-    /// Packets read so far.
+    /// Returns the number of packets read so far.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Bytes of the file read so far.
+    /// Returns the number of bytes of the capture read so far.
     pub fn position(&self) -> u64 {
         self.input.position()
     }

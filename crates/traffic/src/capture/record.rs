@@ -26,14 +26,14 @@ impl Tick {
         }
     }
 
-    /// Returns `count` ticks in picoseconds.
+    /// Converts `count` ticks to picoseconds.
     pub(super) fn ps(self, count: u64) -> i128 {
         let (whole, rest) = (u128::from(count) / self.0, u128::from(count) % self.0);
         whole as i128 * SECOND + (rest * SECOND as u128 / self.0) as i128
     }
 }
 
-/// Returns seconds in picoseconds.
+/// Converts seconds to picoseconds.
 pub(super) const fn seconds(count: i64) -> i128 {
     count as i128 * SECOND
 }
@@ -48,11 +48,11 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns a packet with the captured bytes at `captured`, which has `length` bytes on its link. Removes a frame
-    /// check sequence of `fcs` bytes at the packet's end.
+    /// Returns a packet that has `length` bytes on its link. `captured` is the range of its captured bytes. Removes a
+    /// frame check sequence of `fcs` bytes at the packet's end.
     pub(super) fn new(link: u32, captured: Range<usize>, length: u32, fcs: u64, time: Option<i128>) -> Found {
         let length = u64::from(length).saturating_sub(fcs);
-        // A record may hold more bytes than its packet had.
+        // A record may have more bytes than its packet had on the link.
         let kept = usize::try_from(length).unwrap_or(usize::MAX).min(captured.len());
         Found { link, at: captured.start..captured.start + kept, length, time, fault: None }
     }
@@ -68,14 +68,14 @@ pub(super) fn u16_of(bytes: &[u8], big: bool) -> u16 {
     if big { u16::from_be_bytes(half) } else { u16::from_le_bytes(half) }
 }
 
-/// Describes an error of reading a file in words, without the system's error number.
+/// Returns the text of an error of a read, without the system's error number.
 pub(super) fn unreadable(error: &std::io::Error) -> String {
     let text = error.to_string();
     format!("cannot be read ({})", text.split(" (os error").next().unwrap_or(&text))
 }
 
-/// Reads until `count` bytes are available. Returns false if the file ends before the first of them. `what` names the
-/// bytes in an error.
+/// Reads until `count` bytes are available. Returns false if the file ends before the first of these bytes. `what`
+/// names the bytes in an error.
 pub(super) fn need<R: Read>(input: &mut Input<R>, count: usize, what: &str) -> Result<bool, String> {
     match input.look(count) {
         Err(error) => Err(unreadable(&error)),

@@ -14,7 +14,7 @@ pub enum Source {
 pub enum Skipped {
     /// The packet is not IP.
     NotIp,
-    /// The captured part of the packet is too short.
+    /// The captured part of the packet ends before its source address.
     Cut,
     /// The link type is not supported.
     Link,
@@ -25,7 +25,8 @@ const LINUX_COOKED: u32 = 113;
 const LINUX_COOKED_2: u32 = 276;
 /// Link types of IP packets without a link header. Only some systems write the last two.
 const RAW: [u32; 5] = [101, 228, 229, 12, 14];
-/// Link types of BSD's loopback: with a header in host byte order, and in network byte order.
+/// Link types of BSD's loopback. The header of the first is in host byte order, that of the second in network byte
+/// order.
 const LOOPBACK: [u32; 2] = [0, 108];
 
 /// Names of common link types. Source: the list of LINKTYPE values of tcpdump.org.
@@ -71,7 +72,8 @@ pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
         _ if RAW.contains(&link) => ip(bytes),
         _ if LOOPBACK.contains(&link) => {
             let family = bytes.get(..4).ok_or(Skipped::Cut)?;
-            // A small number in either byte order: 2 is IP, and IPv6 has another number on each system.
+            // The address family is a small number in either byte order. 2 is IPv4. The number of IPv6 differs between
+            // systems.
             match family.iter().copied().max() {
                 Some(2 | 10 | 24 | 28 | 30) => ip(&bytes[4..]),
                 _ => Err(Skipped::NotIp),
@@ -102,7 +104,7 @@ fn half(bytes: &[u8], at: usize) -> Result<u16, Skipped> {
     Ok(u16::from_be_bytes([high, low]))
 }
 
-/// Returns the source address of the IP packet in `rest`, which follows the EtherType `kind`. Skips VLAN tags.
+/// Returns the source address of the IP packet in `rest`, the bytes after the EtherType `kind`. Skips VLAN tags.
 fn by_type(mut kind: u16, rest: Option<&[u8]>) -> Result<Source, Skipped> {
     let mut rest = rest.ok_or(Skipped::Cut)?;
     while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {

@@ -54,7 +54,7 @@ fn pcapng(big: bool, link: u16, packets: &[Vec<u8>]) -> Vec<u8> {
 
 type Packets = Vec<(u32, Vec<u8>)>;
 
-/// Returns all packets, and the damage behind them, if any.
+/// Returns all packets, and the damage after them, if any.
 fn all(bytes: &[u8]) -> Result<(Packets, Option<Damage>), Damage> {
     let mut capture = Capture::new(bytes)?;
     let mut packets = Vec::new();
@@ -80,7 +80,7 @@ fn both_formats_in_both_orders() {
     for big in [false, true] {
         for magic in [0xa1b2_c3d4, 0xa1b2_3c4d] {
             let expected = some().into_iter().map(|packet| (113, packet)).collect();
-            // The bits behind the link type are 0 without frame check sequences.
+            // Without frame check sequences, the bits above the link type are 0.
             assert_eq!(all(&pcap(big, magic, 0x1400_0071, &some())), Ok((expected, None)));
         }
         let expected = some().into_iter().map(|packet| (1, packet)).collect();
@@ -222,7 +222,7 @@ proptest! {
         prop_assert_eq!(all(&pcapng(big, link, &packets)), Ok((expected, None)));
     }
 
-    /// In a truncated capture, the packets before the end are the written packets. A changed capture never panics.
+    /// From a truncated capture, the reader returns all whole packets. A changed capture must not cause a panic.
     #[test]
     fn damaged_captures_are_read_as_far_as_they_are_whole(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 1..8),
@@ -293,17 +293,17 @@ fn times(bytes: &[u8]) -> Vec<(Option<i128>, u64)> {
 
 #[test]
 fn times_have_the_resolution_that_the_capture_says() {
-    // 7 seconds, and a fraction of 8 units.
+    // The time is 7 seconds and 8 units of the fraction.
     for (magic, fraction) in [(0xa1b2_c3d4, 8_000_000), (0xa1b2_3c4d, 8_000)] {
         let bytes = pcap(true, magic, 1, &[vec![1, 2, 3]]);
         assert_eq!(times(&bytes), [(Some(7_000_000_000_000 + fraction), 8)]);
     }
-    // 2^32 + 2 units of an interface.
+    // The time is 2^32 + 2 units of the interface.
     let units = (1i128 << 32) + 2;
     let with = |resolution: Option<u8>, big: bool| {
         let option = resolution.map_or(Vec::new(), |value| {
             let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
-            // Another option, the resolution, and the end.
+            // The options are a name, the resolution, and the end.
             [&half(2)[..], &half(3), b"eth\0", &half(9), &half(1), &[value, 0, 0, 0], &half(0), &half(0)]
                 .concat()
         });
@@ -350,7 +350,7 @@ fn packet_with(kind: u32, packet: &[u8], length: u32, options: &[Vec<u8>], big: 
     a_block(kind, &[&words[..], packet, &padding, &options.concat()].concat(), big)
 }
 
-/// Returns the bytes and the length of each packet, or the damage.
+/// Returns the bytes and the length on the link of each packet, or a description of the damage.
 fn packets(bytes: &[u8]) -> Result<Vec<(Vec<u8>, u64)>, String> {
     let mut capture = Capture::new(bytes).map_err(|damage| damage.what)?;
     let mut found = Vec::new();
@@ -378,12 +378,13 @@ fn with_fcs(bytes: usize, captured: usize) -> Vec<u8> {
 #[test]
 fn frame_check_sequences_of_pcap_are_taken_off() {
     for big in [false, true] {
-        // The upper four bits count words of two bytes. They are valid where bit 26 is set.
+        // The upper four bits are the length of the check sequence in units of two bytes. They are valid only if bit 26
+        // is set.
         for (kind, fcs) in [(0x2400_0001, 4), (0x1400_0001, 2), (0x0400_0001, 0), (0x2000_0001, 0), (1, 0)] {
             for captured in [60 + fcs, 61.min(60 + fcs), 60, 59] {
                 let mut file = pcap(big, 0xa1b2_c3d4, kind, &[with_fcs(fcs, captured)]);
                 file[36..40].copy_from_slice(&word(60 + fcs as u32, big));
-                // A packet is whole if only bytes of its check sequence are missing.
+                // A packet counts as whole even if bytes of its check sequence were not captured.
                 let expected = (vec![0xab; captured.min(60)], 60);
                 assert_eq!(packets(&file), Ok(vec![expected]), "{kind:x} {captured}");
             }
@@ -394,7 +395,7 @@ fn frame_check_sequences_of_pcap_are_taken_off() {
 #[test]
 fn frame_check_sequences_of_pcapng_are_taken_off() {
     for big in [false, true] {
-        // The draft counts bits; 4, its example, means bytes.
+        // The option is in bits according to the draft. But the draft's example, 4, means bytes.
         for (said, fcs) in [(Some(32), 4), (Some(4), 4), (Some(16), 2), (Some(2), 2), (Some(0), 0), (None, 0)]
         {
             let options: Vec<_> = said.iter().map(|said| an_option(FCSLEN, &[*said], big)).collect();
@@ -412,7 +413,7 @@ fn frame_check_sequences_of_pcapng_are_taken_off() {
             let file = [section(big), interface_with(&options, big), simple].concat();
             assert_eq!(packets(&file), Ok(vec![(vec![0xab; 60], 60)]), "{said:?}");
         }
-        // A packet's flags state its own length; 0 states none.
+        // The flags of a packet state the length of its check sequence. The value 0 states no length.
         for (said, of_packet, fcs) in [(32, 2, 2), (0, 4, 4), (32, 0, 4), (0, 0, 0)] {
             for kind in [2, 6] {
                 let options = [an_option(1, b"a comment", big), flags(of_packet << 5 | 1, big)];
@@ -451,7 +452,7 @@ fn an_interface_adds_its_offset_to_times() {
                 interface_with(&[an_option(TSOFFSET, &value, big)], big),
                 packet_with(6, &[5; 4], 4, &[], big),
             ];
-            // 2 s in ticks, which are microseconds.
+            // The packet's time is 2 s in ticks of a microsecond.
             let expected = (2 + i128::from(offset)) * 1_000_000_000_000;
             assert_eq!(times(&file.concat()), [(Some(expected), 4)], "{offset}");
         }
@@ -467,7 +468,7 @@ fn errors_of_packets_are_those_of_their_flags() {
             Capture::new(&file[..]).unwrap().next_packet().unwrap().unwrap().fault
         };
         for kind in [2, 6] {
-            // Direction, reception and offloading are not faults.
+            // The flags of direction, reception type and offloading report no link error.
             assert_eq!(fault(0x0000_0e0f, kind), None);
             assert_eq!(fault(1 << 24, kind), Some("CRC error"));
             assert_eq!(fault(1 << 31 | 1, kind), Some("symbol error"));
@@ -513,7 +514,7 @@ fn unreadable_files_are_named() {
 }
 
 proptest! {
-    /// Options take effect at any place in their list. Options that do not concern packets have no effect.
+    /// An option has an effect at any position in its list. Options that do not concern packets have no effect.
     #[test]
     fn options_count_wherever_they_are(
         others in prop::collection::vec((15u16..3000, prop::collection::vec(any::<u8>(), 0..20)), 0..5),

@@ -1,5 +1,5 @@
-//! The parser of expressions: items, their names, and traffic as a whole. `source` parses the items that describe
-//! frames, and `times` the items that describe their times.
+//! The parser of expressions. This file splits an expression into items, checks their names, and parses the remaining
+//! items. `source` parses the items that describe frames, and `times` the items that describe due times.
 //!
 //! ```text
 //! EXPRESSION = WORD | KEY=VALUE, separated by spaces; a value with spaces is in double quotes
@@ -23,7 +23,7 @@ mod times;
 
 /// Maximum length of an expression in bytes.
 const LONGEST: usize = 4096;
-/// Maximum frames of a run.
+/// Maximum number of frames in a run.
 const MOST_PACKETS: u64 = 1_000_000_000_000;
 /// Maximum rank.
 const MOST_RANK: u64 = u32::MAX as u64;

@@ -8,11 +8,11 @@ use nicety_spec::units::parse_bytes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// Maximum flows.
+/// Maximum number of flows.
 pub(super) const MOST_FLOWS: u64 = 1 << 40;
 /// Maximum exponent of Zipf's law.
 const MOST_ZIPF: f64 = 10.0;
-/// Maximum frame length: Ethernet's header and the longest IPv4 packet.
+/// Maximum frame length in bytes: Ethernet's header and the longest IPv4 packet.
 const MOST_BYTES: u64 = 14 + 65_535;
 /// Default frame size, in bytes.
 const USUAL_BYTES: u64 = 64;
@@ -20,7 +20,7 @@ const USUAL_BYTES: u64 = 64;
 const MOST_SIZES: usize = 1024;
 
 impl Items<'_> {
-    /// Returns the capture of an expression. Keys of a template are errors.
+    /// Returns the capture that an expression names. Keys of a template are then errors.
     pub(super) fn capture(&self) -> Result<Source, TrafficError> {
         let (path, _) = self.value("capture").expect("it has a value");
         for key in ["udp", "tcp", "ip6", "imix", "src", "dst", "sport", "dport", "flows", "zipf", "size"] {
@@ -75,7 +75,7 @@ impl Items<'_> {
         Ok(template)
     }
 
-    /// Returns the number of flows, at most `headers`, the number of different headers.
+    /// Returns the number of flows. It is at most `headers`, the number of different headers.
     fn flows(&self, headers: u128) -> Result<u64, TrafficError> {
         let Some((value, at)) = self.value("flows") else { return Ok(headers.min(MOST_FLOWS.into()) as u64) };
         let flows = self.whole(value, &at, "flows", 1..=MOST_FLOWS)?;
@@ -106,7 +106,7 @@ impl Items<'_> {
         }
     }
 
-    /// Returns source and destination addresses, both of one version of IP.
+    /// Returns the source and the destination addresses. Both have the same version of IP.
     fn both_addresses(&self) -> Result<(Addresses, Addresses), TrafficError> {
         let (src, dst) = (self.addresses("src")?, self.addresses("dst")?);
         let six = |given: &Option<Addresses>| given.map(|addresses| addresses.first.is_ipv6());
@@ -130,7 +130,8 @@ impl Items<'_> {
             }
             (word, src, dst) => word.is_some() || src == Some(true) || dst == Some(true),
         };
-        // The networks for benchmarks: RFC 2544, and RFC 5180 with its erratum.
+        // The default addresses are in the networks for benchmarks of RFC 2544 (IPv4), and of RFC 5180 with its erratum
+        // (IPv6).
         let usual: [IpAddr; 2] = match ip6 {
             false => [Ipv4Addr::new(198, 18, 0, 1).into(), Ipv4Addr::new(198, 19, 0, 1).into()],
             true => [
@@ -194,7 +195,7 @@ impl Items<'_> {
         }
     }
 
-    /// Returns the sizes of frames that have `headers` bytes of headers.
+    /// Returns the sizes of frames with `headers` bytes of headers.
     fn sizes(&self, headers: u64) -> Result<Sizes, TrafficError> {
         let (value, at) = match (self.value("size"), self.find("imix")) {
             (Some(_), Some(imix)) => {
@@ -247,7 +248,8 @@ impl Items<'_> {
     /// Parses a size of a frame or packet. The size must have room for the headers, which have `headers` bytes in a
     /// frame.
     fn size(&self, text: &str, at: &Range<usize>, headers: u64) -> Result<u64, TrafficError> {
-        // Packets that begin with IP may be shorter than frames. Their form is known only when the traffic is opened.
+        // Packets that begin with the IP header may be shorter than frames. The form of packets is known only when the
+        // traffic is opened.
         let range = headers - Form::Packet.in_front()..=MOST_BYTES;
         self.within(parse_bytes(text), text, at, "bytes of a frame or packet, headers included", range)
     }

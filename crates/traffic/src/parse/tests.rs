@@ -1,4 +1,4 @@
-//! Tests of expressions that are accepted, and of expressions that are refused.
+//! Tests expressions that are accepted, and expressions that are refused.
 
 use super::source::MOST_FLOWS;
 use super::times::LATEST;
@@ -52,7 +52,7 @@ fn addresses_or_a_word_say_which_version_of_ip() {
     assert_eq!(six.dst, Addresses { first: "2001:2:0:8000::1".parse().unwrap(), bits: 0 });
     assert_eq!(template("udp ip6").src, Addresses { first: "2001:2::1".parse().unwrap(), bits: 0 });
     assert_eq!(template("udp src=::/0 dst=::/0 sport=0-65535 dport=0-65535").flows, MOST_FLOWS);
-    // A frame has room for its headers.
+    // The default size is raised to the size of the headers.
     assert_eq!(template("tcp ip6").sizes, Sizes::Weighted(vec![(74, 1)]));
     assert_eq!(template("udp ip6 imix").sizes, Sizes::Weighted(vec![(62, 7), (590, 4), (1514, 1)]));
 }

@@ -7,7 +7,7 @@ use nicety_spec::units::{PerSecond, parse_count, parse_rate, parse_time};
 
 /// Maximum rate, in bits or frames per second.
 const MOST_RATE: u64 = 1 << 50;
-/// Latest start: an hour, in picoseconds.
+/// The latest allowed start, in picoseconds: an hour.
 pub(super) const LATEST: u64 = 3600 * 1_000_000_000_000;
 
 impl Items<'_> {
@@ -67,7 +67,7 @@ impl Items<'_> {
         }
     }
 
-    /// Returns the earliest start of the first frame, in picoseconds.
+    /// Returns the earliest start of the first frame in picoseconds, if the expression gives it.
     pub(super) fn start(&self) -> Result<Option<u64>, TrafficError> {
         let Some((value, at)) = self.value("start") else { return Ok(None) };
         let why = match parse_time(value) {
@@ -79,7 +79,7 @@ impl Items<'_> {
     }
 }
 
-/// Whether a text begins with a number such as 1e6.
+/// Whether a text begins with a number that has an exponent, such as 1e6.
 fn is_exponential(text: &str) -> bool {
     let number = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let exponent = number.strip_prefix(['e', 'E']).map(|rest| rest.trim_start_matches(['+', '-']));

@@ -1,4 +1,4 @@
-//! Traffic as a stream: one frame at a time, with its due time.
+//! Traffic as a stream. It returns one frame at a time, with its due time.
 
 #[cfg(test)]
 mod tests;
@@ -17,24 +17,24 @@ use std::path::{Path, PathBuf};
 const ETHERNET: u32 = 1;
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;
-/// The most picoseconds by which a packet's recorded time may be before that of an earlier packet. In captures of
-/// several queues or interfaces, packets are slightly out of order.
+/// Maximum time, in picoseconds, by which a packet's recorded time may be before that of an earlier packet. In captures
+/// of several queues or interfaces, packets are slightly out of order.
 const DISORDER: i128 = 1_000_000_000;
-/// Picoseconds between the latest due time and the end of simulated time, 2^64 ps. These ten hours leave room for the
-/// time of a run before and after its frames, and for sums of times.
+/// Time, in picoseconds, between the latest allowed due time and the end of simulated time, 2^64 ps. These ten hours
+/// leave room for the time of a run before and after its frames, and for sums of times.
 const MARGIN: u64 = u64::MAX >> 9;
 
 /// The due time of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueTime {
-    /// As soon as the wire is free.
+    /// The frame is due as soon as the wire is free.
     Wire,
-    /// At a time after the first frame. Both values are in picoseconds.
+    /// The frame is due at a time after the first frame. Both values are in picoseconds.
     At {
         /// The due time, after the first frame.
         at: u64,
-        /// The duration of the frames up to this frame. With a rate, it is the time that the frames take at this rate.
-        /// With recorded times, it includes a mean gap behind this frame.
+        /// The duration of the traffic up to and including this frame. With a rate, it is the time that these frames
+        /// take at this rate. With recorded times, it includes a mean gap after this frame.
         lasts: u64,
     },
 }
@@ -45,9 +45,9 @@ pub struct Stream {
     clock: Option<Clock>,
     left: Option<u64>,
     form: Form,
-    /// Maximum bytes of a packet.
+    /// Maximum length of a packet in bytes.
     largest: u64,
-    /// The latest due time, in picoseconds after the first frame.
+    /// The latest allowed due time, in picoseconds after the first frame.
     latest: u64,
     /// Number of frames so far.
     frames_before: u64,
@@ -70,13 +70,13 @@ struct Captured {
 
 /// The reason why a packet's recorded time cannot be its due time.
 enum InvalidTime {
-    /// The packet was recorded this number of picoseconds before the latest packet.
+    /// The packet was recorded too long before the latest packet. The value is this time in picoseconds.
     Earlier(i128),
-    /// The packet would be due this number of picoseconds after the first packet, which is too late for a run.
+    /// The packet would be due too late for a run. The value is the due time in picoseconds after the first packet.
     Beyond(i128),
 }
 
-/// Recorded times, relative to the first packet.
+/// Converts recorded times to due times.
 #[derive(Default)]
 struct Times {
     /// The time of the capture's first packet.
@@ -90,11 +90,11 @@ struct Times {
 }
 
 impl Times {
-    /// Returns the due time of a packet with this recorded time, and the duration of the packets up to it. A due time
-    /// is never before the due time of the packet before.
+    /// Returns the due time of the next packet, which was recorded at `time`, and the duration of the packets up to it.
+    /// The due time is never before that of the previous packet.
     ///
     /// # Errors
-    /// When the packet was recorded before the latest packet by more than [`DISORDER`], or would be due after `latest`.
+    /// When the packet was recorded more than [`DISORDER`] before the latest packet, or would be due after `latest`.
     fn due(&mut self, time: i128, latest: u64) -> Result<DueTime, InvalidTime> {
         let first = *self.first.get_or_insert(time);
         let before = first + i128::from(self.latest.saturating_sub(self.begun));
@@ -120,7 +120,7 @@ impl Times {
 }
 
 impl Traffic {
-    /// The expression.
+    /// Returns the expression.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -185,7 +185,7 @@ impl Traffic {
                         "{what} of {most} bytes, and a packet of the card carries {largest} at most; write a size up to {largest}"
                     )));
                 }
-                // Packets are made as frames.
+                // The template makes frames, which have more bytes than packets.
                 let front = self.form.in_front();
                 let sizes = template.sizes.clone().plus(front);
                 Frames::Made(Box::new(Maker::new(Template { sizes, ..template.clone() }, most + front, seed)))
@@ -264,7 +264,7 @@ impl Stream {
 }
 
 impl Captured {
-    /// Returns the error of a capture that ends `left` packets before the requested number.
+    /// Returns the error for a capture that ends `left` packets before the requested number of packets.
     fn too_few(&self, left: u64) -> TrafficError {
         let (place, packets) = (self.path.display(), self.capture.packets());
         let asked = packets + left;
@@ -274,7 +274,7 @@ impl Captured {
         ))
     }
 
-    /// Reads the next frame. Returns `None` after the last frame, and otherwise the due time if recorded times are
+    /// Reads the next frame. Returns `None` after the last frame. Otherwise returns the due time, if recorded times are
     /// used.
     fn next(
         &mut self,
@@ -323,7 +323,8 @@ impl Captured {
     }
 }
 
-/// Copies the frame of a packet to `frame`, in this form. An error is the predicate of a sentence about the packet.
+/// Copies the frame of a packet to `frame`, in this form. The error text is the predicate of a sentence about the
+/// packet.
 fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
     let Packet { link, bytes, length, fault, .. } = *packet;
     if link != ETHERNET {

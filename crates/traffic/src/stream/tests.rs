@@ -1,10 +1,10 @@
-//! Tests of captures and templates as streams of frames.
+//! Tests streams of frames from captures and templates.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Returns a capture with packets of these times in nanoseconds, bytes and extra lengths. The extra length is added to
-/// a packet's length on the link, and not captured.
+/// Returns a capture. Each packet is a time in nanoseconds, its captured bytes, and the number of further bytes on the
+/// link that were not captured.
 fn pcap(link: u32, packets: &[(u64, Vec<u8>, u32)]) -> Vec<u8> {
     let mut bytes: Vec<u8> = [0xa1b2_3c4du32, 0x0002_0004, 0, 0, 65_535, link]
         .iter()
@@ -59,7 +59,8 @@ fn packets_come_when_they_were_recorded_and_again() {
     let file = File::new("recorded", &pcap(1, &three()));
     let due = |rest| all(&file.traffic(rest)).unwrap().into_iter().map(|(due, _)| due).collect::<Vec<_>>();
     let at = |(at, lasts)| DueTime::At { at, lasts };
-    // A packet with a too early time is due with the one before it. The mean gap follows the last packet.
+    // A packet that was recorded before the previous packet is due at the same time as that packet. A mean gap follows
+    // the last packet.
     assert_eq!(due(""), [(0, 0), (300_000, 600_000), (300_000, 450_000)].map(at));
     let looped = due("loop packets=6");
     assert_eq!(looped[3..], [(450_000, 600_000), (750_000, 937_500), (750_000, 900_000)].map(at));
@@ -89,14 +90,14 @@ fn times_that_go_back_are_refused_beyond_disorder() {
         assert!(error.contains("packet 3 was recorded 0.001000001 s before a packet in front"), "{error}");
     }
     assert_eq!(all(&file.traffic("rate=wire")).unwrap().len(), 3);
-    // The same before the first packet.
+    // The same error occurs if a packet was recorded before the first packet.
     let file = File::new("backfirst", &pcap(1, &[at(2_000_000), at(0)]));
     assert!(all(&file.traffic("")).unwrap_err().contains("packet 2 was recorded 0.002 s before"));
 }
 
 #[test]
 fn times_beyond_the_end_of_simulated_time_are_refused() {
-    // A file with nanoseconds holds up to 2^32 s.
+    // A pcap file with nanoseconds can have times of up to 2^32 s.
     let end_s = (u64::MAX - MARGIN) / 1_000_000_000_000;
     let at = |s: u64| (s * 1_000_000_000, vec![1; 60], 0);
     let of = |name: &str, times: &[u64]| {
@@ -116,7 +117,7 @@ fn times_beyond_the_end_of_simulated_time_are_refused() {
         let error = all(&of(name, &times).traffic(rest)).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
-    // The same for made frames: 12 000 s each.
+    // The same error occurs for frames of a template. Each frame takes 12 000 s.
     let slow = Traffic::parse("udp size=1500 rate=1bps packets=2k").unwrap();
     assert!(all(&slow).unwrap_err().contains("frame 1536 is due more than 2^64 ps"));
     assert_eq!(all(&of("wire", &[0, 4_294_967_295]).traffic("rate=wire")).unwrap().len(), 2);
@@ -183,7 +184,7 @@ fn packets_of_captured_frames_are_without_what_is_in_front_of_them() {
         Ok::<_, String>(got)
     };
     let frames = [vec![2; 34], tagged.clone()];
-    // A byte per nanosecond, of packets.
+    // The rate is a byte of packets per nanosecond.
     let ns = |at: u64, lasts: u64| DueTime::At { at: 1_000 * at, lasts: 1_000 * lasts };
     let due = [(ns(0, 20), vec![2; 20]), (ns(20, 30), vec![3; 10])];
     assert_eq!(of("front", &frames, 20).unwrap(), due);
@@ -212,7 +213,7 @@ fn the_seed_decides() {
 proptest! {
     #[test]
     fn what_was_captured_is_sent(
-        // Less than a millisecond apart.
+        // All recorded times are within a millisecond.
         packets in prop::collection::vec((1u64 << 39..(1 << 39) + 1_000_000, prop::collection::vec(any::<u8>(), 14..100)), 1..20),
         rounds in 1u64..4,
     ) {

@@ -12,9 +12,9 @@ pub struct MessageRows {
     sent: Vec<SentRow>,
     arrived: Vec<ArrivedRow>,
     paths: Vec<u8>,
-    /// Stages, by their number in `paths`.
+    /// The stages. `paths` refers to a stage by its index in this list.
     stages: Vec<Stage>,
-    /// Texts, by their number in rows.
+    /// The texts. Rows refer to a text by its index in this list.
     texts: Vec<&'static str>,
 }
 
@@ -65,7 +65,8 @@ struct ArrivedRow {
 }
 
 impl MessageRows {
-    /// Messages that the node sent, in the order of their begin. After a [sort](MessageRows::sort), in the order of their numbers.
+    /// Messages that the node sent, in the order in which it began to send them. After a [sort](MessageRows::sort), in
+    /// the order of their numbers.
     pub fn sent(&self) -> impl ExactSizeIterator<Item = Sent> + '_ {
         self.sent.iter().map(|row| Sent {
             message: row.message,
@@ -78,7 +79,8 @@ impl MessageRows {
         })
     }
 
-    /// Messages that reached the node, in the order of matching. After a [sort](MessageRows::sort), in the order of their numbers.
+    /// Messages that reached the node, in the order of matching. After a [sort](MessageRows::sort), in the order of
+    /// their numbers.
     pub fn arrived(&self) -> impl ExactSizeIterator<Item = Arrived> + '_ {
         self.arrived.iter().map(|row| self.unpacked(row))
     }
@@ -212,7 +214,8 @@ fn number<T: PartialEq>(list: &mut Vec<T>, entry: T) -> u16 {
     u16::try_from(found).expect("a short list")
 }
 
-/// Appends a number with seven bits per byte, lowest first.
+/// Appends a number to `bytes`, seven bits per byte, lowest bits first. The top bit of a byte is set if another byte
+/// follows.
 fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -221,7 +224,7 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Takes a number from the front.
+/// Removes a number that [`put`] appended from the front of `bytes`, and returns the number.
 fn get(bytes: &mut &[u8]) -> u64 {
     let mut value = 0;
     for (at, &byte) in bytes.iter().enumerate() {

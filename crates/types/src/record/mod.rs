@@ -94,7 +94,7 @@ impl Starter {
 pub struct Sent {
     /// The message.
     pub message: MessageId,
-    /// The node that it is for.
+    /// The target node.
     pub target: NodeId,
     /// Payload in bytes.
     pub bytes: u64,
@@ -102,7 +102,7 @@ pub struct Sent {
     pub kind: &'static str,
     /// Its initiator.
     pub by: Starter,
-    /// The initiator's path at the begin of its post. The message's own time begins at the end of this path.
+    /// The initiator's path when it began to post the message. The message's own time begins at the end of this path.
     pub base: Path,
     /// The time at which its first byte went on the link.
     pub first_byte: Option<Time>,
@@ -113,7 +113,8 @@ pub struct Sent {
 pub struct Arrived {
     /// The message.
     pub message: MessageId,
-    /// The time at which its first packet was matched, with any outcome. `None` if the message failed before.
+    /// The time at which the matching unit finished its first packet, with or without a matching entry. `None` if the
+    /// message failed before this time.
     pub matched: Option<Time>,
     /// The message's own path up to its completion: then its last event or count is visible to the host. `None` for a message that
     /// failed or that the target dropped.
@@ -155,7 +156,7 @@ pub struct PacketArrived {
 /// A run of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerRun {
-    /// The processor.
+    /// The number of the handler processor.
     pub hpu: u32,
     /// The handler: `header`, `payload` or `completion`.
     pub kind: &'static str,

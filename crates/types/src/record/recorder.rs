@@ -11,11 +11,11 @@ use std::rc::Rc;
 struct Tables {
     rows: usize,
     records: NodeRecords,
-    /// The position of the row of each arrived message, until a program notices its completion.
+    /// Maps an arrived message to the position of its row, until a program notices the message's completion.
     arriving: FxHashMap<MessageId, usize>,
-    /// The positions of the rows of packets in the packet buffer.
+    /// Maps a packet in the packet buffer to the position of its row. The key is its message and its offset in bytes.
     buffered: FxHashMap<(MessageId, u64), usize>,
-    /// The position of the row of each sent message, until its first byte leaves.
+    /// Maps a sent message to the position of its row, until the message's first byte leaves.
     leaving: FxHashMap<MessageId, usize>,
 }
 
@@ -37,7 +37,8 @@ fn push<R>(table: &mut Vec<R>, rows: usize, left_out: &mut u64, row: R) -> Optio
     }
 }
 
-/// A writer of a node's rows. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and a call costs a branch.
+/// A writer of a node's rows. Clones write to the same tables. At [`Level::Summary`] a recorder keeps nothing, and a
+/// call costs only a branch.
 #[derive(Clone)]
 pub struct Recorder {
     level: Level,
@@ -163,7 +164,7 @@ impl Recorder {
         });
     }
 
-    /// Records the failure of a message without a receiver. `outcome` says how it failed.
+    /// Records that a message has failed. `outcome` names the kind of failure.
     #[inline]
     pub fn message_failed(&self, message: MessageId, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -351,7 +352,8 @@ mod tests {
             recorder.packet_arrived(message(n), 0, t(n));
             recorder.slice(Resource::BUS_TO_HOST, t(n), t(n), Some(message(n)), "match");
         }
-        // A message past the last row, from another node: the sending node counts it.
+        // This message's number is beyond the table, so the receiver has no row for it. The sending node counts it as
+        // left out.
         recorder.message_completed(message(4), &Path::from(t(1)), "ok");
         let records = recorder.take();
         let messages = &records.messages;

@@ -1,12 +1,12 @@
-/* hal/pulp.h: the part of PULP that PsPIN's headers use: the numbers of core and cluster, and the places of a
- * cluster's engines. The rest of PULP's layer drives parts of a chip that PsPIN does not have, or that handlers may
- * not access. */
+/* hal/pulp.h: the part of PULP's layer that PsPIN's headers use. It has the numbers of core and cluster, and the
+ * addresses of a cluster's engines. The rest of the layer controls parts of a chip that PsPIN does not have, or that
+ * handlers may not access. */
 #ifndef PSPIN_HAL_PULP_H
 #define PSPIN_HAL_PULP_H
 
 #include <stdint.h>
 
-/* A cluster's addresses in the view of its own cores, and offsets in them. */
+/* The addresses of a cluster for its own cores, and offsets from these addresses. */
 #define ARCHI_CLUSTER_ADDR 0x1B000000
 #define ARCHI_CLUSTER_SIZE 0x00400000
 #define ARCHI_CLUSTER_GLOBAL_ADDR(cid) (0x10000000 + (cid) * ARCHI_CLUSTER_SIZE)
@@ -16,7 +16,7 @@
 #define ARCHI_MCHAN_DEMUX_OFFSET (0x00400)
 #define ARCHI_MCHAN_DEMUX_ADDR (ARCHI_DEMUX_PERIPHERALS_ADDR + ARCHI_MCHAN_DEMUX_OFFSET)
 
-/* mhartid has the core in its lower 5 bits, and the cluster in the 6 above. */
+/* mhartid has the core in the lower 5 bits, and the cluster in the next 6 bits. */
 static inline __attribute__((unused)) unsigned int hal_core_id(void) {
     unsigned int hart;
     __asm__("csrr %0, mhartid" : "=r"(hart));

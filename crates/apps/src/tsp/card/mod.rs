@@ -1,14 +1,16 @@
-//! A job on the card: `handlers/nfp/tsp.c` makes climbs on microengines. `native.rs` makes the same climbs in native code.
+//! A job on the card: `handlers/nfp/tsp.c` makes climbs on microengines, and `handlers/nfp/tsp_table.c` with distances of the
+//! host. `distances.rs` chooses between them. `native.rs` makes the same climbs in native code.
 
+mod distances;
 mod native;
 
-pub use native::{Best, Climber, distance};
+pub use distances::{Distances, Placement, Source};
+pub use native::{Best, Climber};
 
+use super::cities::{COORDINATE_END, Cities};
 use crate::experiment::{self, Bench, ExperimentError};
 use nicety_nic_nfp::{ContextCounters, MemoryKind, Nfp, NfpSpec, map};
 use nicety_types::{Duration, Path};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,27 +25,22 @@ pub const MOST_CLIMBERS: usize = 64;
 mod job {
     pub(super) const ORDER: usize = 64 + 4 * super::MOST_CITIES;
     pub(super) const NEXT: u64 = ORDER as u64;
+    pub(super) const FOUND: usize = ORDER + 64;
+    pub(super) const TOURS: usize = FOUND + 8 * super::MOST_CLIMBERS;
+    pub(super) const END: usize = TOURS + super::MOST_CITIES * super::MOST_CLIMBERS;
 }
+
+/// Bytes of a job in IMEM.
+const JOB_BYTES: u32 = job::END as u32;
 
 /// The target number of the manager.
 const TARGET: u32 = 1;
 
-/// The way in which a climber finds the distance of two cities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Distances {
-    /// It computes an integer square root each time.
-    Root,
-    /// It reads a table in CLS.
-    #[default]
-    Table,
-}
-
 /// A job: climbs that the card makes.
 #[derive(Clone, Debug)]
 pub struct TspJob {
-    /// Coordinates of the cities. All are below 32768.
-    pub cities: Vec<(u16, u16)>,
+    /// The cities.
+    pub cities: Cities,
     /// The number of the first climb.
     pub first: u32,
     /// The number of climbs.
@@ -70,18 +67,22 @@ pub struct TspRun {
 }
 
 impl TspJob {
-    /// Returns an error if the job does not fit the card's program or the card.
+    /// Returns the source of distances, or an error if the job does not fit the card's program or the card.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] with a correction.
-    pub fn check(&self, spec: &NfpSpec) -> Result<(), ExperimentError> {
+    pub fn check(&self, spec: &NfpSpec) -> Result<Source, ExperimentError> {
         let wrong = |text: String| Err(ExperimentError::Input(text));
-        let (cities, climbers) = (self.cities.len(), self.climbers);
+        let (cities, climbers) = (self.cities.count(), self.climbers);
         if !(5..=MOST_CITIES).contains(&cities) {
             return wrong(format!("{cities} cities; the card's program takes 5 to {MOST_CITIES}"));
         }
-        if let Some(&(x, y)) = self.cities.iter().find(|&&(x, y)| x.max(y) >= 1 << 15) {
-            return wrong(format!("a city at ({x}, {y}); the card's program takes coordinates below 32768"));
+        if let Cities::Plane(points) = &self.cities
+            && let Some(&(x, y)) = points.iter().find(|&&(x, y)| x.max(y) >= COORDINATE_END)
+        {
+            return wrong(format!(
+                "a city at ({x}, {y}); the card's program takes coordinates below {COORDINATE_END}"
+            ));
         }
         if self.climbs == 0 || self.first.checked_add(self.climbs).is_none() {
             return wrong(format!(
@@ -101,19 +102,13 @@ impl TspJob {
                 spec.cores
             ));
         }
-        let (table, cls) = (64 + 2 * cities * cities, spec.memory(MemoryKind::Cls).size);
-        if self.distances == Distances::Table && table as u64 > u64::from(cls) {
-            return wrong(format!(
-                "the distances of {cities} cities take {table} bytes, and CLS has {cls}; --distances root computes each instead"
-            ));
-        }
-        Ok(())
+        Source::of(&self.cities, self.distances, spec)
     }
 }
 
 /// Runs a job on a card. The manager is on microengine 0, and each following microengine has one climber. The host sends the job
-/// and receives the tour over a channel. `elf` is `tsp.c`, compiled for the instruction set of the card. If another thread sets
-/// `interrupt`, the run ends.
+/// and receives the tour over a channel. `elf` is the job's program ([`Source::program`]), compiled for the instruction set of
+/// the card. If another thread sets `interrupt`, the run ends.
 ///
 /// # Errors
 /// When the job is invalid, the program does not fit, a process stops, or the channel fails.
@@ -140,7 +135,7 @@ pub fn run_watched(
     interrupt: Option<Arc<AtomicBool>>,
     made: Option<Arc<AtomicU32>>,
 ) -> Result<TspRun, ExperimentError> {
-    job.check(spec)?;
+    let source = job.check(spec)?;
     let job = job.clone();
     experiment::run_with_host(spec, elf, interrupt, move |bench| async move {
         let places = start(&bench, job.climbers)?;
@@ -149,7 +144,7 @@ pub fn run_watched(
         if let Some(made) = made {
             bench.sim.spawn(watch(nfp.clone(), job.climbs, made, over.clone()));
         }
-        let (best, time) = bench.beside(&places, ask(&bench, &job)).await?;
+        let (best, time) = bench.beside(&places, ask(&bench, &job, source)).await?;
         over.set(true);
         let counters = (1..=job.climbers).map(|core| nfp.context_counters(core, 0));
         let climbers = counters.fold(ContextCounters::default(), |a, b| a + b);
@@ -174,29 +169,50 @@ fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, Experime
 }
 
 /// Sends the job as the host does. Returns the best tour, and the time.
-async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), ExperimentError> {
+async fn ask(bench: &Bench, job: &TspJob, source: Source) -> Result<(Best, Duration), ExperimentError> {
     let (order, tour) =
         (bench.memory.allocate(job::ORDER as u64)?, bench.memory.allocate(MOST_CITIES as u64)?);
-    let table = u32::from(job.distances == Distances::Table);
-    let head = [job.cities.len() as u32, job.climbs, job.first, job.seed, table, job.climbers as u32];
-    bench.memory.write(order.address(), &words(head))?;
-    let packed = job.cities.iter().map(|&(x, y)| u32::from(x) | u32::from(y) << 16);
-    bench.memory.write(order.address() + 64, &words(packed))?;
+    bench.memory.write(order.address(), &words(head(job, source)))?;
+    if let Cities::Plane(points) = &job.cities {
+        let packed = points.iter().map(|&(x, y)| u32::from(x) | u32::from(y) << 16);
+        bench.memory.write(order.address() + 64, &words(packed))?;
+    }
+    let table = match source {
+        Source::Host(placement) => {
+            let table = bench.memory.allocate(placement.bytes.into())?;
+            bench.memory.write(table.address(), &placement.contents(&job.cities.table()))?;
+            Some((table, placement.bytes))
+        }
+        Source::Roots | Source::Climbers => None,
+    };
 
     let device = bench.card.open();
     let mut path = Path::from(bench.sim.now());
     let channel = device.subscribe(&mut path, TARGET).await?;
     let begun = bench.sim.now();
     device.send_indirect(&mut path, channel, order.address(), job::ORDER as u32, None).await?;
+    if let Some((table, bytes)) = &table {
+        device.send_indirect(&mut path, channel, table.address(), *bytes, None).await?;
+    }
     let found = device.receive(&mut path, channel, 8, None).await?;
-    let cities = job.cities.len() as u32;
-    device.receive_indirect(&mut path, channel, tour.address(), cities, None).await?;
+    let cities = job.cities.count();
+    device.receive_indirect(&mut path, channel, tour.address(), cities as u32, None).await?;
     let time = bench.sim.now().since(begun);
 
     let word = |at: usize| u32::from_le_bytes(found[at..at + 4].try_into().expect("four bytes"));
-    let mut cities = vec![0; job.cities.len()];
+    let mut cities = vec![0; cities];
     tour.bytes().expect("it is no phantom").read(0, &mut cities);
     Ok((Best { length: word(0), number: word(4), tour: cities }, time))
+}
+
+/// The words of the order in front of its coordinates.
+fn head(job: &TspJob, source: Source) -> [u32; 9] {
+    let [received, looked_up, bytes] = match source {
+        Source::Host(placement) => [placement.received, placement.looked_up, placement.bytes],
+        Source::Roots | Source::Climbers => [0; 3],
+    };
+    let (cities, climbers) = (job.cities.count() as u32, job.climbers as u32);
+    [cities, job.climbs, job.first, job.seed, source.word(), climbers, received, looked_up, bytes]
 }
 
 /// Counts the climbs that the manager has given to climbers. The simulated cycles do not change.

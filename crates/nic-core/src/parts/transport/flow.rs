@@ -1,12 +1,12 @@
-//! The two ends of a flow. A flow is all packets from one card to another. Each end is a state machine without
+//! The two ends of a flow. A flow consists of all packets from one card to another. Each end is a state machine without
 //! simulated time, generic over packets.
 
 use std::collections::VecDeque;
 
-/// The most consecutive doublings of the timeout.
+/// Maximum number of consecutive doublings of the timeout.
 pub(super) const DOUBLINGS: u32 = 6;
 
-/// The sending end.
+/// The sending end of a flow.
 #[derive(Clone, Debug)]
 pub struct Sending<P> {
     /// Unacknowledged packets, oldest first.
@@ -31,10 +31,11 @@ pub enum Expired {
 }
 
 impl<P> Sending<P> {
-    /// A flow that keeps up to `window` packets, and gives up after `retries` timeouts in a row.
+    /// Returns the sending end of a flow. It keeps up to `window` packets, and gives up after `retries` consecutive
+    /// timeouts.
     ///
     /// # Panics
-    /// When the window is empty.
+    /// When `window` is zero.
     pub fn new(window: u32, retries: u32) -> Sending<P> {
         assert!(window > 0, "a window of one packet at least");
         let window = window as usize;
@@ -69,7 +70,7 @@ impl<P> Sending<P> {
         self.base + self.kept.len() as u64
     }
 
-    /// Whether the packet of this number is acknowledged.
+    /// Whether the packet with this number is acknowledged.
     pub const fn is_acknowledged(&self, number: u64) -> bool {
         number < self.base
     }
@@ -79,9 +80,11 @@ impl<P> Sending<P> {
         self.kept.push_back(packet);
     }
 
-    /// Handles an acknowledgement of all packets before `expected`. Returns whether it brought progress.
+    /// Handles an acknowledgement of all packets before `expected`. Returns whether it acknowledges a packet for the
+    /// first time.
     pub fn acknowledged(&mut self, expected: u64) -> bool {
-        // Late acknowledgements are below the known number, and no valid one exceeds the packets sent.
+        // A late acknowledgement has a number below `base`. A valid acknowledgement has no number above that of the
+        // packets sent.
         if expected <= self.base || expected > self.next() {
             return false;
         }
@@ -92,8 +95,8 @@ impl<P> Sending<P> {
         true
     }
 
-    /// Handles a refusal: the receiver discards packets because it expects `expected` next. Returns whether the refusal
-    /// acknowledges further packets.
+    /// Handles a refusal. The receiver has discarded packets because it expects packet `expected` next. Returns whether
+    /// the refusal acknowledges a packet for the first time.
     pub fn refused(&mut self, expected: u64) -> bool {
         let news = self.acknowledged(expected);
         if expected == self.base && !self.is_idle() {
@@ -114,7 +117,7 @@ impl<P> Sending<P> {
         Expired::Again
     }
 
-    /// The factor of the next timeout over the first.
+    /// The factor between the next timeout and the first timeout.
     pub fn patience(&self) -> u64 {
         1 << self.retries.min(DOUBLINGS)
     }
@@ -129,40 +132,41 @@ impl<P> Sending<P> {
         self.kept.get((self.again? - self.base) as usize)
     }
 
-    /// Takes the packet of [`Sending::behind`], to be resent now. Returns its number and the packet.
+    /// Takes the packet that [`Sending::behind`] returns, to resend it now. Returns its number and the packet.
     pub fn send_again(&mut self) -> Option<(u64, &mut P)> {
         let number = self.again?;
         self.again = Some(number + 1).filter(|&next| next < self.next());
         Some((number, &mut self.kept[(number - self.base) as usize]))
     }
 
-    /// The unacknowledged packet of this number.
+    /// Returns the unacknowledged packet with this number.
     pub fn kept(&mut self, number: u64) -> Option<&mut P> {
         self.kept.get_mut(number.checked_sub(self.base)? as usize)
     }
 
-    /// Takes the unacknowledged packets of a failed flow.
+    /// Removes and returns the unacknowledged packets of a failed flow.
     pub fn give_up(&mut self) -> impl Iterator<Item = P> + '_ {
         self.kept.drain(..)
     }
 }
 
-/// The receiving end.
+/// The receiving end of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receiving {
     expected: u64,
-    /// Whether a refusal with the number `expected` has been requested.
+    /// Whether a refusal with the number `expected` has already been requested.
     refused: bool,
 }
 
 /// The receiver's treatment of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// The packet is in sequence: accepted and acknowledged.
+    /// The packet is the next in sequence. It is accepted and acknowledged.
     Next,
-    /// The packet is a duplicate: discarded, and acknowledged again, because the acknowledgement may have been lost.
+    /// The packet is a duplicate. It is discarded and acknowledged again, because the acknowledgement may have been
+    /// lost.
     Before,
-    /// An earlier packet is missing: discarded. The first such packet is answered by a refusal.
+    /// An earlier packet is missing, so the packet is discarded. Only the first such packet is answered by a refusal.
     Ahead {
         /// Whether to send a refusal.
         refuse: bool,
@@ -175,7 +179,7 @@ impl Receiving {
         self.expected
     }
 
-    /// Handles a complete packet.
+    /// Handles a packet that has arrived completely.
     pub fn arrived(&mut self, number: u64) -> Arrived {
         if number == self.expected {
             self.expected += 1;

@@ -5,16 +5,17 @@
 //! | 0 | kind: 1 data, 2 acknowledgement, 3 refusal, 4 probe, 5 farewell |
 //! | 1..4 | zero |
 //! | 4..8 | rank of the sender |
-//! | 8..16 | data and probe: the packet's number; otherwise: the next number expected |
+//! | 8..16 | data and probe: the packet's number; other kinds: the number that the sender of this packet expects next |
 //! | 16..20 | CRC-32 (ISO-HDLC, as in Ethernet) over all header bytes before it and the payload |
 //!
-//! The number is wide enough never to wrap. For a phantom payload, the CRC covers its length instead of its bytes.
+//! The number has enough bits that it never wraps. For a phantom payload, the CRC covers the payload's length instead
+//! of its bytes.
 
 use crc32fast::Hasher;
 use nicety_fabric::{HeaderBytes, Packet};
 use nicety_types::{NodeId, Payload, Segment, View};
 
-/// Bytes that transport adds to a packet's header.
+/// Size in bytes of the transport header that is added to a packet's header.
 pub const FRAME_BYTES: usize = 20;
 
 /// The kind of a packet.
@@ -23,13 +24,13 @@ pub const FRAME_BYTES: usize = 20;
 pub enum Kind {
     /// A packet of a message.
     Data = 1,
-    /// All packets before a number have been accepted.
+    /// An acknowledgement: all packets before its number have been accepted.
     Acknowledgement = 2,
-    /// All packets before a number have been accepted, and later packets were discarded.
+    /// A refusal: all packets before its number have been accepted, and later packets were discarded.
     Refusal = 3,
-    /// Only a number: asks whether the other card still answers.
+    /// A probe: a packet with only a number. It asks whether the remote card still answers.
     Probe = 4,
-    /// An acknowledgement from a card that has given up its own flow to the peer.
+    /// A farewell: an acknowledgement from a card that has given up its own flow to the receiver of the farewell.
     Farewell = 5,
 }
 
@@ -42,14 +43,14 @@ impl Kind {
 pub struct Frame {
     /// The kind of the packet.
     pub kind: Kind,
-    /// The card that sent it.
+    /// The card that sent the packet.
     pub source: NodeId,
-    /// The packet's number, or the next one expected.
+    /// The packet's number, or the number that the sender expects next.
     pub number: u64,
 }
 
 impl Frame {
-    /// A packet's header, followed by the transport header with its CRC.
+    /// Returns a packet's header, followed by the transport header with its CRC.
     pub fn seal(&self, header: HeaderBytes, payload: &Payload) -> HeaderBytes {
         let mut bytes = [0; FRAME_BYTES - 4];
         bytes[0] = self.kind as u8;
@@ -59,7 +60,7 @@ impl Frame {
         framed.followed_by(&checksum(framed.as_slice(), payload).to_le_bytes())
     }
 
-    /// Parses the transport header of a packet. `None` if its CRC or its kind is wrong.
+    /// Parses the transport header of a packet. Returns `None` if the CRC or the kind is wrong.
     pub fn open(packet: &Packet) -> Option<Frame> {
         let (rest, crc) = packet.header.as_slice().split_last_chunk::<4>()?;
         if packet.payload.is_damaged() || u32::from_le_bytes(*crc) != checksum(rest, &packet.payload) {
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(sealed.as_slice()[..20], [b"1234".as_slice(), &frame].concat());
         let crc = crc32fast::hash(&[b"1234".as_slice(), &frame, b"56789"].concat());
         assert_eq!(sealed.as_slice()[20..], crc.to_le_bytes());
-        // The check value of CRC-32/ISO-HDLC.
+        // The expected value is the check value of CRC-32/ISO-HDLC.
         assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
         assert_eq!(Frame::open(&packet(FRAME, b"", Payload::phantom(4096))), Some(FRAME));
     }

@@ -1,26 +1,27 @@
-//! Reliable transport against packets lost, damaged, duplicated or delayed by the network.
+//! Reliable transport. It recovers from packets that the network loses, damages, duplicates or delays.
 //!
-//! It is off by default, since the sPIN paper assumes a lossless network; the card's spec turns it on. When off,
-//! [`Wire`] is only the card's port. It is a go-back-N protocol, like the reliable connections of InfiniBand:
+//! Reliable transport is off by default, since the sPIN paper assumes a lossless network. The card's spec turns it on.
+//! If it is off, [`Wire`] is only the card's port. The protocol is go-back-N, like the reliable connections of
+//! InfiniBand:
 //!
-//! - Packets from one card to another are numbered, and accepted only in sequence. The card thus sees every message
-//!   once, its header first, and headers in the order of sending.
-//! - Each packet carries a computed CRC-32 over header and payload. A packet with a wrong CRC is discarded.
-//! - Acknowledgements are cumulative. Duplicates are discarded and acknowledged again. The first packet ahead of
-//!   sequence is answered by a refusal with the expected number.
-//! - The sender keeps unacknowledged packets, at most a window, and waits when the window is full. After a refusal, or
-//!   after [`TransportSpec::timeout`] without progress, it resends from the missing packet on. The timeout doubles each
-//!   time, at most six times. After [`TransportSpec::retries`] consecutive timeouts the sender gives the flow up, and
-//!   its unacknowledged messages have failed.
-//! - A card that waits for a reply to an acknowledged message probes the other card. The interval of probes is
-//!   [`TransportSpec::patience`], the time after which a card gives up. A probe is a packet with only a number, and is
-//!   acknowledged like any other packet. A card that has given up the flow sends farewells as its acknowledgements. A
-//!   missing reply is thus detected within a bounded time ([`Wire::answers`]).
-//! - Acknowledgements, refusals and probes use the control channel, which takes no buffer space, so they never wait for
+//! - Packets from one card to another are numbered, and accepted only in sequence. So the card sees every message once,
+//!   its header first, and headers in the order in which they were sent.
+//! - Each packet has a computed CRC-32 over header and payload. A packet with a wrong CRC is discarded.
+//! - Acknowledgements are cumulative. Duplicates are discarded and acknowledged again. If a packet is missing, the
+//!   first packet that arrives after the gap is answered by a refusal with the missing number.
+//! - The sender keeps unacknowledged packets, at most a window of them, and waits when the window is full. It resends
+//!   from the missing packet on after a refusal, or after [`TransportSpec::timeout`] without progress. The timeout
+//!   doubles each time, at most six times. After [`TransportSpec::retries`] consecutive timeouts the sender gives up
+//!   the flow, and its unacknowledged messages have failed.
+//! - A card that waits for a reply to an acknowledged message sends probes to the remote card. The interval of probes
+//!   is [`TransportSpec::patience`], the time after which a card gives up a flow. A probe is a packet with only a
+//!   number, and is acknowledged like any other packet. If the remote card has given up its flow to this card, it sends
+//!   farewells as its acknowledgements. So a missing reply is detected within a bounded time ([`Wire::answers`]).
+//! - Acknowledgements, refusals and probes use the control channel, which takes no buffer space. So they never wait for
 //!   data that waits for them. The network may lose them, too.
 //!
-//! A packet out of sequence is discarded, because it would occupy the packet buffer until the missing packet arrives. A
-//! buffer full of such packets would have no room for the missing packets.
+//! A packet out of sequence is discarded. Otherwise it would occupy the packet buffer until the missing packet arrives.
+//! A buffer full of such packets would have no room for the missing packet.
 //!
 //! | part | file |
 //! |---|---|
@@ -43,41 +44,41 @@ use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The transport's part of a card's spec.
+/// The specification of a card's reliable transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportSpec {
     /// Whether reliable transport is on.
     pub reliable: bool,
-    /// The most unacknowledged packets to one card.
+    /// Maximum number of unacknowledged packets to one card.
     pub window: u32,
-    /// Time from the last progress to a resend.
+    /// Time from the last progress of a flow to a resend.
     pub timeout: Duration,
-    /// The most consecutive timeouts before the flow fails.
+    /// Maximum number of consecutive timeouts before the flow fails.
     pub retries: u32,
     /// Time to check a received packet.
     pub check: Duration,
-    /// Transport header in bytes; the link's packet sizes include it.
+    /// Size of the transport header in bytes. The packet sizes of the link include it.
     pub header: u64,
-    /// Bytes of an acknowledgement without headers.
+    /// Size of an acknowledgement in bytes, without headers.
     pub ack: u64,
 }
 
 /// Counters of a card's transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TransportStatistics {
-    /// Retransmissions.
+    /// Number of retransmissions.
     pub retransmitted: u64,
-    /// Packets discarded because of a wrong CRC.
+    /// Number of packets discarded because of a wrong CRC.
     pub corrupted: u64,
-    /// Duplicates discarded.
+    /// Number of duplicates discarded.
     pub duplicated: u64,
-    /// Packets discarded because an earlier one was missing.
+    /// Number of packets discarded because an earlier packet was missing.
     pub out_of_order: u64,
-    /// Acknowledgements sent.
+    /// Number of acknowledgements sent.
     pub acknowledgements: u64,
-    /// Refusals sent.
+    /// Number of refusals sent.
     pub refusals: u64,
-    /// Timeouts.
+    /// Number of timeouts.
     pub timeouts: u64,
 }
 
@@ -91,7 +92,7 @@ impl TransportSpec {
 }
 
 impl TransportStatistics {
-    /// Packets discarded for any reason.
+    /// Number of packets discarded for any reason.
     pub const fn discarded(&self) -> u64 {
         self.corrupted + self.duplicated + self.out_of_order
     }

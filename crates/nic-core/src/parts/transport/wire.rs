@@ -1,5 +1,5 @@
-//! A card's end of its link, with or without reliable transport between card and port. Packets of a card to itself use
-//! a loopback path without losses.
+//! A card's end of its link, with or without reliable transport between card and port. Packets from a card to itself
+//! use a loopback path, which loses no packet.
 
 use super::{
     Arrived, Expired, FRAME_BYTES, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics,
@@ -14,15 +14,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The most failed messages in the record.
+/// Maximum number of failed messages that are recorded.
 const UNDELIVERED_KEPT: usize = 100;
 
-/// A message, or a part of one, that could not be delivered.
+/// A message, or a part of a message, that could not be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undelivered {
-    /// Time of the flow's last progress, or of its last idle state.
+    /// Time of the flow's last progress. If the flow was idle since then, the time of the first packet after the idle
+    /// state.
     pub since: Time,
-    /// Time at which the flow was given up.
+    /// Time at which the sender gave up the flow.
     pub time: Time,
     /// The message.
     pub message: MessageId,
@@ -35,9 +36,9 @@ pub struct Undelivered {
 /// The message number of packets that belong to no message.
 const NO_MESSAGE: u64 = u64::MAX;
 
-/// A packet's turn on the link or the loopback path. Dropping it before a launch returns its credit.
+/// A packet's turn on the link or the loopback path. A turn that is dropped without a launch returns its credit.
 pub struct Turn {
-    /// The packet's path before it queued for its turn.
+    /// The packet's path before the packet queued for its turn.
     path: Path,
     on: On,
 }
@@ -50,9 +51,9 @@ enum On {
 /// A launched packet.
 #[derive(Clone)]
 pub struct Launched {
-    /// The path up to the handover of its last byte to the link.
+    /// The path up to the handover of the packet's last byte to the link.
     pub path: Path,
-    /// Its flow and number, if the transport is on.
+    /// The packet's destination and number in its flow, if reliable transport is on.
     number: Option<(NodeId, u64)>,
 }
 
@@ -66,28 +67,28 @@ pub struct Wire {
 
 struct Reliable {
     spec: TransportSpec,
-    /// By peer, created on first use.
+    /// The flows by peer. A flow is created on first use.
     flows: RefCell<Vec<Option<Box<Flow>>>>,
-    /// Peers with a pending acknowledgement or refusal.
+    /// Peers to which an acknowledgement or refusal must be sent.
     owed: RefCell<VecDeque<NodeId>>,
     owing: Signal,
     statistics: Cell<TransportStatistics>,
     undelivered: RefCell<Vec<Undelivered>>,
 }
 
-/// Both ends of the flows between this card and another.
+/// Both ends of the flows between this card and a peer.
 struct Flow {
     sending: Sending<Kept>,
     receiving: Receiving,
-    /// Time of the last progress, or of the first unacknowledged packet.
+    /// Time of the last progress, or of the first unacknowledged packet after an idle state.
     since: Time,
-    /// The deadline of the next acknowledgement.
+    /// The time by which the next acknowledgement must arrive.
     deadline: Time,
-    /// Notified for tasks that wait for room in the window, or for a delivery.
+    /// Notifies tasks that wait for room in the window, or for a delivery.
     progress: Signal,
-    /// Notified when the flow's own task has new work, or all work is done.
+    /// Notifies the flow's own task of new work, or of the end of all work.
     work: Signal,
-    /// The pending acknowledgement or refusal, if any.
+    /// The acknowledgement or refusal that must be sent, if any.
     owed: Option<Kind>,
     /// Whether the peer has sent a farewell.
     left: bool,
@@ -96,13 +97,13 @@ struct Flow {
 /// A packet that may have to be resent.
 struct Kept {
     packet: Packet,
-    /// The path up to its last handover to the link.
+    /// The path up to the packet's last handover to the link.
     handed: Path,
 }
 
 impl Wire {
-    /// The end of a card's link, in a cluster of `nodes` nodes. Starts its tasks. The loopback path has as many buffer
-    /// slots as `port`.
+    /// Returns the end of a card's link, in a cluster of `nodes` nodes. Starts its tasks. The loopback path has as many
+    /// buffer slots as `port`.
     pub fn new(sim: &Sim, mut port: Port, spec: TransportSpec, nodes: u32, recorder: &Recorder) -> Rc<Wire> {
         port.record(recorder);
         let own = Loopback::new(sim, port.buffer(), recorder);
@@ -121,12 +122,12 @@ impl Wire {
         wire
     }
 
-    /// Keeps the memory that packets touch [near](Sim::keep_near).
+    /// Keeps the memory that packets need [near](Sim::keep_near).
     pub fn keep_near(&self) {
         self.port.keep_near();
     }
 
-    /// The time at which the serialiser of the link, or of the loopback path, is free.
+    /// The time at which the serialiser for packets to `to` is free. It belongs to the link, or to the loopback path.
     pub fn free(&self, to: NodeId) -> Time {
         if self.is_own(to) { self.own.free() } else { self.port.free() }
     }
@@ -145,47 +146,48 @@ impl Wire {
         self.port.busy()
     }
 
-    /// Packets sent and received so far, of any kind, including the loopback path.
+    /// Number of packets sent and number of packets received so far. Packets of any kind and of the loopback path
+    /// count.
     pub fn packets(&self) -> (u64, u64) {
         let ((sent, received), own) = (self.port.packets(), self.own.packets());
         (sent + own, received + own)
     }
 
-    /// Counters of the transport; all zero when it is off.
+    /// Counters of reliable transport. All are zero if it is off.
     pub fn statistics(&self) -> TransportStatistics {
         self.reliable.as_ref().map_or_else(TransportStatistics::default, |reliable| reliable.statistics.get())
     }
 
-    /// Whether lost packets are sent again.
+    /// Whether lost packets are resent.
     pub const fn is_reliable(&self) -> bool {
         self.reliable.is_some()
     }
 
-    /// Failed messages, the first hundred.
+    /// The first hundred failed messages.
     pub fn undelivered(&self) -> Vec<Undelivered> {
         self.reliable.as_ref().map_or_else(Vec::new, |reliable| reliable.undelivered.borrow().clone())
     }
 
-    /// Returns the credit of a packet to its sender: the other end of the link, or this card for its own messages.
+    /// Returns the credit of a packet to its sender: the far end of the link, or this card for its own packets.
     pub fn free_slot(&self, source: NodeId) {
         if self.is_own(source) { self.own.free_slot() } else { self.port.free_slot() }
     }
 
-    /// As [`Wire::free_slot`], for a slot that becomes free at `time`: [`Port::free_slot_at`]. Returns false on the
-    /// loopback path.
+    /// Like [`Wire::free_slot`], for a slot that becomes free at `time`. See [`Port::free_slot_at`]. Returns false on
+    /// the loopback path.
     #[must_use = "the slot may still have to be freed"]
     pub fn free_slot_at(&self, source: NodeId, time: Time) -> bool {
         !self.is_own(source) && self.port.free_slot_at(time)
     }
 
-    /// Returns a credit to the other end of the link, whatever source the packet claims.
+    /// Returns a credit to the far end of the link. The source that the packet names does not matter.
     pub fn free_link_slot(&self) {
         self.port.free_slot();
     }
 
     /// Waits until a packet to `to` may start: until the flow's window has room, and for [`Port::turn`]. `flight` has
-    /// the times at which the packet's head and tail reach the port. Only one sender may wait at a time, and it must
-    /// call [`Wire::launch`] at the instant of the return.
+    /// the times at which the packet's head and tail reach the port. Only one sender may wait at a time. The sender
+    /// must call [`Wire::launch`] at the instant when this returns.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
             return Turn { path: flight.path.clone(), on: On::Loopback(self.own.turn(flight).await) };
@@ -206,8 +208,8 @@ impl Wire {
         Turn { path: flight.path.clone(), on: On::Link(self.port.turn(flight).await) }
     }
 
-    /// Returns the turn of a packet for `to` behind the last launched packet, perhaps in the future. Returns `None` if
-    /// [`Port::turn_behind`] does, with reliable transport, and on the loopback path.
+    /// Returns the turn of a packet for `to` directly behind the last launched packet. The turn may be in the future.
+    /// Returns `None` with reliable transport, on the loopback path, and if [`Port::turn_behind`] returns `None`.
     pub fn turn_behind(&self, to: NodeId, flight: &Flight) -> Option<Turn> {
         if self.is_own(to) || self.reliable.is_some() {
             return None;
@@ -215,7 +217,7 @@ impl Wire {
         Some(Turn { path: flight.path.clone(), on: On::Link(self.port.turn_behind(flight)?) })
     }
 
-    /// Start of the last packet launched on the link, past or future.
+    /// Start of the last packet launched on the link, in the past or future.
     pub fn begun(&self) -> Time {
         self.port.begun()
     }
@@ -263,8 +265,8 @@ impl Wire {
         Launched { path, number: Some((to, number)) }
     }
 
-    /// Waits until the last packet of a message was handed to the link. With reliable transport, waits until the packet
-    /// was acknowledged or its flow failed. Returns the path up to that time, and the outcome.
+    /// Waits until the last packet of a message has been handed to the link. With reliable transport, waits until the
+    /// packet is acknowledged or its flow has failed. Returns the path up to that time, and the outcome.
     pub async fn delivered(self: &Rc<Wire>, launched: Launched) -> (Path, FailType) {
         let Launched { mut path, number } = launched;
         self.sim.until(path.at()).await;
@@ -274,19 +276,20 @@ impl Wire {
             || self.with_flow(to, |flow| flow.sending.has_failed() || flow.sending.is_acknowledged(number));
         progress.wait_until(over).await;
         path.advance(stages::TRANSPORT, self.sim.now());
-        // A failed flow acknowledges nothing, and has dropped its packets.
+        // A failed flow gets no further acknowledgements, and has dropped its packets.
         let failed =
             self.with_flow(to, |flow| flow.sending.has_failed() && !flow.sending.is_acknowledged(number));
         (path, if failed { FailType::Undeliverable } else { FailType::Ok })
     }
 
-    /// The time to wait for a reply to an acknowledged message before a probe. `None` without reliable transport.
+    /// The time for which the card waits for a reply to an acknowledged message before it sends a probe. `None` without
+    /// reliable transport.
     pub fn patience(&self) -> Option<Duration> {
         self.reliable.as_ref().map(|reliable| reliable.spec.patience())
     }
 
-    /// Whether a peer answers and has not given up its flow to this card. Sends a probe, unless the peer is known to
-    /// have given up.
+    /// Whether a peer answers and has not given up its flow to this card. Sends a probe and waits for its
+    /// acknowledgement. Sends no probe if the peer is known to have given up.
     pub async fn answers(self: &Rc<Wire>, peer: NodeId) -> bool {
         if self.is_own(peer) {
             return true;
@@ -310,23 +313,23 @@ impl Wire {
         !gone()
     }
 
-    /// The label of a packet that belongs to no message.
+    /// Returns the label of a packet that belongs to no message.
     fn no_message(&self, destination: NodeId) -> Label {
         let message = MessageId { source: self.sim.node(), sequence: NO_MESSAGE };
         Label { destination, message, offset: 0 }
     }
 
-    /// The next complete packet on the loopback path.
+    /// Returns the next packet on the loopback path when it is complete.
     pub async fn receive_own(&self) -> PacketBox {
         self.own.receive().await
     }
 
-    /// The next complete packet from the link for the card, without the transport header.
+    /// Returns the next packet for the card from the link when it is complete, without the transport header.
     pub async fn receive(self: &Rc<Wire>) -> PacketBox {
         loop {
             let mut packet = self.port.receive().await;
             let Some(reliable) = &self.reliable else { return packet };
-            // Checks are pipelined, so packets do not wait for each other.
+            // Checks are pipelined, so packets do not wait for each other's checks.
             let checked = packet.path.at() + reliable.spec.check;
             packet.path.advance(stages::TRANSPORT, checked);
             self.sim.until(checked).await;
@@ -340,10 +343,10 @@ impl Wire {
         }
     }
 
-    /// Handles a received packet. Returns whether the packet is for the card, and not only for the transport.
+    /// Handles a received packet. Returns whether the packet is for the card, and not only for reliable transport.
     fn take(self: &Rc<Wire>, reliable: &Reliable, packet: &Packet) -> bool {
         let nodes = reliable.flows.borrow().len() as u32;
-        // Only packets of messages take buffer space.
+        // Only packets of messages (`Data`) take buffer space, so all other kinds must be on the control channel.
         let right =
             |frame: &Frame| frame.source.0 < nodes && (frame.kind != Kind::Data) == packet.is_control();
         let frame = Frame::open(packet).filter(right);
@@ -396,14 +399,14 @@ impl Wire {
     }
 
     fn owe(self: &Rc<Wire>, reliable: &Reliable, to: NodeId, kind: Kind) {
-        // A pending one is sent with the number expected at that time.
+        // An answer that has not been sent yet is replaced. It is sent with the number that is expected at that time.
         if self.with_flow(to, |flow| flow.owed.replace(kind)).is_none() {
             reliable.owed.borrow_mut().push_back(to);
             reliable.owing.notify_one();
         }
     }
 
-    /// Sends acknowledgements and refusals.
+    /// Sends acknowledgements and refusals; never returns.
     async fn answer(self: Rc<Wire>) {
         let reliable = self.reliable.as_ref().expect("started with it");
         loop {
@@ -428,7 +431,7 @@ impl Wire {
         }
     }
 
-    /// The task of a flow: resends missing packets, and gives up.
+    /// The task of a flow. It resends missing packets, and gives up the flow.
     async fn tend(self: Rc<Wire>, to: NodeId) {
         let reliable = self.reliable.as_ref().expect("started with it");
         let work = self.with_flow(to, |flow| flow.work.clone());
@@ -463,7 +466,7 @@ impl Wire {
             path.advance(stages::RETRANSMIT, now);
             Some((number, kept.packet.share(), path))
         });
-        // It may have been acknowledged while it waited for its credit.
+        // The packet may have been acknowledged while it waited for its credit.
         let Some((number, packet, path)) = again else { return };
         reliable.count(|s| s.retransmitted += 1);
         let handed = self.port.launch(packet, turn.resting(path));
@@ -524,7 +527,8 @@ impl Reliable {
         self.statistics.set(statistics);
     }
 
-    /// Records a failed packet: the last progress, and the time at which the flow was given up.
+    /// Records a packet of a failed flow. `since` is the time of the last progress, and `time` is when the flow was
+    /// given up.
     fn lose(&self, (since, time): (Time, Time), packet: &Packet) {
         let Label { message, destination, .. } = packet.label;
         if message.sequence == NO_MESSAGE {
@@ -532,7 +536,7 @@ impl Reliable {
         }
         let bytes = packet.payload.len();
         let mut undelivered = self.undelivered.borrow_mut();
-        // The packets of a message are consecutive.
+        // The packets of a message follow each other.
         if let Some(last) = undelivered.last_mut().filter(|last| last.message == message) {
             last.bytes += bytes;
         } else if undelivered.len() < UNDELIVERED_KEPT {

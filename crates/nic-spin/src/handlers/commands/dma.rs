@@ -1,8 +1,9 @@
-//! DMA of handlers: copies and atomic operations between HPU memory and host memory, blocking or with a handle.
+//! DMA of handlers: copies and atomic operations between HPU memory and host memory. They block the handler, or return
+//! a handle.
 //!
-//! A handler may end with transfers in flight, and its processor is then free. The handler's message waits for these
-//! transfers before its completion handler and before its completion. The packet keeps its slot until the transfers
-//! have read or written its bytes.
+//! A handler may end while transfers are in flight, and its processor is then free. The handler's message waits for
+//! these transfers before its completion handler and before its completion. The packet keeps its slot until the
+//! transfers have read or written its bytes.
 
 use crate::Card;
 use crate::incoming::Incoming;
@@ -25,10 +26,10 @@ impl Card {
         &running.thread.transfers
     }
 
-    /// Takes a slot for another DMA, and writes its number to the address `handle` in the handler's memory. The address
-    /// is 0 for a blocking DMA. Returns `None` if the handler itself has too many DMAs in flight. If DMAs of earlier
-    /// handlers occupy the slots, waits for a slot, and charges the wait as `queued`. `local` is the handler's memory
-    /// that the DMA reads or writes.
+    /// Takes a slot for another DMA, and writes the slot's number to the address `handle` in the handler's memory. The
+    /// address is 0 for a blocking DMA. Returns `None` if the handler itself has too many DMAs in flight. If DMAs of
+    /// earlier handlers occupy the slots, waits for a slot, and accounts for the wait in the stage `queued`. `local` is
+    /// the handler's memory that the DMA reads or writes.
     async fn begin(
         &self,
         running: &mut Running,
@@ -56,7 +57,7 @@ impl Card {
         Ok(place)
     }
 
-    /// Returns at once if the call has a handle. Otherwise waits for the DMA.
+    /// Returns at once if the call has a handle. Otherwise waits until the DMA is done.
     async fn begun(&self, running: &mut Running, place: usize, handle: u32) -> Result<u32, Stop> {
         if handle == 0 {
             self.finished(running, place).await?;
@@ -101,7 +102,7 @@ impl Card {
         self.processors().contention.written(&seen, address, bytes);
         self.recorder.slice(Resource::DMA, from, handover.landed, message, "write");
         if handle == 0 {
-            // The handler itself waits, without a task for the transfer.
+            // The handler itself waits, so the transfer needs no task.
             self.sim.until(handover.path.at()).await;
             self.transfers(running).set(place, Transfer::Free);
             return Ok(code::OK);
@@ -121,7 +122,7 @@ impl Card {
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         if length > 0 {
-            // Refused now rather than when the bytes return.
+            // A wrong address stops the handler now instead of when the bytes return.
             running.with_space(|space| space.write(local, length).map(|_| ()))?;
         }
         let place = self.begin(running, handle, local, Stage::FETCH_QUEUED).await?;
@@ -143,8 +144,8 @@ impl Card {
         self.begun(running, place, handle).await
     }
 
-    /// Carries out a 64-bit atomic operation on host memory when the request reaches the host. The old value goes to
-    /// the address `local` in the handler's memory.
+    /// Executes a 64-bit atomic operation on host memory at the time when the request reaches the host. The old value
+    /// goes to the address `local` in the handler's memory.
     pub(crate) async fn dma_atomic(
         self: &Rc<Card>,
         running: &mut Running,
@@ -196,7 +197,7 @@ impl Card {
         Ok(self.processors().write_local(running, local, &bytes)?)
     }
 
-    /// Ends a handler's use of its transfers. Writes the bytes of completed DMAs to the handler's memory, and makes the
+    /// Ends a handler's use of its transfers. Writes the bytes of completed DMAs to the handler's memory. Makes the
     /// handler's message wait for the other DMAs.
     pub(crate) fn leave_transfers(&self, running: &mut Running) -> Result<(), Stop> {
         let mut result = Ok(());
@@ -238,8 +239,8 @@ impl Card {
         }
     }
 
-    /// Ends a transfer of an ended handler. Bytes for memory that handlers share are written. Bytes for the handler's
-    /// stack or packet are discarded.
+    /// Ends a transfer of a handler that has ended. Bytes for memory that handlers share are written. Bytes for the
+    /// handler's stack or packet are discarded.
     fn transferred_later(self: &Rc<Card>, left: &Left, arriving: Option<Arriving>, path: &Path) {
         let Left { core, kind, ref attachment, place, packet } = *left;
         if let Some(Arriving { local, bytes }) = arriving

@@ -9,9 +9,10 @@ use nicety_nic_processors::running::Running;
 use std::rc::Rc;
 
 impl Card {
-    /// Carries out a handler's access to a register of its cluster's engine. Returns the value that a load gets.
+    /// Executes a handler's access to a register of its cluster's engine. Returns the value that a load gets.
     ///
     /// # Errors
+    /// The reason for which the handler must stop.
     /// The reason to stop the handler.
     pub(crate) fn access_engine(
         self: &Rc<Card>,
@@ -48,9 +49,9 @@ impl Card {
         })
     }
 
-    /// Starts the transfer that the registers describe. Returns its number. If it has no bytes, starts no transfer and
-    /// returns the number of the next transfer. The bytes are copied now, and the handler's feedback waits until the
-    /// end of the transfer.
+    /// Starts the transfer that the registers describe. Returns its number. A transfer without bytes is not started,
+    /// and the number of the next transfer is returned. The bytes are copied now, and the handler's feedback waits
+    /// until the end of the transfer.
     fn start_transfer(self: &Rc<Card>, running: &mut Running, cluster: usize) -> Result<u32, Stop> {
         let told = running.memory.hardware.as_ref().expect("it runs").engine;
         let (from, to, bytes) = (told.source, told.destination, told.bytes);

@@ -1,9 +1,9 @@
-//! The execution of commands of handlers written for PsPIN by the card's engines: sends, DMA with the host, and
+//! The execution of commands of handlers written for PsPIN. The card's engines execute sends, DMA with the host, and
 //! writes to host memory.
 //!
 //! An engine has a command from the time at which its arbiter grants a place until the response has left. In between,
 //! the command's beats take cycles at the memories and at the host's port. The request for bytes takes half of a
-//! command's latency, and the delivery of the bytes the other half.
+//! command's latency. The delivery of the bytes takes the other half.
 
 use crate::Card;
 use nicety_host::BusSpec;
@@ -21,35 +21,35 @@ use nicety_types::{Duration, MessageId, Path, Payload, Resource, Stage, Starter,
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Bytes of a burst on a card where engines do not wait for each other.
+/// Size in bytes of a burst on a card without an interconnect spec, where engines do not wait for each other.
 const WHOLE: u64 = 1 << 32;
 
 /// An issued command.
 pub(super) struct Command {
     pub(super) thread: Rc<Thread>,
     pub(super) issued: Rc<Issued>,
-    /// Its place among the commands of its core. This is the handler's handle.
+    /// The command's place among the commands of its core. This number is the handler's handle.
     pub(super) handle: usize,
     pub(super) ticket: Rc<Ticket>,
     pub(super) message: MessageId,
     pub(super) path: Path,
-    /// For a command with an event, the counter of the match entry, if the entry has one.
+    /// The counter of the match entry, if the command has an event and the entry has a counter.
     pub(super) counter: Option<CtHandle>,
 }
 
-/// Bytes to be sent.
+/// Bytes to send.
 pub(super) struct Sending {
-    /// The message of the handler that sends.
+    /// The message of the sending handler.
     pub(super) of: MessageId,
     pub(super) header: Header,
     pub(super) payload: Payload,
     /// The lower 32 bits of the bytes' address.
     pub(super) low: u32,
-    /// The most bytes of a packet.
+    /// Maximum number of bytes of a packet.
     pub(super) most: u64,
 }
 
-/// A burst that is read from the card's memory, and is then written to the host.
+/// A burst that is read from the card's memory, and then written to the host.
 struct Write {
     /// The first cycle in which the host's port may take the first beat of the burst.
     at: u64,
@@ -58,14 +58,14 @@ struct Write {
     bytes: u64,
 }
 
-/// Returns the cycles from an engine's grant to the request for bytes, and from the arrival of the bytes to the end of
-/// the command. `latency` is the time of the command without its beats, in cycles.
+/// Returns two numbers of cycles. The first is from an engine grant to the request for bytes. The second is from the
+/// arrival of the bytes to the end of the command. `latency` is the time of the command without its beats, in cycles.
 fn halves(latency: u64) -> (u64, u64) {
     ((latency / 2).saturating_sub(TO_ENGINE), (latency - latency / 2).saturating_sub(FROM_ENGINE))
 }
 
 impl Card {
-    /// Sends the packets of a command in order. Packets of other commands may be sent between them.
+    /// Sends the packets of a command in order. Packets of other commands may go between these packets.
     pub(super) async fn send_packets(
         self: Rc<Card>,
         mut command: Command,
@@ -96,7 +96,7 @@ impl Card {
             if begin >= length {
                 break sent;
             }
-            // The rest goes to the end of the queue, which gives a packet in each cycle.
+            // The remaining packets go to the end of the queue, which issues one packet per cycle.
             asked += 1;
             self.sim.until(grid.at(asked).max(self.sim.now())).await;
         };
@@ -122,8 +122,8 @@ impl Card {
         let mut writes: VecDeque<Write> = VecDeque::new();
         loop {
             let write_at = writes.front().map(|write| write.at);
-            // The next burst is read only when the one before it is due, so that other engines have turns between
-            // them.
+            // A burst is read only when the previous burst is due, so that other engines have turns between the two
+            // bursts.
             if let Some(&(begin, bytes)) = pieces.peek()
                 && write_at.is_none_or(|at| next <= at + 1)
             {
@@ -193,7 +193,7 @@ impl Card {
     fn host_answer(&self) -> Duration {
         match &self.spec.bus {
             BusSpec::Plain(bus) => bus.latency,
-            // The bridge to such a bus answers when it has the bytes.
+            // The bridge to such a bus answers as soon as it has the bytes.
             BusSpec::Pcie(_) | BusSpec::Pci(_) => Duration::ZERO,
         }
     }
@@ -243,8 +243,8 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Reads a burst from the host. `port` has the cycles of its beats at the host's port. Returns the cycle of the
-    /// burst's last beat at the card's memory, and the path up to its arrival.
+    /// Reads a burst from the host. `port` has the cycles of the burst's beats at the host's port. Returns the cycle of
+    /// the burst's last beat at the card's memory, and the path up to this beat's arrival.
     async fn read_burst(
         &self,
         command: &Command,
@@ -308,7 +308,7 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Returns the bytes of a burst, and the cycles between two bursts of an engine.
+    /// Returns the size of a burst in bytes, and the number of cycles between two bursts of an engine.
     fn bursts(&self) -> (u64, u64) {
         self.spec.hpu.interconnect.map_or((WHOLE, 0), |spec| (spec.burst, spec.burst_gap))
     }

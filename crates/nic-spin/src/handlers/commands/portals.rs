@@ -1,7 +1,7 @@
 //! The commands of handlers to the card, numbered as in nicety.h.
 //!
-//! A command takes effect at the cycle at which the handler reaches it. So commands of all handlers are in the order of
-//! simulated time. At that cycle, a command reads its bytes from HPU memory.
+//! A command takes effect in the cycle in which the handler reaches it. So commands of all handlers are in the order of
+//! simulated time. In this cycle, a command reads its bytes from HPU memory.
 
 use crate::Card;
 use crate::transmit::{HostPart, Report};
@@ -19,7 +19,7 @@ const SERVED: &str = "the card serves the functions of nicety.h, numbers 0x101 t
 impl Commands for Card {
     async fn command(self: &Rc<Card>, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop> {
         if running.attachment.program.handlers.pspin.is_some() {
-            // Boxed: it would enlarge the task of every handler.
+            // The future is boxed because it would enlarge the task of every handler.
             return Box::pin(self.runtime_call(running, registers)).await;
         }
         let [a0, a1, a2, a3, a4, _, _, number] = registers;
@@ -42,7 +42,7 @@ impl Commands for Card {
                 self.dma_atomic(running, [a0, a1, a3, a4], Act::Add, change).await
             }
             number::DMA_TEST => match self.transfers(running).state(a0 as usize) {
-                // A handle without a transfer has been waited for, so its DMA is done.
+                // If the handle has no transfer, a wait has freed it, so its DMA is done.
                 None => Ok(1),
                 Some(false) => Ok(0),
                 Some(true) => {
@@ -73,7 +73,7 @@ impl Commands for Card {
         running: &mut Running,
         access: DeviceAccess,
     ) -> Result<Option<u32>, Stop> {
-        // Boxed: it would enlarge the task of every handler.
+        // The future is boxed because it would enlarge the task of every handler.
         Box::pin(self.access_register(running, access)).await
     }
 
@@ -87,8 +87,8 @@ impl Commands for Card {
 }
 
 impl Card {
-    /// Returns the header of a put and its report, which may count on a counter. For an invalid put, returns the return
-    /// code of the command.
+    /// Returns the header of a put, and its report, which may increment a counter. For an invalid put, returns the
+    /// return code of the command.
     fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Put, u32>, TrapKind> {
         let mut fields = [0; 32];
         running.with_space(|space| {
@@ -98,7 +98,8 @@ impl Card {
         let word = |at: usize| u32::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let long = |at: usize| u64::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let (target, counted, ack) = (word(16), word(24) & 0xffff, word(24) >> 16);
-        // The handler would end before an acknowledgement arrives, so a handler cannot request one.
+        // A handler may not request an acknowledgement, because the handler would end before the acknowledgement
+        // arrives.
         if target >= self.nodes || counted > 1 || ack != 0 {
             return Ok(Err(code::ARG_INVALID));
         }
@@ -189,8 +190,8 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// Returns the address of host memory at a handler's offset. `options` selects the region: 0 for the match entry's,
-    /// 1 for the handlers' own.
+    /// Returns the address of host memory at a handler's offset. `options` selects the region: 0 is the region of the
+    /// match entry, and 1 is the handlers' own region.
     pub(crate) fn host_range(
         &self,
         running: &Running,

@@ -1,7 +1,7 @@
-//! Commands of handlers written for PsPIN. These handlers issue commands through registers of their core.
+//! Commands of handlers written for PsPIN. A handler issues a command through registers of its core.
 //!
 //! A command reads its bytes when it is issued. Bytes from the host are in a handler's memory after the handler has
-//! waited for their command, has tested it, or has ended.
+//! waited for the command, has tested it, or has ended.
 
 use crate::Card;
 use crate::handlers::commands::engines::{Command, Sending};
@@ -23,13 +23,13 @@ const HOST_DMA: u32 = 0;
 const NIC_SEND: u32 = 1;
 const HOST_WRITE: u32 = 2;
 
-/// The most bytes of a write to host memory from registers.
+/// Maximum size in bytes of a write to host memory from registers.
 const DIRECT: u32 = 8;
 
 const SERVED: &str =
     "the card serves printf, number 0x150, and with hpu.interface = \"fpspin\" cycles(), number 1";
 
-/// Returns the reason why a command is refused.
+/// Returns the stop of a handler after a refused command, with the reason.
 fn refused(call: &'static str, why: &'static str) -> Stop {
     Stop::Trap(TrapKind::CallRefused { call, why })
 }
@@ -64,11 +64,11 @@ impl Card {
         (pspin.dispatch, [arguments, handler, 0])
     }
 
-    /// Carries out a handler's access to a register of its core. Returns the value that a load gets. `None` if this
-    /// access ends the handler.
+    /// Executes a handler's access to a register of its core. Returns the value that a load gets. Returns `None` if
+    /// this access ends the handler.
     ///
     /// # Errors
-    /// The reason to stop the handler.
+    /// The reason for which the handler must stop.
     pub(crate) async fn access_register(
         self: &Rc<Card>,
         running: &mut Running,
@@ -163,7 +163,7 @@ impl Card {
         }
     }
 
-    /// Sends a packet: back to the sender of the handler's message, or to the target rank of a put.
+    /// Sends a packet to the sender of the handler's message, or to the target rank of a put.
     async fn send_packet(
         self: &Rc<Card>,
         running: &mut Running,
@@ -174,7 +174,7 @@ impl Card {
         if high != 0 {
             return Err(refused(call, "its bytes are in the card's memory; addresses there have 32 bits"));
         }
-        // A raw send is one packet. A put becomes as many as it needs, each with a header.
+        // A raw send is one packet. A put becomes several packets if necessary, each with a header.
         let most = match flow {
             0 if u64::from(length) > self.spec.packet_payload => {
                 return Err(refused(
@@ -217,7 +217,7 @@ impl Card {
         Command { thread, issued, handle, ticket, message, path, counter: None }
     }
 
-    /// Returns the host address of a command. All of its bytes must be in the match entry's memory, or in the handlers'
+    /// Returns the host address of a command. All of its bytes must be in the match entry's memory or in the handlers'
     /// own region of host memory.
     fn host_address(
         &self,
@@ -259,7 +259,7 @@ impl Card {
             return Ok(handle);
         }
         if length > 0 {
-            // Refused now rather than when the bytes return.
+            // A wrong address stops the handler now instead of when the bytes return.
             running.with_space(|space| space.write(local, length).map(|_| ()))?;
         }
         let command = Command { counter, ..self.begin_command(running, Engine::HostDma).await };
@@ -268,7 +268,7 @@ impl Card {
         Ok(handle)
     }
 
-    /// Carries out a handler's call that uses no registers of its core: `printf`, or FPsPIN's `cycles`.
+    /// Executes a handler's call that uses no registers of its core: `printf`, or FPsPIN's `cycles`.
     pub(crate) async fn runtime_call(
         self: &Rc<Card>,
         running: &mut Running,
@@ -278,7 +278,8 @@ impl Card {
         match (number, cycle_call) {
             (number::PRINTF, _) => Ok(self.processors().print(running, format, values)?),
             (number::FPSPIN_CYCLES, Some(took)) => {
-                // FPsPIN's cycle counter runs from the reset on, as `time` does here. The runtime reads it half-way.
+                // FPsPIN's cycle counter counts from the reset on, like `time` here. The runtime reads it half-way
+                // through the call.
                 running.busy += took;
                 Ok((running.thread.state.borrow().context.time() + took / 2) as u32)
             }

@@ -1,4 +1,5 @@
-//! Contents and times of transmissions, computed by hand: windows, small segments, acknowledgements.
+//! Tests the contents and times of transmissions: windows, small segments, acknowledgements. The expected values are
+//! computed by hand.
 
 use super::super::State;
 use super::super::tests::*;
@@ -24,7 +25,7 @@ fn a_closed_window_is_probed_for_ever_while_the_peer_answers() {
         assert_eq!((answer.tcp.ack, answer.tcp.window), (A.wrapping_add(201), 0));
         give(&mut a, due, &answer);
     }
-    // After 1 ms, 2, 4 and so on up to 60.
+    // The probes follow 1 ms, 2 ms, 4 ms and so on after each other, up to 60 ms.
     assert_eq!(times, [1, 3, 7, 15, 31, 63, 123, 183, 243]);
     let now = at(300_000);
     received(&mut b, now);
@@ -40,7 +41,7 @@ fn a_probes_byte_that_was_taken_is_not_sent_again() {
     a.send(at(200), &bytes(300));
     cross(&mut a, 200, &mut b, 250);
     cross(&mut b, 250, &mut a, 300);
-    // The update is lost; the probe finds room.
+    // The window update is lost. The next probe finds room.
     received(&mut b, at(400));
     all(&mut b, at(400));
     a.on_timer(at(1300));
@@ -81,7 +82,7 @@ fn every_second_segment_is_acknowledged_and_a_single_one_late() {
     assert_eq!(b.deadline(), Some(at(550)));
     b.on_timer(at(550));
     assert_eq!(take(&mut b, at(550)).unwrap().tcp.ack.wrapping_sub(A), 501);
-    // An outgoing segment includes it.
+    // An outgoing segment includes the delayed acknowledgement.
     a.send(at(600), &bytes(100));
     let segment = take(&mut a, at(600)).unwrap();
     give(&mut b, at(650), &segment);

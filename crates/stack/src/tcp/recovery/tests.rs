@@ -1,4 +1,4 @@
-//! Losses between two ends, computed by hand.
+//! Tests losses between two ends. The expected segments and times are computed by hand.
 
 use super::super::Tcb;
 use super::super::flight::Mark;
@@ -12,12 +12,12 @@ fn several_losses_in_a_window_are_mended_in_one_round_trip() {
     a.send(at(200), &bytes(1000));
     let sent = all(&mut a, at(200));
     assert_eq!(sent.len(), 10, "the initial window");
-    // The second, fourth and sixth are lost.
+    // The second, fourth and sixth segments are lost.
     for n in [0, 2, 4, 6, 7, 8, 9] {
         give(&mut b, at(250), &sent[n]);
     }
     let acks = all(&mut b, at(250));
-    // The newest range is first, as sequence numbers: position 1 is A + 1.
+    // The newest SACK range is first. Position 1 has the sequence number A + 1.
     let number = |position: u32| A.wrapping_add(position);
     let last: Vec<_> = acks.last().unwrap().options.sacks.iter().collect();
     let expect = [(601, 1001), (401, 501), (201, 301)].map(|(s, e)| (number(s), number(e)));
@@ -26,7 +26,7 @@ fn several_losses_in_a_window_are_mended_in_one_round_trip() {
     for ack in &acks {
         give(&mut a, at(300), ack);
     }
-    // 7 segments have arrived and 3 are lost: half of the window of 10 is free.
+    // 7 segments have arrived and 3 are lost. The window is half of 10 segments, and no segment is in flight.
     assert_eq!((a.congestion.window(), a.flight.lost()), (500, 300));
     let again: Vec<_> = all(&mut a, at(300)).iter().map(|sent| sent.brief(A)).collect();
     assert_eq!(again, [(ACK, 101, 100), (ACK, 301, 100), (ACK, 501, 100)]);
@@ -52,7 +52,7 @@ fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
     let sent = all(&mut a, at(200));
     give_all(&mut b, at(250), &sent[1..]);
     cross(&mut b, 250, &mut a, 300);
-    // The first segment is retransmitted and lost again. New bytes follow it: 5 in all.
+    // The sender retransmits the first segment, and the retransmission is lost too. Four new segments follow it.
     let sent = all(&mut a, at(300));
     let briefs: Vec<_> = sent.iter().map(|sent| sent.brief(A).1).collect();
     assert_eq!(briefs, [1, 1001, 1101, 1201, 1301]);
@@ -73,7 +73,8 @@ fn without_sack_partial_acknowledgements_show_one_loss_a_round_trip() {
     }
     let acks = all(&mut b, at(250));
     assert!(acks.iter().all(|ack| ack.options.sacks.is_empty() && ack.tcp.ack == A.wrapping_add(101)));
-    // The first acknowledges. Two duplicates release a new segment each (limited transmit), and the third shows a loss.
+    // The first acknowledgement advances. Two duplicates release a new segment each (limited transmit). The third
+    // duplicate shows a loss.
     let mut briefs = Vec::new();
     for ack in &acks {
         give(&mut a, at(300), ack);
@@ -103,10 +104,10 @@ fn timeouts_double_and_one_measurement_ends_that() {
         let again: Vec<_> = all(&mut a, due).iter().map(|sent| sent.brief(A)).collect();
         assert_eq!(again, [(ACK, 1, 100)], "one segment at a time");
     }
-    // 1 ms, then 2, 4, and at most 5.
+    // The timeout is 1 ms, then 2 ms, 4 ms, and at most 5 ms.
     assert_eq!(times, [1000, 3000, 7000, 12_000, 17_000].map(us));
     assert_eq!((a.congestion.window(), a.counts.timeouts), (100, 5));
-    // All three arrive late, in one segment coalesced by a card.
+    // All three segments arrive late, as one segment coalesced by a card.
     let start = at(17_200);
     let mut segment = Sent { payload: bytes(300), ..plain(&a, A) };
     segment.tcp.seq = A.wrapping_add(1);
@@ -132,7 +133,7 @@ fn a_lost_tail_is_probed_for_and_the_rest_follows() {
     a.send(at(200), &bytes(400));
     let sent = all(&mut a, at(200));
     give(&mut b, at(250), &sent[0]);
-    // Two round trips of 100 us. The timeout would be after 1000.
+    // The probe is sent after two round trips of 100 us. The retransmission timeout would be after 1000 us.
     assert_eq!(a.deadline(), Some(at(400)));
     a.on_timer(at(400));
     let probe = all(&mut a, at(400));
@@ -147,7 +148,7 @@ fn a_lost_tail_is_probed_for_and_the_rest_follows() {
 #[test]
 fn a_late_segment_is_waited_for_once_the_network_has_reordered() {
     let (mut a, mut b) = pair(|setup| setup.loss_probe = true);
-    // With a single segment beyond a hole, the sender waits for a quarter of a round trip.
+    // With a single segment beyond a hole, the sender waits for another quarter of a round trip.
     a.send(at(200), &bytes(200));
     let sent = all(&mut a, at(200));
     give(&mut b, at(250), &sent[1]);
@@ -159,7 +160,7 @@ fn a_late_segment_is_waited_for_once_the_network_has_reordered() {
     let ack = take(&mut b, at(310)).unwrap();
     give(&mut a, at(320), &ack);
     assert_eq!((a.queued(), a.counts.recoveries), (0, 0));
-    // From now on three segments beyond a hole prove no loss either.
+    // From now on, even three segments beyond a hole prove no loss.
     a.send(at(400), &bytes(400));
     let sent = all(&mut a, at(400));
     give_all(&mut b, at(450), &sent[1..]);
@@ -177,7 +178,7 @@ fn segments_dropped_twice_are_sent_again() {
     give(&mut b, at(250), &sent[1]);
     give(&mut b, at(250), &sent[2]);
     cross(&mut b, 250, &mut a, 300);
-    // An acknowledgement of the first alone: the two others have been discarded.
+    // An acknowledgement of the first segment alone: the peer has discarded the two other segments.
     let mut ack = plain(&b, B);
     ack.tcp.ack = A.wrapping_add(101);
     give(&mut a, at(310), &ack);
@@ -204,7 +205,8 @@ fn a_probe_that_has_filled_a_hole_makes_the_window_smaller() {
         a.send(at(500), &bytes(200));
         cross(&mut a, 500, &mut b, 550);
         cross(&mut b, 550, &mut a, 600);
-        // At least two segments. A duplicate acknowledgement has shown that the first was only late.
+        // If the probe filled a hole, the window shrinks to its minimum of two segments. If the first segment was only
+        // late, a duplicate acknowledgement shows this, and the window stays.
         assert_eq!((a.queued(), a.congestion.window()), (0, if late { 1000 } else { 200 }), "late: {late}");
     }
 }

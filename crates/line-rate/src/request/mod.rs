@@ -1,15 +1,19 @@
 //! The request for a line-rate check.
 
-use super::tested::{CardForXdp, Tested};
+mod checks;
+
+use crate::object::{Mode, XdpObject};
+use crate::tested::Tested;
+use checks::{check_frame, object_sizes};
 use nicety::cards::{Card, load_distinct as load_cards};
 use nicety::options::default_seed;
-use nicety::{Error, HandlerNames};
+use nicety::{CardForXdp, Error, HandlerNames};
 use nicety_bench::{Plan, PlannedProgram};
-use nicety_nic_ethernet::{InstallError, Rule, check_rule};
+use nicety_nic_ethernet::EthernetSpec;
+use nicety_nic_hxdp::HxdpSpec;
 use nicety_traffic::{Traffic, TrafficError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::iter;
 use std::ops::RangeInclusive;
 
 /// Names of handlers in the program, if they differ from the defaults.
@@ -118,6 +122,14 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub names: Names,
+    /// The program of an eBPF object, instead of handlers. It has frames on every card, and runs in the host's driver for cards
+    /// without handler processors.
+    #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
+    pub xdp: Option<XdpObject>,
+    /// The place of an XDP program in a host's driver. `native`: before the kernel's packet buffer; or `generic`: behind it.
+    #[serde(default)]
+    pub xdp_mode: Mode,
     /// Also find the three assumed values of each card's spec to which the verdict is most sensitive. Each is halved and doubled.
     #[serde(default)]
     pub sensitivity: bool,
@@ -128,24 +140,49 @@ pub struct Request {
 
 /// Messages of a run: before, during and after the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Messages {
-    pub(super) packets_each: u64,
-    pub(super) before: u64,
-    pub(super) measured: u64,
-    pub(super) after: u64,
+pub(crate) struct Messages {
+    pub(crate) packets_each: u64,
+    pub(crate) before: u64,
+    pub(crate) measured: u64,
+    pub(crate) after: u64,
 }
 
 impl Messages {
-    pub(super) const fn total(self) -> u64 {
+    pub(crate) const fn total(self) -> u64 {
         self.before + self.measured + self.after
     }
 }
 
+/// A card with its name.
+pub(crate) type Named = (String, Card);
+
+/// A card with a program in its host's driver, or on its eBPF core: its name as given, its name, and the card.
+pub(crate) type Driver = (String, Named);
+
 /// A request with resolved names.
-pub(super) struct Resolved {
-    pub(super) cards: Vec<(String, Card)>,
+pub(crate) struct Resolved {
+    pub(crate) cards: Vec<(String, Card)>,
+    /// Cards without handler processors, for an XDP program in a host's driver or on an eBPF core.
+    pub(crate) drivers: Vec<Driver>,
+    /// The names of all cards, in the order of the request.
+    pub(crate) order: Vec<String>,
     /// Payload sizes of packets. With traffic it is a single 0, for all packets.
-    pub(super) packet_sizes: Vec<u64>,
+    pub(crate) packet_sizes: Vec<u64>,
+}
+
+impl Resolved {
+    /// Returns the cards and the packet sizes, for tools that observe handler cores.
+    ///
+    /// # Errors
+    /// When a card has no handler processors.
+    pub(crate) fn with_processors(self) -> Result<(Vec<Named>, Vec<u64>), Error> {
+        match self.drivers.first() {
+            None => Ok((self.cards, self.packet_sizes)),
+            Some((nic, _)) => Err(Error::Input(format!(
+                "--nic {nic}: this card has no handler processors; name one that has them, as --nic spin-100g"
+            ))),
+        }
+    }
 }
 
 impl Request {
@@ -166,6 +203,8 @@ impl Request {
             user_header: Vec::new(),
             handler_memory: default_handler_memory(),
             names: Names::default(),
+            xdp: None,
+            xdp_mode: Mode::Native,
             sensitivity: false,
             seed: default_seed(),
         }
@@ -179,17 +218,17 @@ impl Request {
         nicety::from_json(text, "the line-rate check's request")
     }
 
-    pub(super) fn state_bytes(&self) -> u64 {
+    pub(crate) fn state_bytes(&self) -> u64 {
         self.state_bytes.unwrap_or(STATE.max(self.state.len() as u64))
     }
 
     /// The rules of an Ethernet card.
-    pub(super) fn rules(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &str> {
         let any = self.rules.is_empty().then_some("any");
         any.into_iter().chain(self.rules.iter().map(String::as_str))
     }
 
-    pub(super) fn messages(&self) -> Messages {
+    pub(crate) fn messages(&self) -> Messages {
         let packets_each = self.message_packets.unwrap_or(MESSAGE_PACKETS);
         let around = WARMUP_PACKETS.div_ceil(packets_each);
         let measured = self.messages.unwrap_or(MEASURED_PACKETS.div_ceil(packets_each));
@@ -197,7 +236,7 @@ impl Request {
     }
 
     /// Reads the cards, and checks the numbers.
-    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+    pub(crate) fn resolve(&self) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         for (option, value) in [("--message-packets", self.message_packets), ("--messages", self.messages)] {
             if value == Some(0) {
@@ -207,23 +246,33 @@ impl Request {
         if let Some(packets) = self.message_packets.filter(|&packets| packets > MOST_PACKETS) {
             return wrong(format!("--message-packets is at most {MOST_PACKETS}, not {packets}"));
         }
+        if self.xdp.is_none() && self.xdp_mode != Mode::Native {
+            return wrong(
+                "--xdp-mode: for an XDP program, and these are handlers in C; leave it out".to_owned(),
+            );
+        }
         let messages = self.messages();
-        let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
+        let all = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
+        let order = all.iter().map(|(name, _)| name.clone()).collect();
+        let (drivers, cards) = self.divide(all);
         for (name, card) in &cards {
             let tested = Tested::of(card)?;
+            self.check_xdp(name, &tested)?;
             self.check_rules(name, &tested)?;
-            check_count(&tested, messages)?;
+            self.check_count(&tested, messages)?;
             if !tested.takes_time() {
                 let why = "packets come without any time between them";
                 return wrong(format!("{name}: {why}; write a send.gap or a link.gap above 0"));
             }
         }
+        self.check_drivers(&drivers)?;
         if !self.traffic.is_empty() {
-            return self.resolve_traffic(cards);
+            self.check_traffic(&cards)?;
+            return Ok(Resolved { cards, drivers, order, packet_sizes: vec![0] });
         }
         if self.lossy || self.pfc {
             let option = if self.lossy { "--lossy" } else { "--pfc" };
-            let has_frames = |card| Tested::of(card).is_ok_and(|tested| tested.has_frames());
+            let has_frames = |card| Tested::of(card).is_ok_and(|tested| self.has_frames(&tested));
             let why = match cards.iter().all(|(_, card)| has_frames(card)) {
                 true => "it is about traffic that finds the packet buffer full; name the traffic",
                 false => {
@@ -234,7 +283,7 @@ impl Request {
         }
         let packet_sizes = match &self.packet_sizes {
             Some(sizes) => sizes.clone(),
-            None => usual_sizes(&cards)?,
+            None => self.usual_sizes(&cards, &drivers)?,
         };
         if packet_sizes.is_empty() {
             return wrong("no packet size named; write for example --packet-sizes 64:4Ki".into());
@@ -242,173 +291,38 @@ impl Request {
         for (name, card) in &cards {
             self.check_sizes(name, card, &packet_sizes, messages)?;
         }
-        if self.state.len() as u64 > self.state_bytes() {
-            return wrong(self.state_too_long());
-        }
-        Ok(Resolved { cards, packet_sizes })
-    }
-
-    /// As [`Request::resolve`], with traffic. Refuses options for values that the expressions determine.
-    fn resolve_traffic(&self, cards: Vec<(String, Card)>) -> Result<Resolved, Error> {
-        let wrong = |text: String| Err(Error::Input(text));
-        let others = [
-            (
-                "--packet-sizes",
-                self.packet_sizes.is_some(),
-                "sizes are those of the traffic, as in 'udp size=64'",
-            ),
-            ("--message-packets", self.message_packets.is_some(), "each packet of traffic is a message"),
-            ("--messages", self.messages.is_some(), "the traffic has their number, as in 'udp packets=1M'"),
-            ("--user-header", !self.user_header.is_empty(), "packets of traffic have their own headers"),
-        ];
-        if let Some((option, _, why)) = others.into_iter().find(|(_, given, _)| *given) {
-            return wrong(format!("{option} and --traffic: {why}; leave one of the two out"));
-        }
-        if self.lossy && self.pfc {
-            return wrong(
-                "--lossy and --pfc: a full packet buffer drops or pauses; leave one of the two out".into(),
-            );
+        for (_, (name, card)) in &drivers {
+            let sizes = object_sizes(card)?;
+            packet_sizes.iter().try_for_each(|size| check_frame(name, *size, sizes))?;
         }
         if self.state.len() as u64 > self.state_bytes() {
             return wrong(self.state_too_long());
         }
-        let traffic = self.traffic.iter().map(|text| traffic_of(text)).collect::<Result<Vec<_>, _>>()?;
-        for (name, card) in &cards {
-            let tested = Tested::of(card)?;
-            self.check_ports(name, &tested)?;
-            if self.lossy && tested.sends_again() {
-                return wrong(format!(
-                    "--lossy: {name} sends again what is dropped (transport.reliable), so that nothing is lost; leave \
-                     --lossy out, or write --set transport.reliable=false"
-                ));
-            }
-            for traffic in &traffic {
-                tested.open(traffic.clone(), self.seed).map_err(|error| refused(&error))?;
-            }
-        }
-        Ok(Resolved { cards, packet_sizes: vec![0] })
+        Ok(Resolved { cards, drivers, order, packet_sizes })
     }
 
-    /// Checks that a card has a port for each expression of traffic.
-    pub(super) fn check_ports(&self, name: &str, tested: &Tested<'_>) -> Result<(), Error> {
-        let (many, ports) = (self.traffic.len(), tested.ports());
-        if many <= ports as usize {
-            return Ok(());
-        }
-        let has = if ports == 1 { "1 port".to_owned() } else { format!("{ports} ports") };
-        Err(Error::Input(format!(
-            "--traffic: {many} expressions are for as many ports of a card, and {name} has {has}; leave some out, or write --set \
-             link.ports={many}"
-        )))
+    /// Divides the cards into those without handler processors for an XDP program, with their names as given, and the others.
+    fn divide(&self, all: Vec<(String, Card)>) -> (Vec<Driver>, Vec<(String, Card)>) {
+        let named = self.nics.iter().cloned().zip(all);
+        let (drivers, cards): (Vec<_>, Vec<_>) =
+            named.partition(|(_, (_, card))| self.xdp.is_some() && has_driver(card));
+        (drivers, cards.into_iter().map(|(_, card)| card).collect())
     }
 
-    /// Checks the rules against a card of frames, or a card of messages.
-    fn check_rules(&self, name: &str, tested: &Tested<'_>) -> Result<(), Error> {
-        let wrong = |text: String| Err(Error::Input(text));
-        let Tested::Frames(_, handlers) = tested else {
-            return match self.rules.is_empty() {
-                true => Ok(()),
-                false => wrong(format!(
-                    "--rule: handlers of {name} have messages, which match entries choose; leave it out, or name a card with \
-                     frames, as --nic spin-100g"
-                )),
-            };
-        };
-        let of_messages = [
-            ("--message-packets", self.message_packets.is_some()),
-            ("--user-header", !self.user_header.is_empty()),
-        ];
-        if let Some((option, _)) = of_messages.into_iter().find(|(_, given)| *given) {
-            return wrong(format!(
-                "{option}: frames of {name} are by themselves, and in no message; leave it out"
-            ));
-        }
-        let mut known = Vec::new();
-        for text in self.rules() {
-            let rule = Rule::parse(text).map_err(|error| Error::Input(format!("--rule: {error}")))?;
-            check_rule(&rule, handlers, tested.sizes().1, &known)
-                .map_err(|error| Error::Input(format!("--rule: {error}")))?;
-            known.push(rule);
-        }
-        match known.len() > handlers.rules {
-            true => wrong(format!("--rule: {}", InstallError::TooMany { limit: handlers.rules })),
-            false => Ok(()),
-        }
-    }
-
-    fn state_too_long(&self) -> String {
-        let (given, bytes) = (self.state.len(), self.state_bytes());
-        format!(
-            "a state of {given} bytes was given, and --state-bytes is {bytes}; write --state-bytes {given}"
-        )
-    }
-
-    pub(super) fn check_sizes(
-        &self,
-        name: &str,
-        card: &Card,
-        sizes: &[u64],
-        messages: Messages,
-    ) -> Result<(), Error> {
-        let tested = Tested::of(card)?;
-        let (least, most) = tested.sizes();
-        for &size in sizes {
-            if tested.has_frames() && !(least..=most).contains(&size) {
-                return Err(Error::Input(format!(
-                    "--packet-sizes: a frame of {name} has {least} to {most} bytes without its check sequence, not {size}; write \
-                     --packet-sizes {least}:{most}"
-                )));
-            }
-            if size == 0 {
-                return Err(Error::Input(
-                    "--packet-sizes: a packet of 0 bytes runs no payload handler; begin with 1".into(),
-                ));
-            }
-            if size > most {
-                return Err(Error::Input(format!(
-                    "--packet-sizes: a packet of {name} carries {most} bytes at most, not {size}; write --packet-sizes \
-                     64:{most}, or --set packet.payload=\"{size} B\""
-                )));
-            }
-            let length = size * messages.packets_each;
-            if length > LONGEST {
-                return Err(Error::Input(format!(
-                    "--message-packets {}: a message of {length} bytes is too long; the longest is 2Gi ({LONGEST} bytes)",
-                    messages.packets_each
-                )));
-            }
-            if self.user_header.len() as u64 > length {
-                return Err(Error::Input(format!(
-                    "--user-header has {} bytes, and a message of {} packets of {size} bytes only {length}",
-                    self.user_header.len(),
-                    messages.packets_each
-                )));
-            }
-        }
-        Ok(())
+    /// Whether handlers of a card have frames: those of a card of frames, and XDP programs.
+    pub(crate) fn has_frames(&self, tested: &Tested<'_>) -> bool {
+        self.xdp.is_some() || tested.has_frames()
     }
 }
 
-/// Refuses more packets than are measured. Frames are not parts of messages.
-fn check_count(tested: &Tested<'_>, messages: Messages) -> Result<(), Error> {
-    let each = if tested.has_frames() { 1 } else { messages.packets_each };
-    let measured = messages.measured.saturating_mul(each);
-    if measured <= MOST_PACKETS {
-        return Ok(());
-    }
-    let count = messages.measured;
-    let what = match tested.has_frames() {
-        true => format!("{count} frames"),
-        false => format!("{count} messages of {each} packets are {measured} packets"),
-    };
-    Err(Error::Input(format!(
-        "{what}; at most {MOST_PACKETS} can be measured, so write --messages {} or less",
-        MOST_PACKETS / each
-    )))
+/// Whether a card has no handler processors, and its host's driver or its own eBPF core runs XDP programs.
+fn has_driver(card: &Card) -> bool {
+    card.spec.of::<HxdpSpec>().is_ok()
+        || card.spec.of::<EthernetSpec>().is_ok_and(|spec| spec.handlers.is_none() && spec.xdp.is_some())
 }
 
 /// Reads the expression of traffic.
-pub(super) fn traffic_of(text: &str) -> Result<Traffic, Error> {
+pub(crate) fn traffic_of(text: &str) -> Result<Traffic, Error> {
     let traffic = Traffic::parse(text).map_err(|error| refused(&error))?;
     let word = traffic.to.map(|_| "to").or(traffic.start_ps.map(|_| "start"));
     match word {
@@ -421,26 +335,21 @@ pub(super) fn traffic_of(text: &str) -> Result<Traffic, Error> {
 }
 
 /// Returns the error of invalid traffic, or of a packet that cannot be sent.
-pub(super) fn refused(error: &TrafficError) -> Error {
+pub(crate) fn refused(error: &TrafficError) -> Error {
     Error::Input(format!("--traffic: {error}"))
 }
 
-/// Returns the default packet sizes that the packets of all cards carry, or their maximum if that is less.
-fn usual_sizes(cards: &[(String, Card)]) -> Result<Vec<u64>, Error> {
-    let payloads = cards.iter().map(|(_, card)| Ok(Tested::of(card)?.sizes().1));
-    let most = payloads.collect::<Result<Vec<u64>, Error>>()?.into_iter().min().unwrap_or(*USUAL_SIZES.end());
-    let sizes = iter::successors(Some(*USUAL_SIZES.start()), |size| Some(size * 2));
-    let sizes: Vec<u64> = sizes.take_while(|size| *size <= most.min(*USUAL_SIZES.end())).collect();
-    Ok(if sizes.is_empty() { vec![most] } else { sizes })
-}
+/// An object for a host's driver in a plan.
+const OBJECT: (&str, &str) = ("bpf", "xdp");
 
-/// Handlers to compile for a card.
+/// Handlers to compile for a card, or an XDP program that runs in its host's driver as it is: then `isa` is `bpf`, and the
+/// interface `xdp`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedHandlers {
     /// The program.
     #[serde(flatten)]
     pub program: PlannedProgram,
-    /// The card's values for a program of XDP; none where handlers have messages.
+    /// The card's values for a program of XDP; none where handlers have messages, and for the driver.
     pub xdp: Option<CardForXdp>,
 }
 
@@ -449,14 +358,21 @@ pub struct PlannedHandlers {
 /// # Errors
 /// [`Error::Input`] when the request is invalid.
 pub fn plan(request: &Request) -> Result<Plan<PlannedHandlers>, Error> {
-    let cards = request.resolve()?.cards;
+    let Resolved { cards, drivers, .. } = request.resolve()?;
     let planned = |(name, card): &(String, Card)| {
         let spec = Tested::of(card)?;
         let interface = card.spec.interface();
         let program = PlannedProgram { key: name.clone(), isa: spec.hpu().isa.clone(), interface };
         Ok(PlannedHandlers { program, xdp: spec.for_xdp() })
     };
-    Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })
+    let (isa, interface) = OBJECT;
+    let in_driver = |(_, (name, _)): &Driver| {
+        let program = PlannedProgram { key: name.clone(), isa: isa.to_owned(), interface };
+        PlannedHandlers { program, xdp: None }
+    };
+    let mut compile = cards.iter().map(planned).collect::<Result<Vec<_>, Error>>()?;
+    compile.extend(drivers.iter().map(in_driver));
+    Ok(Plan { compile })
 }
 
 #[cfg(test)]

@@ -1,0 +1,148 @@
+//! The tests of pcie-bench. Times on a link without costs in the card are computed by hand; the rows that `nfp-6000` was
+//! calibrated with come out.
+
+use nicety::{Environment, Error};
+use nicety_bench::pcie::{Report, Request, Row, run};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn pcie(request: Value) -> Result<Report, Error> {
+    run(&Request::from_json(&request.to_string())?, &Environment::default())
+}
+
+fn rows(nic: &str, test: &str, sizes: &[u64], overrides: &[&str]) -> Vec<Row> {
+    let request = json!({"nics": [nic], "tests": [test], "sizes": sizes, "overrides": overrides});
+    pcie(request).unwrap().rows
+}
+
+/// A link of generation 3 with 8 lanes and 100 ns each way, without costs in the card: 126.953125 ps a byte.
+const BARE: [&str; 4] = ["bus.kind=pcie", "bus.pcie.generation=3", "bus.pcie.lanes=8", "bus.latency=100 ns"];
+
+fn close(found: Option<f64>, expected: f64, within: f64) {
+    let found = found.unwrap();
+    assert!((found / expected - 1.0).abs() < within, "{found} is not within {within} of {expected}");
+}
+
+#[test]
+fn latencies_of_a_bare_link_by_hand() {
+    // A request of 24 B takes 3.047 ns and each crossing 100 ns. A completion of 20 + 8 B takes 3.555 ns.
+    assert_eq!(rows("spin-discrete", "LAT_DMA_RD", &[8], &BARE)[0].median_ns, Some(206.602));
+    // The first completion has 20 + 256 B, 35.040 ns, and the last one of 2 ends after 70.080 ns.
+    assert_eq!(rows("spin-discrete", "LAT_DMA_RD", &[512], &BARE)[0].median_ns, Some(273.127));
+    // A write of 24 + 8 B takes 4.063 ns, and the read follows it.
+    assert_eq!(rows("spin-discrete", "LAT_CMD_WRRD", &[8], &BARE)[0].median_ns, Some(210.665));
+    // The card continues when the write has left. Then it reads.
+    assert_eq!(rows("spin-discrete", "LAT_DMA_WRRD", &[8], &BARE)[0].median_ns, Some(210.665));
+}
+
+#[test]
+fn the_rows_of_the_calibration_come_out() {
+    let timestamp = 16.0 / 1.2;
+    for (test, published) in [
+        ("LAT_CMD_RD", &[(8, 413.333, 419.0), (64, 440.0, 436.2)][..]),
+        ("LAT_CMD_WRRD", &[(8, 533.333, 530.8), (64, 546.667, 546.7)][..]),
+        ("LAT_DMA_RD", &[(8, 546.667, 545.2), (2048, 1133.333, 1139.0)][..]),
+        ("LAT_DMA_WRRD", &[(8, 760.0, 762.2), (2048, 1853.333, 1865.1)][..]),
+    ] {
+        let sizes: Vec<u64> = published.iter().map(|&(size, ..)| size).collect();
+        for (row, &(_, median, mean)) in rows("nfp-6000", test, &sizes, &[]).iter().zip(published) {
+            // A timestamp has steps, and a median is one of them.
+            assert!((row.median_ns.unwrap() - median).abs() < timestamp + 0.01, "{row:?}");
+            close(row.mean_ns, mean, 0.003);
+        }
+    }
+    close(rows("nfp-6000", "BW_DMA_RD", &[64], &[])[0].bandwidth_gbit_per_s, 32.094, 0.003);
+}
+
+#[test]
+fn each_host_has_its_constant() {
+    for (nic, median) in [
+        ("nfp-6000-bdw-e5-2630v4", 546.667),
+        ("nfp-6000-hsw-e5-2637v3", 586.667),
+        ("nfp-6000-hsw-e3-1226v3", 1226.667),
+    ] {
+        close(rows(nic, "LAT_DMA_RD", &[8], &[])[0].median_ns, median, 0.0001);
+    }
+}
+
+#[test]
+fn a_cold_cache_costs_a_miss_and_a_written_line_does_not() {
+    let found = |test, cache, window: u64, overrides: &[&str]| {
+        let request = json!({"nics": ["nfp-6000"], "tests": [test], "sizes": [64], "caches": [cache],
+            "windows": [window], "patterns": ["rand"], "overrides": overrides});
+        pcie(request).unwrap().rows[0].mean_ns.unwrap()
+    };
+    let step = ["bus.commands.step=1"];
+    let warm = found("LAT_DMA_RD", "hwarm", 8192, &step);
+    assert!((found("LAT_DMA_RD", "cold", 8192, &step) - warm - 51.0).abs() < 1.0);
+    // The card's own writes are in the cache, as long as its ways hold them: 1.5 MiB of 15 MiB.
+    assert!((found("LAT_DMA_RD", "dwarm", 1 << 20, &step) - warm).abs() < 1.0);
+    assert!(found("LAT_DMA_RD", "dwarm", 4 << 20, &step) - warm > 25.0);
+    // The host's writes are in all ways. A window of 64 MiB is cached in part.
+    assert!((found("LAT_DMA_RD", "hwarm", 8 << 20, &step) - warm).abs() < 1.0);
+    assert!(found("LAT_DMA_RD", "hwarm", 64 << 20, &step) - warm > 25.0);
+    // Without DDIO, the bytes that the card wrote are read from memory.
+    let own = found("LAT_DMA_WRRD", "cold", 8192, &step);
+    let without = found("LAT_DMA_WRRD", "cold", 8192, &["bus.commands.step=1", "bus.memory.io_ways=0"]);
+    assert!((without - own - 51.0).abs() < 1.0);
+}
+
+#[test]
+fn few_tags_limit_reads() {
+    // A tag is held for 3.047 + 100 + 127.63 + 10.664 + 100 = 341.3 ns.
+    let row = &rows("nfp-6000", "BW_DMA_RD", &[64], &["bus.pcie.tags=4"])[0];
+    close(row.transfers_per_s, 4.0 / 341.34e-9, 0.01);
+}
+
+#[test]
+fn invalid_points_are_refused() {
+    let wrong = |changes: Value| {
+        let mut request = json!({"nics": ["nfp-6000"], "sizes": [64]});
+        request.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        pcie(request).unwrap_err().to_string()
+    };
+    assert_eq!(
+        wrong(json!({"tests": ["LAT"]})),
+        "--test LAT: write one of LAT_CMD_RD, LAT_CMD_WRRD, LAT_DMA_RD, LAT_DMA_WRRD, BW_DMA_RD, BW_DMA_WR, BW_DMA_RW"
+    );
+    assert_eq!(
+        wrong(json!({"tests": ["LAT_CMD_RD"], "sizes": [66]})),
+        "--sizes 66: a command of nfp-6000 moves 4 to 64 B in steps of 4 (LAT_CMD_RD)"
+    );
+    assert_eq!(
+        wrong(json!({"sizes": [4096], "windows": [8192], "host_offsets": [1]})),
+        "--sizes 4096: with offset 1, a transfer has 1 B and ends within 4096 B, the window or a page"
+    );
+    assert_eq!(
+        wrong(json!({"windows": [100]})),
+        "--windows 100: write a multiple of 64 up to 67108864 bytes"
+    );
+    assert_eq!(wrong(json!({"caches": ["warm"]})), "--cache warm: write one of hwarm, dwarm, cold, dthrash");
+    assert_eq!(
+        wrong(json!({"nics": ["spin-discrete"]})),
+        "card spin-discrete is not on PCI Express; name one with bus.kind = \"pcie\", for example nfp-6000, or write --set \
+         bus.kind=pcie"
+    );
+    assert_eq!(
+        wrong(json!({"nics": ["nfp-4000"], "caches": ["cold"]})),
+        "--cache: the spec of nfp-4000 has no cache of the host; write [bus.memory], or use hwarm"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24 * ProptestConfig::default().cases / 256))]
+
+    #[test]
+    fn a_longer_transfer_is_no_faster(size in 1u64..2000, more in 1u64..2000, offset in 0u64..64) {
+        let of = |test: &str, size| {
+            let request = json!({"nics": ["nfp-6000"], "tests": [test], "sizes": [size], "host_offsets": [offset],
+                "samples": 16, "overrides": ["bus.commands.step=1"]});
+            pcie(request).unwrap().rows[0].mean_ns.unwrap()
+        };
+        for test in ["LAT_DMA_RD", "LAT_DMA_WRRD"] {
+            // A transfer of whole words needs fewer moves than one that ends in a part of a word.
+            let (short, long) = (of(test, size.next_multiple_of(8)), of(test, (size + more).next_multiple_of(8)));
+            prop_assert!(long > short - 2.0, "{test}: {short} and {long}");
+        }
+    }
+}

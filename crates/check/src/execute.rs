@@ -1,0 +1,471 @@
+//! One instruction: its result, its branch, its access, its call.
+
+use crate::area::{Area, in_packet};
+use crate::bits::{Operand, equality_depends, extended, is_immediate, of_result, order_depends};
+use crate::calls::Site;
+use crate::checker::{Checker, Interface};
+use crate::finding::Defect;
+use crate::locks::{At, Change};
+use crate::run::{A0, Handler, Pending, Running, SP, Unit};
+use crate::shadow::BY_CORE;
+use nicety_hpu::{AddressSpace, Context, Image, Instruction, Kind};
+
+/// The registers with return addresses: ra and t0.
+const LINKS: [u8; 2] = [1, 5];
+/// The register with the number of the core: mhartid.
+const HART: u32 = 0xf14;
+/// The bits of an atomic instruction for acquire and release.
+const ACQUIRE: u32 = 1 << 26;
+const RELEASE: u32 = 1 << 25;
+
+/// An access of an instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Reference {
+    pub address: u32,
+    /// The number of the byte at the address among those that runs share.
+    pub key: u32,
+    pub bytes: u32,
+    pub area: Area,
+    pub memory: &'static str,
+    /// The register with the address.
+    pub base: u8,
+}
+
+impl Checker {
+    pub(crate) fn take(
+        &mut self,
+        run: &mut Running,
+        instruction: Instruction,
+        context: &Context,
+        space: &AddressSpace<'_>,
+    ) {
+        let fenced = run.fenced;
+        // A store releases if only computations lie between a fence and it.
+        run.fenced &= !kind_of_memory(instruction.kind);
+        let Instruction { kind, rd, rs1, rs2, imm, .. } = instruction;
+        if let Some(held) = &mut run.held {
+            held.follow(&instruction);
+        }
+        match kind {
+            Kind::Lb | Kind::Lh | Kind::Lw | Kind::Ld | Kind::Lbu | Kind::Lhu | Kind::Lwu => {
+                self.load(run, instruction, context, space);
+            }
+            Kind::Sb | Kind::Sh | Kind::Sw | Kind::Sd => self.store(run, instruction, context, space, fenced),
+            Kind::Beq | Kind::Bne | Kind::Blt | Kind::Bge | Kind::Bltu | Kind::Bgeu => {
+                self.branch(run, instruction, context);
+            }
+            Kind::Jal => {
+                self.check_division(run, imm, context);
+                self.call(run, instruction, imm);
+                run.set(rd, 0, 0);
+            }
+            Kind::Jalr => self.jump(run, instruction, context),
+            Kind::Ecall if run.record.handler == Handler::Process => self.call_card(run, context, space),
+            Kind::Ecall => self.command(run, context, space),
+            Kind::Fence | Kind::FenceI => run.fenced = true,
+            Kind::Csr => run.set(rd, 0, if imm == HART { BY_CORE } else { 0 }),
+            Kind::Constant | Kind::Auipc => run.set(rd, 0, 0),
+            Kind::Nop | Kind::Ebreak | Kind::Illegal | Kind::CodeEnd | Kind::Through => {}
+            kind if kind.is_atomic() => self.atomic(run, instruction, context, space),
+            kind if kind.is_float() => {
+                let undefined = run.undefined[usize::from(rs1) & 63] | run.undefined[usize::from(rs2) & 63];
+                run.set(rd, if undefined == 0 { 0 } else { u64::MAX }, 0);
+            }
+            _ => self.compute(run, instruction, context),
+        }
+    }
+
+    /// A result out of registers.
+    fn compute(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
+        let Instruction { kind, rd, rs1, rs2, imm, .. } = instruction;
+        let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
+        let immediate = is_immediate(kind);
+        if divides(kind) && context.reg(second) == 0 && run.undefined[second] == 0 {
+            let text = "divides by zero".to_owned();
+            self.report(Defect::DivisionByZero, run, run.site, text, None);
+            run.explained = true;
+        }
+        let pointers = (run.origins[first], if immediate { 0 } else { run.origins[second] });
+        let origin = match (kind, pointers) {
+            (_, (BY_CORE, _) | (_, BY_CORE)) => BY_CORE,
+            (Kind::Addi | Kind::Andi, (origin, _)) => origin,
+            (Kind::Add | Kind::Sh1add | Kind::Sh2add | Kind::Sh3add, (origin, 0) | (0, origin)) => origin,
+            (Kind::Sub, (origin, 0)) => origin,
+            _ => 0,
+        };
+        let undefined = (run.undefined[first], if immediate { 0 } else { run.undefined[second] });
+        let bits = match undefined {
+            (0, 0) => 0,
+            _ => {
+                let a = Operand { value: context.reg(first), undefined: undefined.0 };
+                let value = if immediate { i64::from(imm as i32) as u64 } else { context.reg(second) };
+                of_result(kind, a, Operand { value, undefined: undefined.1 }, run.bits())
+            }
+        };
+        run.set(rd, bits, origin);
+    }
+
+    fn branch(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
+        let Instruction { kind, rs1, rs2, .. } = instruction;
+        let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
+        if run.undefined[first] | run.undefined[second] == 0 {
+            return;
+        }
+        let of =
+            |register: usize| Operand { value: context.reg(register), undefined: run.undefined[register] };
+        let (a, b) = (of(first), of(second));
+        let depends = match kind {
+            Kind::Beq | Kind::Bne => equality_depends(a, b),
+            Kind::Blt | Kind::Bge => order_depends(a, b, true, run.bits()),
+            _ => order_depends(a, b, false, run.bits()),
+        };
+        if depends {
+            let text = "branches on a value that depends on memory without a value".to_owned();
+            self.report(Defect::Uninitialised, run, run.site, text, None);
+            (run.undefined[first], run.undefined[second]) = (0, 0);
+        }
+    }
+
+    fn call(&mut self, run: &mut Running, instruction: Instruction, target: u32) {
+        let pc = run.site.pc;
+        if LINKS.contains(&instruction.rd) {
+            run.calls.call(&mut self.stacks, pc, pc.wrapping_add(u32::from(instruction.len)), target);
+        }
+    }
+
+    fn jump(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
+        let Instruction { rd, rs1, imm, .. } = instruction;
+        self.uses_address(run, rs1);
+        let target = (context.reg(usize::from(rs1) & 31) as u32).wrapping_add(imm) & !1;
+        self.check_division(run, target, context);
+        if LINKS.contains(&rd) {
+            self.call(run, instruction, target);
+        } else if let Some(entry) = run.calls.leave(target) {
+            self.left(run, entry, context);
+        }
+        run.set(rd, 0, 0);
+    }
+
+    /// Checks the divisor of a jump to a function that divides. The last call of a function may be a plain jump.
+    fn check_division(&mut self, run: &mut Running, target: u32, context: &Context) {
+        let divisions = &self.programs[run.record.program as usize].divisions;
+        let Some((_, words)) = divisions.iter().find(|(entry, _)| *entry == target) else { return };
+        let words = *words as usize;
+        let divisor = A0 + words..A0 + 2 * words;
+        if divisor.clone().all(|register| context.reg(register) as u32 == 0 && run.undefined[register] == 0) {
+            self.report(Defect::DivisionByZero, run, run.site, "divides by zero".to_owned(), None);
+        }
+    }
+
+    /// Notes the use of a register as an address.
+    pub(crate) fn uses_address(&mut self, run: &mut Running, register: u8) {
+        let register = usize::from(register) & 31;
+        if run.undefined[register] != 0 {
+            let text = "uses an address that depends on memory without a value".to_owned();
+            self.report(Defect::Uninitialised, run, run.site, text, None);
+            run.undefined[register] = 0;
+        }
+    }
+
+    /// Resolves an access, and checks its pointer and the transfers in flight.
+    fn reference(
+        &mut self,
+        run: &mut Running,
+        space: &AddressSpace<'_>,
+        (base, address, bytes): (u8, u32, u32),
+        store: bool,
+    ) -> Reference {
+        self.uses_address(run, base);
+        let (area, memory, ..) = Area::of(space, address, bytes);
+        let key = match area {
+            Area::Local | Area::Outer => run.key(address),
+            _ => address,
+        };
+        let reference = Reference { address, key, bytes, area, memory, base };
+        self.check_origin(run, &reference, store);
+        self.check_transfers(run, &reference, store);
+        reference
+    }
+
+    /// Checks that a pointer is not to a packet or stack of another run.
+    fn check_origin(&mut self, run: &mut Running, reference: &Reference, store: bool) {
+        let origin = run.origins[usize::from(reference.base) & 31];
+        if origin == 0 || origin == BY_CORE || (origin - 1) / 2 == run.number {
+            return;
+        }
+        let of = self.record((origin - 1) / 2);
+        let is_stack = origin.is_multiple_of(2);
+        let own = run.record;
+        let same = of.message == own.message && of.offset == own.offset && own.handler != Handler::Completion;
+        if is_stack || !same {
+            let memory = if is_stack { "the stack" } else { "the packet" };
+            let text = match of.handler {
+                Handler::Process => format!("{} the stack of another process", verb(store)),
+                kind => format!("{} {memory} of a {} that has ended", verb(store), kind.name()),
+            };
+            self.report(Defect::UseAfterFree, run, run.site, text, None);
+            run.explained = true;
+            run.origins[usize::from(reference.base) & 31] = 0;
+        }
+    }
+
+    fn load(
+        &mut self,
+        run: &mut Running,
+        instruction: Instruction,
+        context: &Context,
+        space: &AddressSpace<'_>,
+    ) {
+        let Instruction { kind, rd, rs1, imm, len, .. } = instruction;
+        let (bytes, signed) = loaded(kind);
+        let address = (context.reg(usize::from(rs1) & 31) as u32).wrapping_add(imm);
+        let reference = self.reference(run, space, (rs1, address, bytes), false);
+        match reference.area {
+            Area::Device => return self.load_register(run, address, rd, space),
+            Area::Nowhere => return,
+            Area::Shared => {
+                let next = run.image.instruction(run.site.pc.wrapping_add(u32::from(len)));
+                let acquires = next.is_some_and(|next| next.kind == Kind::Fence);
+                if acquires {
+                    self.acquire(run, address);
+                }
+                self.shared_access(run, &reference, false, acquires);
+            }
+            Area::Local => self.load_local(run, &reference, rd),
+            Area::Outer => self.load_outer(run, &reference),
+            _ => {}
+        }
+        let shadow = if reference.area.is_shared() { &self.shared } else { &run.own };
+        let mut undefined = shadow.undefined(reference.key, bytes);
+        if signed && undefined != 0 {
+            let unused = 64 - 8 * bytes;
+            undefined = ((undefined << unused) as i64 >> unused) as u64;
+        }
+        let mut origin = if bytes >= 4 { shadow.origin(reference.key) } else { 0 };
+        if reference.area == Area::Own && bytes >= 4 {
+            let value = space.read(address, 4).ok().and_then(|bytes| bytes.first_chunk());
+            let value = value.map_or(0, |bytes| u32::from_le_bytes(*bytes));
+            if value != 0 && in_packet(space, value) {
+                origin = Running::packet_origin(run.number);
+            }
+        }
+        run.set(rd, undefined & (u64::MAX >> (64 - run.bits())), origin);
+    }
+
+    fn store(
+        &mut self,
+        run: &mut Running,
+        instruction: Instruction,
+        context: &Context,
+        space: &AddressSpace<'_>,
+        fenced: bool,
+    ) {
+        let Instruction { kind, rs1, rs2, imm, .. } = instruction;
+        let (bytes, _) = loaded(kind);
+        let address = (context.reg(usize::from(rs1) & 31) as u32).wrapping_add(imm);
+        let reference = self.reference(run, space, (rs1, address, bytes), true);
+        let source = usize::from(rs2) & 63;
+        let value = if source < 32 { context.reg(source) } else { 0 };
+        match reference.area {
+            Area::Device => return self.store_register(run, address, value as u32),
+            Area::Nowhere | Area::Code => return,
+            Area::Shared => {
+                self.shared_access(run, &reference, true, fenced);
+                let zero = bytes >= 4 && value == 0;
+                if zero && (fenced || self.locks.knows(address)) {
+                    self.change(run, space, address, bytes, value);
+                }
+                if fenced {
+                    self.release(run, address);
+                }
+            }
+            Area::Local => self.store_local(run, &reference, rs2),
+            Area::Outer => self.store_outer(run, &reference, value, space),
+            _ => {}
+        }
+        let (undefined, origin) = (run.undefined[source], run.origins[source]);
+        let shadow = if reference.area.is_shared() { &mut self.shared } else { &mut run.own };
+        shadow.set(reference.key, bytes, undefined);
+        let kept = bytes >= 4 && (source != SP || reference.area.is_shared());
+        shadow.set_origin(reference.key, if kept { origin } else { 0 });
+    }
+
+    fn atomic(
+        &mut self,
+        run: &mut Running,
+        instruction: Instruction,
+        context: &Context,
+        space: &AddressSpace<'_>,
+    ) {
+        let Instruction { kind, rd, rs1, rs2, imm: bytes, .. } = instruction;
+        let address = context.reg(usize::from(rs1) & 31) as u32;
+        let writes = kind != Kind::Lr;
+        let reference = self.reference(run, space, (rs1, address, bytes), writes);
+        if reference.area == Area::Nowhere {
+            return;
+        }
+        let word = run.image.word_at(run.site.pc);
+        let (acquires, releases) = match self.limits.interface {
+            Interface::Pspin | Interface::Processes => (true, true),
+            Interface::Nicety => (word & ACQUIRE != 0, word & RELEASE != 0),
+        };
+        let shared = reference.area.is_shared();
+        if shared {
+            if acquires && kind != Kind::Sc {
+                self.acquire(run, reference.key);
+            }
+            if reference.area != Area::Local {
+                self.shared_access(run, &reference, writes, true);
+            }
+            self.lock_operation(run, &instruction, &reference, context, space);
+            if releases && writes {
+                self.release(run, reference.key);
+            }
+            if reference.area == Area::Outer {
+                run.rests();
+            }
+        }
+        let stored = run.undefined[usize::from(rs2) & 31];
+        let shadow = if shared { &mut self.shared } else { &mut run.own };
+        let undefined = shadow.undefined(reference.key, bytes);
+        if writes {
+            let combined = if matches!(kind, Kind::AmoSwap | Kind::Sc) { stored } else { stored | undefined };
+            shadow.set(reference.key, bytes, combined);
+            shadow.set_origin(reference.key, 0);
+        }
+        let result = if kind == Kind::Sc { 0 } else { undefined };
+        run.set(rd, if bytes == 4 { extended(result) } else { result } & (u64::MAX >> (64 - run.bits())), 0);
+    }
+
+    /// The part of an atomic operation that takes or releases a lock.
+    fn lock_operation(
+        &mut self,
+        run: &mut Running,
+        instruction: &Instruction,
+        reference: &Reference,
+        context: &Context,
+        space: &AddressSpace<'_>,
+    ) {
+        let Instruction { kind, rd, rs2, imm: bytes, .. } = *instruction;
+        let Reference { address, key, .. } = *reference;
+        let operand = context.reg(usize::from(rs2) & 31) & (u64::MAX >> (64 - 8 * bytes));
+        let old = value_at(space, address, bytes);
+        let new = match kind {
+            Kind::AmoSwap => operand,
+            Kind::AmoOr => old | operand,
+            Kind::AmoAnd => old & operand,
+            Kind::Lr => {
+                // An LR without its SC: the value was not the expected one.
+                if run.reserved.is_some_and(|(reserved, _)| reserved == key) && old != 0 {
+                    self.changed(run, (key, old, old), run.site);
+                }
+                run.reserved = Some((key, old));
+                return;
+            }
+            Kind::Sc => {
+                let reserved = run.reserved.take().filter(|(reserved, _)| *reserved == key);
+                let Some((_, old)) = reserved else { return };
+                match operand {
+                    // A release counts before others can take the lock.
+                    0 => self.changed(run, (key, value_at(space, address, bytes), 0), run.site),
+                    new => run.pending = Pending::Conditional { address, key, old, new, rd, at: run.site },
+                }
+                return;
+            }
+            _ => return,
+        };
+        self.changed(run, (key, old, new), run.site);
+    }
+
+    /// Reports a change of a word to the locks.
+    fn change(&mut self, run: &mut Running, space: &AddressSpace<'_>, address: u32, bytes: u32, new: u64) {
+        let old = value_at(space, address, bytes);
+        self.changed(run, (address, old, new), run.site);
+    }
+
+    /// Reports a change of a word with a known old value.
+    pub(crate) fn changed(&mut self, run: &mut Running, (address, old, new): (u32, u64, u64), site: Site) {
+        let at = At { run: run.number, site };
+        // A word that is set to zero before its first use is being initialised.
+        let begins = matches!(run.record.handler, Handler::Header | Handler::Process);
+        let first = begins && !self.locks.has_held(run.number, address);
+        let initial = new == 0 && old == 0 && (first || is_initialisation(&run.image, site));
+        if let Some(suspect) = self.locks.change(Change { address, old, new, at, initial }) {
+            self.suspected(&suspect);
+            run.explained = true;
+        }
+    }
+
+    /// Completes what the latest instruction of the run has left open.
+    pub(crate) fn complete(&mut self, run: &mut Running, context: &Context, space: &AddressSpace<'_>) {
+        match run.pending() {
+            Pending::Nothing => {}
+            Pending::Conditional { address, key, old, new, rd, at } => {
+                let stored = match rd {
+                    0 => value_at(space, address, 4) as u32 == new as u32,
+                    rd => context.reg(usize::from(rd)) == 0,
+                };
+                if stored {
+                    self.changed(run, (key, old, new), at);
+                }
+            }
+            Pending::Call { registers, at } => self.call_completed(run, registers, at, context, space),
+            Pending::Command { registers, at } => self.commanded(run, registers, at, context, space),
+            Pending::Register { address, rd, at } => {
+                self.register_loaded(run, address, at, context.reg(usize::from(rd) & 31) as u32);
+            }
+            Pending::Issued { words, rd, at } => {
+                self.issued(run, words, at, context.reg(usize::from(rd) & 31) as u32, space);
+            }
+            Pending::Waited { handle } => {
+                run.transfers.retain(|transfer| transfer.unit != Unit::Commands || transfer.number != handle);
+            }
+        }
+    }
+}
+
+/// Whether a site is in a function that initialises a lock, by its name.
+fn is_initialisation(image: &Image, site: Site) -> bool {
+    let called = image.locate(site.pc).and_then(|place| place.called);
+    called.is_some_and(|name| name.contains("init"))
+}
+
+pub(crate) fn verb(store: bool) -> &'static str {
+    if store { "stores to" } else { "loads from" }
+}
+
+/// The bytes of a load or store, and whether it extends the sign.
+fn loaded(kind: Kind) -> (u32, bool) {
+    match kind {
+        Kind::Lb => (1, true),
+        Kind::Lbu | Kind::Sb => (1, false),
+        Kind::Lh => (2, true),
+        Kind::Lhu | Kind::Sh => (2, false),
+        Kind::Ld | Kind::Sd => (8, false),
+        Kind::Lwu | Kind::Sw => (4, false),
+        _ => (4, true),
+    }
+}
+
+/// Whether an instruction accesses memory or leaves straight-line code.
+fn kind_of_memory(kind: Kind) -> bool {
+    use Kind::{Beq, Bge, Bgeu, Blt, Bltu, Bne, Ecall, Jal, Jalr};
+    use Kind::{Lb, Lbu, Ld, Lh, Lhu, Lw, Lwu, Sb, Sd, Sh, Sw};
+    let accesses = matches!(kind, Lb | Lbu | Ld | Lh | Lhu | Lw | Lwu | Sb | Sd | Sh | Sw);
+    let leaves = matches!(kind, Beq | Bge | Bgeu | Blt | Bltu | Bne | Ecall | Jal | Jalr);
+    accesses || leaves || kind.is_atomic()
+}
+
+fn divides(kind: Kind) -> bool {
+    use Kind::{Div, Divu, Divuw, Divw, Rem, Remu, Remuw, Remw};
+    matches!(kind, Div | Divu | Divuw | Divw | Rem | Remu | Remuw | Remw)
+}
+
+/// Returns the value of up to 8 bytes of memory, or 0 where there is none.
+pub(crate) fn value_at(space: &AddressSpace<'_>, address: u32, bytes: u32) -> u64 {
+    let mut value = [0; 8];
+    if let Ok(found) = space.read(address, bytes.min(8)) {
+        value[..found.len()].copy_from_slice(found);
+    }
+    u64::from_le_bytes(value)
+}

@@ -1,0 +1,79 @@
+//! The values from local memory in the registers of a process, and the last stores to its variables.
+
+use crate::bits::is_immediate;
+use crate::calls::Site;
+use nicety_hpu::{Instruction, Kind};
+use rustc_hash::FxHashMap;
+
+/// The register with the result of a call.
+const RESULT: usize = 10;
+
+/// A value that was computed from a variable.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Value {
+    /// The variable, and the number of the store that gave it the value. 0 for a value of no variable.
+    pub key: u32,
+    pub stored: u32,
+    /// The number of times that the context had given up the core.
+    pub section: u32,
+}
+
+/// The values from local memory in the registers of a process.
+pub(crate) struct Held {
+    pub values: [Value; 32],
+    pub section: u32,
+}
+
+impl Default for Held {
+    fn default() -> Held {
+        Held { values: [Value::default(); 32], section: 1 }
+    }
+}
+
+impl Held {
+    /// Takes an instruction: a result out of registers has the variable of an operand.
+    #[inline]
+    pub fn follow(&mut self, instruction: &Instruction) {
+        let Instruction { kind, rd, rs1, rs2, .. } = *instruction;
+        if kind == Kind::Ecall {
+            self.values[RESULT] = Value::default();
+        }
+        if rd == 0 || rd > 31 {
+            return;
+        }
+        let computes = matches!(
+            kind,
+            Kind::Addi
+                | Kind::Add
+                | Kind::Sub
+                | Kind::And
+                | Kind::Andi
+                | Kind::Or
+                | Kind::Ori
+                | Kind::Xor
+                | Kind::Xori
+                | Kind::Slli
+                | Kind::Srli
+                | Kind::Mul
+        );
+        let mut value = Value::default();
+        if computes {
+            value = self.values[usize::from(rs1) & 31];
+            if value.key == 0 && !is_immediate(kind) {
+                value = self.values[usize::from(rs2) & 31];
+            }
+        }
+        self.values[usize::from(rd)] = value;
+    }
+}
+
+/// The last store to a variable.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LastStore {
+    pub number: u32,
+    pub run: u32,
+    pub site: Site,
+}
+
+/// The last stores to the variables of all microengines.
+pub(crate) type LastStores = FxHashMap<u32, LastStore>;

@@ -1,0 +1,223 @@
+//! Locks: words that runs take and release by atomic operations.
+//!
+//! No instruction says that a word is a lock. A word is one if a run has changed it from 0 by an atomic operation, and has set it to 0
+//! again. A word is also one if a run has tried that in vain several times in a row. Findings wait for this until the end.
+
+use crate::calls::Site;
+use crate::finding::Defect;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tries in vain in a row that make a word a lock.
+const SPINS: u32 = 3;
+
+/// Most words that a run may hold as locks for an order among them.
+const MOST_HELD: usize = 16;
+
+/// A run at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub run: u32,
+    pub site: Site,
+}
+
+/// An atomic operation on a word, or a store of zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Change {
+    pub address: u32,
+    pub old: u64,
+    pub new: u64,
+    pub at: At,
+    /// Whether the source names it an initialisation.
+    pub initial: bool,
+}
+
+/// A possible finding, which counts if its words are locks.
+#[derive(Clone, Debug)]
+pub(crate) struct Suspect {
+    pub defect: Defect,
+    pub words: Vec<u32>,
+    pub at: At,
+    pub other: Option<At>,
+}
+
+#[derive(Default)]
+struct Word {
+    holder: Option<At>,
+    is_lock: bool,
+}
+
+/// The tries of a run in vain.
+#[derive(Clone, Copy, Default)]
+struct Spin {
+    address: u32,
+    tries: u32,
+}
+
+/// The locks of a program, and those that each run holds.
+#[derive(Default)]
+pub(crate) struct Locks {
+    words: FxHashMap<u32, Word>,
+    held: FxHashMap<u32, Vec<(u32, At)>>,
+    once_held: FxHashSet<(u32, u32)>,
+    spins: FxHashMap<u32, Spin>,
+    /// Instructions that take locks.
+    takers: FxHashSet<u32>,
+    /// Orders of two locks: the places of the first and the second, and all locks held at each second one.
+    orders: BTreeMap<(u32, u32), (At, At, BTreeSet<u32>)>,
+    suspects: Vec<Suspect>,
+}
+
+impl Locks {
+    /// Whether an atomic operation has used the word as a lock.
+    #[inline]
+    pub fn knows(&self, address: u32) -> bool {
+        !self.words.is_empty() && self.words.contains_key(&address)
+    }
+
+    /// Takes an atomic operation that may take or release a lock. Returns a double lock.
+    pub fn change(&mut self, change: Change) -> Option<Suspect> {
+        let Change { address, old, new, at, .. } = change;
+        if old == 0 && new != 0 {
+            self.taken(address, at);
+        } else if new == 0 {
+            self.released(change);
+        } else if old == new {
+            return self.in_vain(address, at);
+        }
+        None
+    }
+
+    fn taken(&mut self, address: u32, at: At) {
+        self.order(address, at);
+        self.spins.remove(&at.run);
+        self.words.entry(address).or_default().holder = Some(at);
+        self.held.entry(at.run).or_default().push((address, at));
+        self.once_held.insert((at.run, address));
+    }
+
+    /// Notes that a run takes a lock, or tries to, while it holds others.
+    fn order(&mut self, address: u32, at: At) {
+        // Bits that a run only sets, as in a sketch, are no locks, and there may be thousands of them.
+        let Some(held) = self.held.get(&at.run).filter(|held| held.len() <= MOST_HELD) else { return };
+        let all: BTreeSet<u32> = held.iter().map(|(held, _)| *held).collect();
+        for &(first, before) in held.iter().filter(|(first, _)| *first != address) {
+            let known = self.orders.entry((first, address)).or_insert_with(|| (before, at, all.clone()));
+            known.2.retain(|held| all.contains(held));
+        }
+    }
+
+    fn in_vain(&mut self, address: u32, at: At) -> Option<Suspect> {
+        let spin = self.spins.entry(at.run).or_default();
+        if spin.address != address {
+            *spin = Spin { address, tries: 0 };
+            self.order(address, at);
+        }
+        let spin = self.spins.get_mut(&at.run).expect("just entered");
+        spin.tries += 1;
+        if spin.tries != SPINS {
+            return None;
+        }
+        let word = self.words.entry(address).or_default();
+        word.is_lock = true;
+        self.takers.insert(at.site.pc);
+        let own = word.holder.filter(|holder| holder.run == at.run)?;
+        Some(Suspect { defect: Defect::DoubleLock, words: vec![address], at, other: Some(own) })
+    }
+
+    fn released(&mut self, Change { address, old, at, initial, .. }: Change) {
+        let word = self.words.entry(address).or_default();
+        let holder = word.holder.take();
+        let held = self.held.entry(at.run).or_default();
+        if let Some(index) = held.iter().rposition(|(held, _)| *held == address) {
+            let (_, taken) = held.remove(index);
+            word.is_lock = true;
+            self.takers.insert(taken.site.pc);
+            return;
+        }
+        if initial {
+            return;
+        }
+        // The holder still releases it later, which shows that the word is a lock.
+        let others = holder.filter(|_| old != 0);
+        self.suspects.push(Suspect {
+            defect: Defect::UnlockWithoutLock,
+            words: vec![address],
+            at,
+            other: others,
+        });
+    }
+
+    /// Ends a run. A run that was stopped keeps its locks, but that is no mistake of its own.
+    pub fn end(&mut self, run: u32, returned: bool) {
+        self.spins.remove(&run);
+        for (address, at) in self.held.remove(&run).unwrap_or_default() {
+            if returned {
+                self.suspects.push(Suspect {
+                    defect: Defect::LockKept,
+                    words: vec![address],
+                    at,
+                    other: None,
+                });
+            }
+        }
+    }
+
+    /// Whether a run has held a lock at this word.
+    pub fn has_held(&self, run: u32, address: u32) -> bool {
+        self.once_held.contains(&(run, address))
+    }
+
+    /// Returns the findings, now that all locks are known.
+    pub fn findings(&mut self) -> Vec<Suspect> {
+        let suspects = std::mem::take(&mut self.suspects);
+        let is_lock = |address: &u32| self.words.get(address).is_some_and(|word| word.is_lock);
+        let of_taker = |suspect: &Suspect| {
+            suspect.defect == Defect::LockKept && self.takers.contains(&suspect.at.site.pc)
+        };
+        let mut found: Vec<Suspect> = suspects
+            .into_iter()
+            .filter(|suspect| suspect.words.iter().all(is_lock) || of_taker(suspect))
+            .collect();
+        found.extend(self.cycles());
+        found
+    }
+
+    /// Returns the cycles of orders among locks, without those under a common lock.
+    fn cycles(&self) -> Vec<Suspect> {
+        let is_lock = |address: &u32| self.words.get(address).is_some_and(|word| word.is_lock);
+        let edges: Vec<_> =
+            self.orders.iter().filter(|((first, second), _)| is_lock(first) && is_lock(second)).collect();
+        let mut found = Vec::new();
+        for ((first, second), (_, at, under)) in &edges {
+            if first > second {
+                continue;
+            }
+            if let Some((other, gates)) = self.path(*second, *first)
+                && !under.iter().any(|gate| gate != first && gates.contains(gate))
+            {
+                let words = vec![*first, *second];
+                found.push(Suspect { defect: Defect::LockOrder, words, at: *at, other: Some(other) });
+            }
+        }
+        found
+    }
+
+    /// Finds a path of orders from one lock to another. Returns the place of its last step, and the locks held there.
+    fn path(&self, from: u32, to: u32) -> Option<(At, BTreeSet<u32>)> {
+        let mut seen = BTreeSet::from([from]);
+        let mut next = vec![from];
+        while let Some(lock) = next.pop() {
+            for ((_, second), (_, at, under)) in self.orders.range((lock, 0)..=(lock, u32::MAX)) {
+                if *second == to {
+                    let gates = under.iter().copied().filter(|gate| *gate != lock).collect();
+                    return Some((*at, gates));
+                }
+                if seen.insert(*second) {
+                    next.push(*second);
+                }
+            }
+        }
+        None
+    }
+}

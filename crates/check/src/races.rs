@@ -1,0 +1,129 @@
+//! Data races: two accesses to a byte, at least one of them a store, by runs that nothing orders.
+//!
+//! Each byte of shared memory keeps its last store and a few loads (FastTrack, PLDI 2009). A run is a thread. So a race is found
+//! although the runs were on one core, or far apart in time.
+
+use crate::calls::Site;
+use crate::clocks::Clock;
+use rustc_hash::FxHashMap;
+
+/// Bytes of a page.
+const PAGE: usize = 64;
+/// Loads kept of a byte.
+const LOADS: usize = 3;
+
+/// An access of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// The number of the run, and its step.
+    pub run: u32,
+    pub step: u32,
+    pub site: Site,
+    pub store: bool,
+    /// Whether it is an atomic operation, or an atomic load or store.
+    pub atomic: bool,
+    /// Whether it is a store of a process in one reference, or a load that polls a word.
+    pub single: bool,
+    pub polls: bool,
+    /// The core, for an address that depends on its number.
+    pub by_core: Option<u32>,
+}
+
+impl Access {
+    /// Whether it precedes an access, or belongs to the same run.
+    fn precedes(&self, access: &Access, clock: &Clock) -> bool {
+        let same_core = self.by_core.is_some() && self.by_core == access.by_core;
+        self.run == access.run || same_core || clock.covers(self.run, self.step)
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Byte {
+    store: Option<Access>,
+    loads: [Option<Access>; LOADS],
+}
+
+/// The accesses to the bytes of a page.
+enum Page {
+    /// All bytes have the same ones, as after a transfer.
+    Whole(Byte),
+    Bytes(Box<[Byte; PAGE]>),
+}
+
+impl Page {
+    /// Returns the bytes apart.
+    fn bytes(&mut self) -> &mut [Byte; PAGE] {
+        if let Page::Whole(byte) = self {
+            *self = Page::Bytes(Box::new([*byte; PAGE]));
+        }
+        match self {
+            Page::Bytes(bytes) => bytes,
+            Page::Whole(_) => unreachable!("just taken apart"),
+        }
+    }
+}
+
+/// The accesses to shared memory.
+#[derive(Default)]
+pub(crate) struct Races {
+    pages: FxHashMap<u32, Page>,
+}
+
+impl Races {
+    /// Takes an access to bytes. Returns an earlier access with which it races.
+    pub fn access(
+        &mut self,
+        access: Access,
+        mut address: u32,
+        mut bytes: u32,
+        clock: &Clock,
+    ) -> Option<Access> {
+        let mut found = None;
+        while bytes > 0 {
+            let at = address as usize % PAGE;
+            let part = (PAGE - at).min(bytes as usize);
+            let page =
+                self.pages.entry(address / PAGE as u32).or_insert_with(|| Page::Whole(Byte::default()));
+            if let (Page::Whole(byte), PAGE) = (&mut *page, part) {
+                found = found.or(byte.take(access, clock));
+            } else {
+                for byte in &mut page.bytes()[at..at + part] {
+                    found = found.or(byte.take(access, clock));
+                }
+            }
+            address = address.wrapping_add(part as u32);
+            bytes -= part as u32;
+        }
+        found
+    }
+}
+
+impl Byte {
+    fn take(&mut self, access: Access, clock: &Clock) -> Option<Access> {
+        let again = |known: &Access| (known.run, known.step) == (access.run, access.step);
+        let stored = self.store.as_ref().is_some_and(again);
+        if stored && self.loads.iter().all(Option::is_none) {
+            return None;
+        }
+        let earlier = |other: &Option<Access>| other.filter(|other| !other.precedes(&access, clock));
+        // A plain load beside an atomic store is C11's relaxed load: both are the same instruction. A loop of a process
+        // may wait for a word that another process stores in one reference.
+        let harmless =
+            |store: &Access| store.atomic && (access.atomic || !access.store) || store.single && access.polls;
+        let mut race = earlier(&self.store).filter(|store| !harmless(store));
+        if access.store {
+            let loads = self.loads.iter().filter_map(earlier);
+            let counts = |load: &Access| !(access.atomic || access.single && load.polls);
+            race = race.or_else(|| loads.into_iter().find(counts));
+            self.store = Some(access);
+            self.loads = [None; LOADS];
+            return race;
+        }
+        let place = self.loads.iter().position(|load| match load {
+            None => true,
+            Some(load) => load.precedes(&access, clock),
+        });
+        self.loads[place.unwrap_or(0)] = Some(access);
+        race
+    }
+}

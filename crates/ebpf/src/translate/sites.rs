@@ -1,0 +1,42 @@
+//! The places where a program can end with `XDP_ABORTED`, and ends behind the code of a function.
+
+use super::ir::Value;
+use crate::aborted::Site;
+
+/// The name of the counters: a word for each place.
+pub const ABORTED_NAME: &str = "nicety_xdp_aborted";
+
+/// An end behind the code of the function.
+#[derive(Clone, Debug)]
+pub(super) struct Rare {
+    pub label: String,
+    /// The step in front of it.
+    pub origin: usize,
+    /// The result; none if it is `XDP_ABORTED`, and in its register.
+    pub result: Option<Value>,
+}
+
+/// The places with counters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Aborts {
+    /// Each place once.
+    pub sites: Vec<Site>,
+    /// The place without a counter: the call of a helper that returns to the program's caller.
+    pub rest: Option<usize>,
+    pub rare: Vec<Rare>,
+}
+
+impl Aborts {
+    /// The places so far.
+    pub fn of(sites: Vec<Site>, rest: Option<usize>) -> Aborts {
+        Aborts { sites, rest, rare: Vec::new() }
+    }
+
+    /// The number of a place.
+    pub fn number(&mut self, site: Site) -> usize {
+        self.sites.iter().position(|known| *known == site).unwrap_or_else(|| {
+            self.sites.push(site);
+            self.sites.len() - 1
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! The sums of the runs of a program, and a sample of single runs.
+
+use crate::block::Block;
+use crate::image::Image;
+use crate::profile::counts::{Counts, Entry};
+use crate::profile::{Cause, Paths, Profile, what};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Most runs of a sample, and most counters of them.
+const RUNS: usize = 8192;
+const ENTRIES: usize = 1 << 20;
+
+/// Executions of an instruction, or cycles of it for one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// The index of its call path.
+    pub path: u32,
+    /// Its address.
+    pub pc: u32,
+    /// The cause of the cycles.
+    pub cause: Cause,
+    /// Number of cycles.
+    pub cycles: u64,
+    /// Number of executions. Zero where only cycles are counted.
+    pub executions: u64,
+}
+
+/// A run of the sample.
+#[derive(Clone, Debug)]
+struct Sampled {
+    /// The call path of its entry.
+    root: u32,
+    entries: Range<usize>,
+}
+
+/// One run of the sample.
+#[derive(Clone, Copy, Debug)]
+pub struct RunSample<'t> {
+    /// The index of the call path of its entry.
+    pub root: u32,
+    entries: &'t [Entry],
+}
+
+/// The sums of the runs of a program. The sample has every n-th run: all of them up to 8192, then every second one,
+/// and so on.
+#[derive(Debug)]
+pub struct Totals {
+    paths: Rc<RefCell<Paths>>,
+    counts: Counts,
+    runs: u64,
+    cycles: u64,
+    stride: u64,
+    sample: Vec<Sampled>,
+    entries: Vec<Entry>,
+}
+
+impl Totals {
+    /// Returns the sums of no runs.
+    pub fn of(image: &Image) -> Totals {
+        Totals {
+            paths: Rc::new(RefCell::new(Paths::new(image.function_addresses()))),
+            counts: Counts::default(),
+            runs: 0,
+            cycles: 0,
+            stride: 1,
+            sample: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// Returns the call paths.
+    pub const fn paths(&self) -> &Rc<RefCell<Paths>> {
+        &self.paths
+    }
+
+    /// Number of runs.
+    pub const fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Cycles of all runs, by the clocks of their cores.
+    pub const fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Adds a run that has ended.
+    pub fn add(&mut self, run: &Profile) {
+        for entry in run.entries() {
+            let counts = self.counts.of(entry.key);
+            *counts = [counts[0] + entry.counts[0], counts[1] + entry.counts[1]];
+        }
+        if self.runs.is_multiple_of(self.stride) {
+            let from = self.entries.len();
+            self.entries.extend_from_slice(run.entries());
+            self.sample.push(Sampled { root: run.root(), entries: from..self.entries.len() });
+            if self.sample.len() > RUNS || self.entries.len() > ENTRIES {
+                self.thin_out();
+            }
+        }
+        self.runs += 1;
+        self.cycles += run.cycles();
+    }
+
+    /// Drops every second run of the sample.
+    fn thin_out(&mut self) {
+        let (mut kept, mut entries) = (Vec::with_capacity(RUNS), Vec::new());
+        for Sampled { root, entries: range } in self.sample.iter().step_by(2) {
+            let from = entries.len();
+            entries.extend_from_slice(&self.entries[range.clone()]);
+            kept.push(Sampled { root: *root, entries: from..entries.len() });
+        }
+        (self.sample, self.entries) = (kept, entries);
+        self.stride *= 2;
+    }
+
+    /// Calls `with` for the instructions of all runs. An instruction may come several times.
+    pub fn for_each(&self, image: &Image, with: impl FnMut(Executed)) {
+        divide(image, self.counts.entries(), with);
+    }
+
+    /// Returns the sampled runs.
+    pub fn sample(&self) -> impl Iterator<Item = RunSample<'_>> {
+        let of = |run: &Sampled| RunSample { root: run.root, entries: &self.entries[run.entries.clone()] };
+        self.sample.iter().map(of)
+    }
+}
+
+impl RunSample<'_> {
+    /// As [`Totals::for_each`], for this run.
+    pub fn for_each(&self, image: &Image, with: impl FnMut(Executed)) {
+        divide(image, self.entries, with);
+    }
+}
+
+/// Divides counters into those of instructions.
+fn divide(image: &Image, entries: &[Entry], mut with: impl FnMut(Executed)) {
+    for entry in entries {
+        let (path, pc) = ((entry.key >> 40) as u32, entry.key as u32);
+        let kind = (entry.key >> 32) as u8;
+        if let Some(cause) = kind.checked_sub(what::CYCLES) {
+            let cause = Cause::ALL[usize::from(cause)];
+            with(Executed { path, pc, cause, cycles: entry.counts[0], executions: 0 });
+            continue;
+        }
+        let Some(block) = image.block(pc) else { continue };
+        let of = Divided { image, block, path };
+        let times = entry.counts[0] + entry.counts[1];
+        match kind {
+            what::BLOCK => {
+                of.instructions(block.ops.len() - 1, times, &mut with);
+                of.last(entry.counts, &mut with);
+            }
+            what::ALONE => of.instruction(0, times, &mut with),
+            behind => {
+                of.instructions(usize::from(behind), times, &mut with);
+                // The cycles up to an instruction include its wait for the value of the one before it.
+                of.load_use(usize::from(behind), times, &mut with);
+            }
+        }
+    }
+}
+
+/// A block to be divided.
+struct Divided<'b> {
+    image: &'b Image,
+    block: &'b Block,
+    path: u32,
+}
+
+impl Divided<'_> {
+    fn pc(&self, index: usize) -> u32 {
+        self.block.pc.wrapping_add(self.block.ops[index].offset.into())
+    }
+
+    /// The first `end` instructions.
+    fn instructions(&self, end: usize, times: u64, with: &mut impl FnMut(Executed)) {
+        for index in 0..end {
+            self.load_use(index, times, with);
+            self.instruction(index, times, with);
+        }
+    }
+
+    fn instruction(&self, index: usize, times: u64, with: &mut impl FnMut(Executed)) {
+        let cycles = self.image.core().costs.of(self.block.ops[index].kind);
+        self.own(index, times, u64::from(cycles), with);
+    }
+
+    /// The last instruction. A block that only continues in the next one has none.
+    fn last(&self, [through, taken]: [u64; 2], with: &mut impl FnMut(Executed)) {
+        let index = self.block.ops.len() - 1;
+        self.load_use(index, through + taken, with);
+        if self.block.ops[index].len == 0 {
+            return;
+        }
+        let cycles = |total: u32| u64::from(total - self.block.last_before);
+        self.own(index, through, cycles(self.block.through), with);
+        self.own(index, taken, cycles(self.block.taken), with);
+    }
+
+    /// Executions of an instruction, with its own cycles.
+    fn own(&self, index: usize, times: u64, cycles: u64, with: &mut impl FnMut(Executed)) {
+        if times == 0 {
+            return;
+        }
+        let (path, pc) = (self.path, self.pc(index));
+        // With overlap, cycles are counted as instructions leave.
+        let cycles = if self.image.core().overlap.is_some() { 0 } else { cycles };
+        let issue =
+            Executed { path, pc, cause: Cause::Issue, cycles: times * cycles.min(1), executions: times };
+        with(issue);
+        if cycles > 1 {
+            let cause = Cause::behind(self.block.ops[index].kind);
+            with(Executed { path, pc, cause, cycles: times * (cycles - 1), executions: 0 });
+        }
+    }
+
+    /// The penalty of an instruction that uses the value loaded by the one before it in its block.
+    fn load_use(&self, index: usize, times: u64, with: &mut impl FnMut(Executed)) {
+        let Some(before) = index.checked_sub(1).filter(|_| self.image.core().overlap.is_none()) else {
+            return;
+        };
+        let (ops, costs) = (&self.block.ops, &self.image.core().costs);
+        let cycles = ops[index].before - ops[before].before - costs.of(ops[before].kind);
+        if cycles > 0 && times > 0 {
+            let cycles = times * u64::from(cycles);
+            with(Executed {
+                path: self.path,
+                pc: self.pc(index),
+                cause: Cause::LoadUse,
+                cycles,
+                executions: 0,
+            });
+        }
+    }
+}

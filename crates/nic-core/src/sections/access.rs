@@ -1,0 +1,101 @@
+//! The sections of a card's access to host memory over PCI Express: `[bus.memory]`, `[bus.commands]` and
+//! `[bus.engines]`. A spec may have none of them.
+
+use nicety_host::pcie::{AccessSpec, EnginesSpec, RootSpec};
+use nicety_spec::{Reader, Section};
+
+/// The last-level cache of most CPUs has lines of this size.
+const LINE: u64 = 64;
+
+fn is_present(s: &Section<'_>, keys: &[&str]) -> bool {
+    keys.iter().any(|key| s.has(key))
+}
+
+/// Reads `[bus.memory]`, if the spec has it.
+pub(super) fn read_root(reader: &Reader<'_>) -> Option<RootSpec> {
+    let s = reader.section("bus.memory");
+    if !is_present(&s, &["cache", "ways", "io_ways", "miss", "partial", "write_back"]) {
+        return None;
+    }
+    let spec = RootSpec {
+        cache: s.size("cache", 1 << 12..=1 << 32, "the last-level cache behind the root complex"),
+        ways: s.count("ways", 1..=64, "ways of this cache"),
+        io_ways: s.count(
+            "io_ways",
+            0..=64,
+            "ways in which writes of cards are allocated; 0: writes go to memory",
+        ),
+        miss: s.time("miss", "added to a read of the card if a line is not in this cache"),
+        partial: s.time("partial", "until a line that the card wrote in part is merged"),
+        write_back: s.time("write_back", "until a dirty line has made room for a write of the card"),
+    };
+    if spec.io_ways > spec.ways {
+        let message = format!("the cache has {} ways", spec.ways);
+        s.refuse("io_ways", &message, "write at most bus.memory.ways");
+    }
+    if spec.cache < LINE * spec.ways {
+        let message = format!("{} ways of lines of {LINE} B are {} B", spec.ways, LINE * spec.ways);
+        s.refuse("cache", &message, "write a larger cache, or fewer ways");
+    }
+    Some(spec)
+}
+
+const COMMANDS: [&str; 7] = ["clock", "step", "issue", "finish", "pull", "gap", "most"];
+
+const ENGINES: [&str; 11] = [
+    "count",
+    "descriptor",
+    "read",
+    "write",
+    "setup",
+    "read_move",
+    "write_move",
+    "line",
+    "word",
+    "workers",
+    "pause",
+];
+
+/// Reads `[bus.commands]` and `[bus.engines]`, if the spec has a key of them.
+pub(super) fn read_access(reader: &Reader<'_>) -> Option<AccessSpec> {
+    let (c, e) = (reader.section("bus.commands"), reader.section("bus.engines"));
+    if !is_present(&c, &COMMANDS) && !is_present(&e, &ENGINES) {
+        return None;
+    }
+    Some(AccessSpec {
+        clock: c.frequency_or("clock", "1 GHz", "the clock of the cores that measure times"),
+        step: c.count_or("step", 1..=1 << 20, 1, "cycles between two values of a timestamp"),
+        issue: c.time_or("issue", "0 ns", "from a core of the card to its bus unit"),
+        finish: c.time_or("finish", "0 ns", "from the bus unit back to the waiting core"),
+        pull: c.time_or("pull", "0 ns", "until the bus unit has the first bytes of a core's registers"),
+        gap: c.gap_or("gap", "0 ps/B", "time per byte between registers and bus unit"),
+        most: c.size_or("most", 4..=4096, "64 B", "most that a command of a core moves"),
+        engines: read_engines(&e),
+    })
+}
+
+fn read_engines(s: &Section<'_>) -> EnginesSpec {
+    let spec = EnginesSpec {
+        count: s.count_or("count", 1..=1024, 64, "DMA engines for reads, and as many for writes"),
+        descriptor: s.size_or("descriptor", 0..=4096, "0 B", "a transfer's descriptor"),
+        read: s.time_or("read", "0 ns", "from the descriptor of a read to its first request"),
+        write: s.time_or("write", "0 ns", "from the descriptor of a write to its engine"),
+        setup: s.time_or("setup", "0 ns", "an engine's time for each transfer, beside its moves"),
+        read_move: s.time_or("read_move", "0 ns", "an engine's time for a move into the card's memory"),
+        write_move: s.time_or("write_move", "0 ns", "an engine's time for a move out of the card's memory"),
+        line: s.size_or(
+            "line",
+            1..=4096,
+            "64 B",
+            "most bytes of a move, and the boundary that it does not cross",
+        ),
+        word: s.size_or("word", 1..=4096, "1 B", "the unit of moves; a part of a unit is a move of its own"),
+        workers: s.count_or("workers", 1..=4096, 64, "threads of the card that keep the engines busy"),
+        pause: s.time_or("pause", "0 ns", "a thread's time between two transfers"),
+    };
+    if !spec.line.is_multiple_of(spec.word) {
+        let message = format!("a line of {} B has no whole number of words of {} B", spec.line, spec.word);
+        s.refuse("word", &message, "write a divisor of bus.engines.line");
+    }
+    spec
+}

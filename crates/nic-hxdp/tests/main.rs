@@ -1,0 +1,3 @@
+//! Tests of the crate through its public interface.
+
+mod core;
