@@ -9,7 +9,7 @@ A page may have these marks, each on a separate line:
     <!-- cards -->              a table of the cards
     <!-- parameters: NAME -->   every parameter of a card, with its value, meaning and source
     <!-- columns -->            the columns of printed tables (reference/columns.toml)
-    <!-- more -->               public names of the Python package that the page does not mention
+    <!-- more -->               public names of the Python package that no page of its reference mentions
 
 Console fences become HTML here: the usual highlighter takes a `# ` in a table for a prompt.
 """
@@ -71,7 +71,7 @@ def main(folder: Path = ROOT / "target/docs") -> None:
     """Write the pages, pictures and settings of the site into a folder."""
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("generate.py", "__pycache__"))
+    shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for name in DOCUMENTS:
         # Their links are relative to the repository, where docs/ is a folder.
         (pages / name).write_text((ROOT / name).read_text().replace("](docs/", "]("))
@@ -110,7 +110,8 @@ def _generated(what: str, name: str | None, markdown: str) -> str:
 
 
 def more(markdown: str) -> str:
-    """Entries for the public names that a page lacks."""
+    """Entries for the public names that a page and the other pages of the package's reference lack."""
+    markdown += "".join(page.read_text() for page in (ROOT / "docs/reference").glob("python-*.md"))
     names = [name for name in nicety.__all__ if not re.search(rf"nicety(\.\w+)*\.{name}\b", markdown)]
     found = {name: getattr(nicety, name) for name in names if not name.startswith("__")}
     entries = [f"::: {value.__module__}.{name}" for name, value in found.items()]
@@ -222,6 +223,9 @@ def _command(command: Any, name: str, parent: Any) -> Iterator[str]:
                     declared, meaning = _argument(p), p.help or ""
                 yield f"| <code>{html.escape(declared).replace('|', '&#124;')}</code> | {_escaped(meaning)} |"
             yield ""
+    # The epilog begins with a mark of click, and a title.
+    if examples := (command.epilog or "").splitlines()[2:]:
+        yield from ("```console", *(f"$ {line.strip()}" for line in examples), "```", "")
     for each in below:
         yield from _command(command.get_command(context, each), each, context)
 

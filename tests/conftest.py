@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from attached import refusal
+
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -32,9 +34,21 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_report_header() -> str | None:
+    """Name the tests that the kernel refuses. Each machine runs all others, so these are no skipped tests."""
+    reason = refusal()
+    return f"not run: XDP programs that the kernel attaches ({reason})" if reason else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
-    """Keep tests that share a module fixture in one process, where it is made once (`--dist loadgroup`)."""
+    """Leave out tests that the kernel refuses. Keep tests that share a module fixture in one process, where it is made
+    once (`--dist loadgroup`).
+    """
+    asked = [item for item in items if item.get_closest_marker("kernel")]
+    if asked and refusal():
+        config.hook.pytest_deselected(items=asked)
+        items[:] = [item for item in items if item not in asked]
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:

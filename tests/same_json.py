@@ -194,6 +194,7 @@ COMMANDS = {
     " --payload 1Mi",
     "registration": "bench registration --nic qnix --sizes 64:16Ki",
     "fairness": "bench fairness --nic qnix --processes 1,4 --messages 2",
+    "pcie": "bench pcie --nic nfp-6000 --test LAT_DMA_WRRD,BW_DMA_RD --sizes 8,63 --cache hwarm,cold",
     "halo": "bench halo --nic spin-discrete --grid 2x2 --sizes 4Ki --iterations 2",
     "allreduce": "bench allreduce --nic spin-discrete,qnix --grid 2x2 --sizes 4Ki --iterations 2",
     "torus": "bench torus --nic spin-discrete --topology torus:4x4x4 --packet 64 --load 0.1,0.9 --duration 2us",

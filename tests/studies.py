@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "studies" / "all.md"
-NAMES = ("apenet", "qnix", "nfcomms", "spin", "niagara2")
+NAMES = ("apenet", "qnix", "nfcomms", "spin", "niagara2", "pspin", "xdp", "nfp-6000")
 _HEAD = ("Claim", "Paper", "Ours", "Deviation", "Kind", "Met")
 _TABLES = re.compile(r"<!-- claims -->\n.*?<!-- end of claims -->", re.DOTALL)
 
@@ -30,12 +30,6 @@ class Row:
     kind: str
     met: str
     reason: str = ""
-
-    def shown_kind(self) -> str:
-        """Its kind; for a claim that is not judged, whether it is shown or not measured."""
-        if self.ours.startswith("not measured"):
-            return "not measured"
-        return "shown" if self.met == "-" else self.kind
 
 
 def report(name: str) -> str:
@@ -66,6 +60,8 @@ def rows(text: str) -> list[Row]:
                 text = line.removeprefix("#   ")
                 tried = text.startswith("nicety ")
                 last.reason += f"; `{text.replace(': ', '`: ', 1)}" if tried else f" {text}"
+            elif line.startswith("# seen: "):
+                last = Row("", *[""] * 6)
             else:
                 claim = max((name for name in own if line.startswith(f"# {name}: ")), key=len)
                 last = own[claim]
@@ -81,22 +77,22 @@ def table(name: str) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows(report(name)):
-        cells = (row.claim, row.shown_kind(), row.paper, row.ours, row.deviation, row.met, row.reason)
+        cells = (row.claim, row.kind, row.paper, row.ours, row.deviation, row.met, row.reason)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
 
 def counts() -> str:
     """The number of claims of each study by kind, and of those that are met."""
-    kinds = ("predicted", "consequence", "calibrated", "input")
-    lines = [f"| study | {' | '.join(kinds)} | shown | not measured |", "|---|---|---|---|---|---|---|"]
+    kinds = ("predicted", "seen", "consequence", "calibrated", "input")
+    lines = [f"| study | {' | '.join(kinds)} | shown | not measured |", "|---|---|---|---|---|---|---|---|"]
     for name in NAMES:
         found = rows(report(name))
         cells = []
         for kind in kinds:
-            own = [row for row in found if row.shown_kind() == kind]
+            own = [row for row in found if row.kind == kind]
             cells.append(f"{sum(row.met == 'yes' for row in own)} of {len(own)}")
-        cells += [str(sum(row.shown_kind() == kind for row in found)) for kind in ("shown", "not measured")]
+        cells += [str(sum(row.kind == kind for row in found)) for kind in ("shown", "not measured")]
         lines.append(f"| [{name}]({name}.md) | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -45,7 +45,6 @@ def test_one_is_as_good_as_several() -> None:
             lambda: package.run_benchmark("latency", nics="spin-discrete", sizes=["8"]),
             "a size is a whole number .* not '8'",
         ),  # type: ignore[list-item]
-        (lambda: package.run_benchmark("latency", nics="spin-discrete", sizes=None), "not None"),  # type: ignore[arg-type]
         (lambda: package.run_benchmark("latency", nics=7, sizes=8), "a card is a text such as 'spin-discrete', not 7"),  # type: ignore[arg-type]
         (lambda: Broadcast(nodes="4", sizes=8), "a number of nodes is a whole number .* not '4'"),  # type: ignore[arg-type]
         (lambda: Datatype(size=64.0, blocks=8), "size is a whole number, not 64.0"),  # type: ignore[arg-type]
@@ -195,6 +194,7 @@ def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]
         ),
         (package.bench_stream, {"nics": "niagara2-niu", **changed}),
         (package.bench_request_response, {"nics": "niagara2-niu", "connections": 1, **changed}),
+        (package.bench_pcie, {"nics": "nfp-6000", "sizes": 8, **changed}),
         (package.bench_pcsa, {**changed}),
         (package.check_line_rate, {"handlers": handlers, **changed}),
         (package.count_sources, {"capture": nothing}),
@@ -323,3 +323,13 @@ def test_wrong_types_of_a_hosts_calls_are_the_users_mistake(nic: str, calls: set
     with contextlib.suppress(package.Error):
         package.Cluster(2, nic).run({0: main})
     assert seen == []
+
+
+def test_sizes_are_the_commands_if_left_out(nicety: Callable[..., Result]) -> None:
+    quick: dict[str, Any] = {"nics": "spin-discrete", "modes": "rdma", "iterations": 1, "window": 1}
+    line = ["--nic", "spin-discrete", "--mode", "rdma", "--iterations", "1", "--window", "1", "--json"]
+    assert package.run_benchmark("message-rate", **quick) == nicety("bench", "message-rate", *line).json()
+    sizes = [row["size_bytes"] for row in package.run_benchmark("message-rate", **quick, sizes=None)["rows"]]
+    assert sizes == [8 << power for power in range(10)]
+    rows = package.bench_registration()["rows"]
+    assert (rows[0]["size_bytes"], rows[-1]["size_bytes"]) == (64, 2 << 20)

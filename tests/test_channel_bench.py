@@ -73,6 +73,22 @@ def test_the_bandwidth_of_messages_and_of_processes() -> None:
     assert any(row["stddev_bytes_per_s"] > 0 for row in rows if row["processes"] == 8)
 
 
+def test_indirect_messages_use_the_requested_memory_and_no_other() -> None:
+    # Fourteen processes are on two islands. Each island has a CTM.
+    options = {"modes": "indirect", "sizes": 16384, "processes": 14, "payload": 2**19, "runs": 1}
+    for memory, other in (("ctm", "imem"), ("imem", "emem"), ("emem", "ctm")):
+        usual, slow, same = (
+            measure("channel-bandwidth", memory=memory, overrides=changes, **options)["rows"]
+            for changes in ({}, {f"memory.{memory}.width": 1}, {f"memory.{other}.width": 1})
+        )
+        assert all(row["verified"] and row["memory"] == memory for row in usual)
+        assert same == usual
+        for before, after in zip(usual, slow, strict=True):
+            assert after["bandwidth_bytes_per_s"] < 0.7 * before["bandwidth_bytes_per_s"]
+    [direct] = measure("channel-bandwidth", memory="ctm", modes="direct", directions="host-to-card")["rows"]
+    assert direct["memory"] == "emem"
+
+
 def test_runs_of_one_process_differ_by_noise_alone() -> None:
     options = {"modes": "indirect", "directions": "host-to-card", "sizes": 65536, "payload": 2**20, "runs": 4}
     [quiet] = measure("channel-bandwidth", **options)["rows"]
@@ -150,6 +166,8 @@ def test_the_command_line(nicety: Callable[..., Any], tmp_path: Path) -> None:
         (["channel-bandwidth", "--payload", "1Mi,2Mi"], ["one size, as in --payload 100Mi"]),
         (["channel-bandwidth", "--sizes", "2Gi"], ["limits.message"]),
         (["channel-bandwidth", "--sizes", "1Gi", "--processes", "3"], ["do not fit EMEM"]),
+        (["channel-bandwidth", "--sizes", "512Ki", "--memory", "ctm"], ["do not fit CTM", "memory.ctm.size"]),
+        (["channel-bandwidth", "--memory", "cls"], ["the memories are ctm, imem, emem"]),
         (["channel-bandwidth", "--plot", "a.txt"], ["--plot a.txt", ".png"]),
     ],
 )

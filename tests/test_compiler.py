@@ -240,7 +240,7 @@ def code_of(elf: bytes) -> bytes:
     return b"".join(elf[h[1] : h[1] + h[4]] for h in headers if h[0] == 1 and h[6] & 1)
 
 
-@pytest.mark.parametrize("name", ["channels", "forward", "pcsa", "tsp"])
+@pytest.mark.parametrize("name", ["channels", "forward", "pcsa", "tsp", "tsp_table"])
 def test_flow_processor_programs_are_those_that_the_card_and_its_tests_run(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

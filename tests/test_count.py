@@ -109,18 +109,44 @@ def test_packets_that_the_card_does_not_see_through_are_told_of(
     assert nicety("pcsa", write(capture), "--through", "channels").status == 0
 
 
+def mixed(crc: int) -> int:
+    """The last steps of MurmurHash3."""
+    crc = (crc ^ crc >> 16) * 0x85EBCA6B % 2**32
+    crc = (crc ^ crc >> 13) * 0xC2B2AE35 % 2**32
+    return crc ^ crc >> 16
+
+
+@pytest.mark.parametrize("hashed", ["mixed", "crc"])
 @pytest.mark.parametrize("bits", [4, 8, 11, 14])
-def test_the_card_has_the_sketches_that_the_addresses_make(write: Callable[..., Path], bits: int) -> None:
+def test_the_card_has_the_sketches_that_the_addresses_make(write: Callable[..., Path], bits: int, hashed: Any) -> None:
     sources = v4(4_000)
     sketches = [0] * 2**bits
     for source in sources:
         number = zlib.crc32(source.packed)
+        number = mixed(number) if hashed == "mixed" else number
         rest = number >> bits
         sketches[number % 2**bits] |= ~rest & (rest + 1)
     ones = sum((~sketch & (sketch + 1)).bit_length() - 1 for sketch in sketches)
-    report = package.count_sources(write(pcap(sources)), sketches=2**bits)
+    report = package.count_sources(write(pcap(sources)), hash=hashed, sketches=2**bits)
     assert report["trailing_ones"] == ones
     assert report["estimate"] == pytest.approx(2**bits / 0.77351 * 2 ** (ones / 2**bits))
+
+
+@pytest.mark.parametrize("step", [1, 256])
+def test_addresses_in_order_take_the_mixed_hash(
+    nicety: Callable[..., Any], write: Callable[..., Path], step: int
+) -> None:
+    capture = write(pcap([ipaddress.IPv4Address((10 << 24) + step * at) for at in range(6_000)]))
+    mixed_hash = nicety("pcsa", capture, "--sketches", "256", "--json").json()
+    assert mixed_hash["hash"] == "mixed"
+    assert abs(mixed_hash["relative_error"]) < 3 * mixed_hash["expected_error"]
+    paper = nicety("pcsa", capture, "--sketches", "256", "--hash", "crc")
+    assert "0.78 / sqrt(256) for random addresses; larger for addresses in order\n" in paper.stdout
+    error = abs(package.count_sources(capture, sketches=256, hash="crc")["relative_error"])
+    assert error > 3 * mixed_hash["expected_error"]
+    assert f"{100 * error:.2f}%" in paper.stdout
+    refused = nicety("pcsa", capture, "--hash", "md5")
+    assert (refused.status, refused.stderr) == (2, "nicety: --hash is mixed or crc, not md5\n")
 
 
 def test_pcapng_is_read_too(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
@@ -164,6 +190,7 @@ def test_both_versions_of_ip_are_counted(write: Callable[..., Path]) -> None:
 def test_more_sketches_than_addresses_are_told_of(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
     done = nicety("pcsa", write(pcap(v4(300))))
     assert done.status == 0
+    assert "1.72%, 0.78 / sqrt(2048); from 20480 addresses on, too high for fewer\n" in done.stdout
     assert "300 distinct addresses are few for 2048 sketches: the estimate is too high; --sketches 16" in done.stderr
 
 

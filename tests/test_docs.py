@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from decimal import Decimal
@@ -27,6 +28,8 @@ def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
     shell.run("go version")
     if shell.status and "$ go build" in page.read_text():
         pytest.skip("there is no Go toolchain (go)")
+    if shutil.which("gdb-multiarch") is None and "$ gdb-multiarch" in page.read_text():
+        pytest.skip("there is no gdb-multiarch")
     run_page(page.read_text(), tmp_path, whole=os.environ.get("HYPOTHESIS_PROFILE") == "soak")
 
 
@@ -127,6 +130,7 @@ class Text(HTMLParser):
         self.words: list[str] = []
         self.remote: list[str] = []
         self.copied: list[str] = []
+        self.tables = 0
         self.feed(page)
 
     def handle_data(self, data: str) -> None:
@@ -134,6 +138,7 @@ class Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
+        self.tables += tag == "table"
         if "data-copy" in given:
             self.copied.append(given["data-copy"] or "")
         fetched = given.get("src") or (given.get("href") if tag == "link" else None) or ""
@@ -217,14 +222,35 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_every_public_name_is_in_the_site(site: dict[str, Text], generate: dict[str, Any]) -> None:
     import nicety
 
-    page = site["reference/python.html"].text
+    page = " ".join(part.text for name, part in site.items() if name.startswith("reference/python"))
     names = [name for name in nicety.__all__ if name != "__version__"]
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
     markdown = (DOCS / "reference/python.md").read_text()
     assert "## More" not in generate["expand"](markdown)
     # A name that the page omits is added to it.
-    markdown = markdown.replace("::: nicety.program.portals.events.Event", "")
-    assert "\n## More\n\n::: nicety.program.portals.events.Event\n" in generate["expand"](markdown)
+    markdown = markdown.replace("::: nicety.shared.cards.CardInfo", "")
+    assert "\n## More\n\n::: nicety.shared.cards.CardInfo\n" in generate["expand"](markdown)
+
+
+def test_every_table_of_a_page_is_a_table_of_the_site(site: dict[str, Text], generate: dict[str, Any]) -> None:
+    for path in pages():
+        if path.is_relative_to(DOCS):
+            markdown = re.sub(r"(?ms)^ *```.*?^ *```", "", generate["expand"](path.read_text()))
+            tables = re.findall(r"(?m)^ *\|[ :|-]*-[ :|-]*\| *$", markdown)
+            found = site[str(path.relative_to(DOCS).with_suffix(".html"))].tables
+            # Descriptions of functions have tables of their own.
+            assert found == len(tables) or (found > len(tables) and "\n::: " in markdown), path
+
+
+def test_signatures_are_those_of_the_functions(site: dict[str, Text]) -> None:
+    pages = [part.text for name, part in site.items() if name.startswith("reference/python")]
+    assert [page[:60] for page in pages for mark in ("Annotated", "Unpack", "**given", "Option(") if mark in page] == []
+    page = site["reference/python-benchmarks.html"].text
+    (signature,) = re.findall(r"run_benchmark \( (.*?) \) ->", page)
+    for part in ("nics : Names", 'sizes : Numbers | None = "8:4Mi" or "8:4Ki"', "window : int | None = 64"):
+        assert part in signature, signature
+    # The description of an option is that of its command.
+    assert "Number of messages in a window; not for latency." in page
 
 
 def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text]) -> None:
@@ -315,3 +341,5 @@ def test_any_lines_are_any_lines() -> None:
     assert not same(["/.../c"], ["/a/b/d"])
     assert not same(["a", "...", "z"], ["a", "b"])
     assert not same(["a.c"], ["abc"])
+    assert same(["7.7 s on one core of this machine"], ["8.42 s on one core of this machine"])
+    assert not same(["7.7 s on one core"], ["8.4 s on one core"])

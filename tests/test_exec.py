@@ -64,6 +64,49 @@ def test_latency_is_the_cards(tmp_path: Path) -> None:
     assert 0 <= float(found[1]) - model["rows"][0]["latency_ns"] < 25 + 25
 
 
+def test_a_program_runs_on_several_cards(tmp_path: Path) -> None:
+    one = report(tmp_path, PING)
+    status, out, err = run(tmp_path, PING, "--plot", "p.svg", "--csv", "p.csv", nic="spin-discrete,qnix")
+    assert (status, err) == (0, "")
+    head, first, second = out.splitlines()[-3:]
+    assert head.split() == ["Card", "finish", "(µs)", "of", "spin-discrete"]
+    assert first.split() == ["spin-discrete", f"{one['max_finish_ns'] / 1000:.3f}", "1.000"]
+    assert float(second.split()[2]) == pytest.approx(float(second.split()[1]) / float(first.split()[1]), abs=6e-4)
+    rows = (tmp_path / "p.csv").read_text().splitlines()
+    assert [row.split(",")[:2] for row in rows[1:]] == [[nic, str(rank)] for nic in CARDS for rank in (0, 1)]
+    assert (tmp_path / "p.svg").read_bytes().startswith(b"<?xml")
+    both = report(tmp_path, PING, nic="spin-discrete,qnix")
+    assert [each["nic"] for each in both["cards"]] == CARDS
+    assert both["cards"][0] == one
+
+
+CARDS = ["spin-discrete", "qnix"]
+
+
+def test_files_of_one_run_take_one_card(tmp_path: Path) -> None:
+    for option in ("--trace", "--goal"):
+        status, out, err = run(tmp_path, PING, option, "file", nic="spin-discrete,qnix")
+        assert (status, out) == (2, "")
+        assert f"{option}: a file of one run; name one card with --nic" in err
+
+
+def test_a_failure_on_the_second_card_keeps_the_first(tmp_path: Path) -> None:
+    status, out, err = run(tmp_path, PING, nic="spin-discrete,gone")
+    assert status == 2
+    assert "python program.py: spin-discrete".replace("python", sys.executable) in out
+    assert err.startswith("nicety: gone: ")
+
+
+def test_a_picture_has_the_parts_of_each_process(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(HEAD + PING)
+    found: Any = nicety.run_processes([sys.executable, str(tmp_path / "program.py")], ranks=2, nic="spin-discrete")
+    figure = found.plot()
+    ends = [patch.get_data().values for patch in figure.axes[0].patches]
+    for rank, row in enumerate(found["ranks"]):
+        assert max(end[rank] for end in ends) == pytest.approx(row["finish_ns"] / 1000)
+    assert found.table("pyarrow").to_pydict()["finish_ns"] == [row["finish_ns"] for row in found["ranks"]]
+
+
 @pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
 def test_collectives_move_the_right_bytes(tmp_path: Path, nic: str) -> None:
     program = """

@@ -192,7 +192,9 @@ def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Resu
         "ambiguous_calls": {"MPI_Test": 2},
         "out_of_order_calls": 0,
     }
-    assert done.stderr.startswith("nicety: traces do not say which requests calls ended (2 of MPI_Test); a test")
+    assert done.stderr.startswith(
+        "nicety: traces do not record the requests that calls completed (2 of MPI_Test); a test"
+    )
     # 2 us, a message of 4 bytes both ways, 2 us, one byte both ways.
     run = nicety("goal", "run", "t.bin", "--L", "1us", "--o", "0", "--g", "0", "--G", "0", "--json")
     assert run.json()["finish_ns"] == [6000.0, 6000.0]
@@ -306,14 +308,14 @@ def test_traces_by_mpi_become_schedules(nicety: Callable[..., Result], tmp_path:
 
 ENDED = """
 import os, sys, time
-import nicety.cli, nicety.goal
+import nicety.cli, nicety.apps.goal
 
 def run(file, *, progress, **_):
     progress(412, 1000)
     os.kill(os.getpid(), int(sys.argv[1]))
     time.sleep(60)
 
-nicety.goal.run_schedule = run
+nicety.apps.goal.run_schedule = run
 sys.exit(nicety.cli.main(["goal", "run", "ping.goal", "--json"]))
 """
 

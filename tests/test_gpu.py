@@ -12,26 +12,28 @@ from nicety.errors import InputError
 
 pytestmark = pytest.mark.gpu
 
-Cities = list[tuple[int, int]]
+Distances = list[list[int]]
 
 
 def kind() -> str:
     for device in ("cpu", "gpu"):
         try:
-            climbs([(0, 0), (1, 0), (2, 0), (2, 2), (0, 2)], [0], seed=1, device=device)
+            climbs([[0 if a == b else 1 for b in range(5)] for a in range(5)], [0], seed=1, device=device)
         except InputError:
             continue
         return device
     pytest.fail("OpenCL finds no device")
 
 
-def distance(a: tuple[int, int], b: tuple[int, int]) -> int:
-    return int(((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5 + 0.5)
+def matrix(count: int, end: int) -> Distances:
+    dice = random.Random(count)
+    drawn = {(a, b): dice.randrange(end) for a in range(count) for b in range(a + 1, count)}
+    return [[0 if a == b else drawn[min(a, b), max(a, b)] for b in range(count)] for a in range(count)]
 
 
-def by_hand(cities: Cities, seed: int, number: int) -> tuple[int, list[int]]:
-    """The climb of `handlers/nfp/tsp.c`."""
-    n, x = len(cities), zlib.crc32(number.to_bytes(4, "little"), seed) | 1
+def by_hand(distances: Distances, seed: int, number: int) -> tuple[int, list[int]]:
+    """The climb of `handlers/nfp/tsp_climb.h`."""
+    n, x = len(distances), zlib.crc32(number.to_bytes(4, "little"), seed) | 1
     tour = list(range(n))
     for k in range(n - 1, 0, -1):
         x ^= (x << 13) & 0xFFFFFFFF
@@ -41,7 +43,7 @@ def by_hand(cities: Cities, seed: int, number: int) -> tuple[int, list[int]]:
         tour[k], tour[other] = tour[other], tour[k]
 
     def road(i: int, j: int) -> int:
-        return distance(cities[tour[i]], cities[tour[j % n]])
+        return distances[tour[i]][tour[j % n]]
 
     while True:
         most, move = 0, (0, 0)
@@ -56,21 +58,26 @@ def by_hand(cities: Cities, seed: int, number: int) -> tuple[int, list[int]]:
         tour[first + 1 : last + 1] = tour[first + 1 : last + 1][::-1]
 
 
+@pytest.mark.parametrize("end", [4000, 100_000_000])
 @pytest.mark.parametrize("count", [5, 6, 17, 40])
-def test_a_climb_is_the_one_of_the_card(count: int) -> None:
-    dice = random.Random(count)
-    cities = [(dice.randrange(4000), dice.randrange(4000)) for _ in range(count)]
-    expected = [by_hand(cities, 7, number) for number in range(3, 9)]
+def test_a_climb_is_the_one_of_the_card(count: int, end: int) -> None:
+    distances = matrix(count, end)
+    expected = [by_hand(distances, 7, number) for number in range(3, 9)]
     best = min(range(6), key=lambda at: expected[at][0])
-    found = climbs(cities, range(3, 9), seed=7, device=kind())
+    found = climbs(distances, range(3, 9), seed=7, device=kind())
     assert (found.length, found.tour) == expected[best]
     assert found.number == 3 + best
 
 
+def test_the_longest_distances_do_not_overflow() -> None:
+    long = (1 << 30) - 1
+    distances = [[0 if a == b else 1 if 4 in (a, b) else long for b in range(5)] for a in range(5)]
+    assert climbs(distances, [0], seed=1, device=kind()).length == 3 * long + 2
+
+
 def test_climbs_of_several_calls_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    dice = random.Random(1)
-    cities = [(dice.randrange(4000), dice.randrange(4000)) for _ in range(20)]
-    whole = climbs(cities, range(50), seed=3, device=kind())
+    distances = matrix(20, 4000)
+    whole = climbs(distances, range(50), seed=3, device=kind())
     monkeypatch.setattr("nicety.apps.gpu.AT_ONCE", 7)
-    parts = climbs(cities, range(50), seed=3, device=kind())
+    parts = climbs(distances, range(50), seed=3, device=kind())
     assert (whole.length, whole.number, whole.tour) == (parts.length, parts.number, parts.tour)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import nicety
-from nicety.bench.grid import grid_figure
+from nicety.bench.ranks.grid import grid_figure
 
 Command = Callable[..., Any]
 

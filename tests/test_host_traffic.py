@@ -195,7 +195,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
             1,
             "spin-discrete",
             {"traffic": "udp"},
-            "it is frames of Ethernet, and spin-discrete, the card of rank 0, has",
+            "it consists of Ethernet frames, and spin-discrete, the card of rank 0, has a Portals interface and takes",
         ),
         (1, "spin-100g", {"traffic": "udp to=1"}, "there is no rank 1; write to=RANK"),
         (

@@ -219,7 +219,7 @@ def test_modules_of_a_card_import_only_earlier_ones(card: str) -> None:
         ("nfp", "spec/mod.rs", "use crate::processor::{Memory, Reference};", 2),
         ("nfp", "spec/port.rs", "use crate::{Card, NfpSpec, card::{Device, Selected}};", 3),
         ("nfp", "processor/engine.rs", "use crate::Nfp;", 1),
-        ("nfp", "processor/engine.rs", "use crate::processor::{Place, Program, service::Served};", 2),
+        ("nfp", "processor/engine.rs", "use crate::processor::{Nfp, Program, nfp::Trapped};", 2),
         ("nfp", "messenger/envelope.rs", "use crate::messenger::{Arrival, Messenger, WINDOW};", 1),
         ("nfp", "messenger/send.rs", "use crate::messenger::{INLINE, here::Here};", 0),
         ("nfp", "card/calls.rs", "use crate::{Nfp, card::record::Taken};", 0),

@@ -6,13 +6,16 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import nbformat
 import pytest
 
 import nicety
+from nicety.show import tables
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
@@ -62,6 +65,100 @@ def test_a_report_shows_its_figures() -> None:
     assert found.captions == ["spin-discrete: Latency (ns)"]
     assert found.tables == [[["Size", "rdma", "portals4"], ["8", "693.685", "628.685"], ["64", "695.679", "630.679"]]]
     assert report == dict(report), "it is a plain dictionary otherwise"
+
+
+@pytest.fixture(scope="module")
+def latency() -> Any:
+    return nicety.run_benchmark("latency", nics=["spin-discrete"], modes=["rdma", "portals4"], sizes=[8, 64])
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_a_report_becomes_a_data_frame(latency: Any, library: Any) -> None:
+    frame = latency.table(library)
+    assert type(frame).__module__.split(".")[0] == library
+    columns = frame.to_dict(as_series=False) if library == "polars" else frame.to_pydict()
+    assert columns["mode"] == ["rdma", "rdma", "portals4", "portals4"]
+    assert columns["latency_ns"] == [row["latency_ns"] for row in latency["rows"]]
+
+
+def test_pandas_goes_first(latency: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = ModuleType("pandas")
+    pandas.__spec__ = ModuleSpec("pandas", None)
+    vars(pandas)["DataFrame"] = dict
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    assert latency.table() == latency.table("pandas") == dict(latency.table("pyarrow").to_pydict())
+
+
+def test_a_missing_library_is_named(latency: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "find_spec", lambda _: None)
+    with pytest.raises(nicety.InputError, match=r"takes pandas or polars or pyarrow, .* install 'nicety\[pandas\]'"):
+        latency.table()
+    with pytest.raises(nicety.InputError, match=r"library is pandas, polars or pyarrow, not arrow"):
+        latency.table("arrow")
+
+
+def test_a_report_draws_its_picture(latency: Any, tmp_path: Path) -> None:
+    figure = latency.plot(tmp_path / "latency.svg")
+    assert figure.axes[0].get_ylabel() == "Latency (ns)"
+    assert (tmp_path / "latency.svg").read_bytes().startswith(b"<?xml")
+    assert len(latency.plot(breakdown=True).axes) == 2
+    with pytest.raises(nicety.InputError, match=r"no percentils; leave it out"):
+        latency.plot(percentils=True)
+
+
+def test_a_notebook_shows_a_picture(latency: Any) -> None:
+    picture, size = latency.plot()._repr_png_()
+    width, height = (int.from_bytes(picture[at : at + 4]) for at in (16, 20))
+    assert picture.startswith(b"\x89PNG")
+    assert (width, height) == pytest.approx((2 * size["width"], 2 * size["height"]), abs=1)
+
+
+def test_a_table_shows_its_first_rows() -> None:
+    found = shown(nicety.Table([("a<b", list(range(30))), ("text", ["&", None, *["x"] * 28])]))
+    assert found.captions == ["30 rows, the first 20"]
+    assert found.tables[0][:3] == [["a<b", "text"], ["0", "&"], ["1", ""]]
+    assert len(found.tables[0]) == 21
+    assert shown(nicety.Table([("a", [7])])).captions == ["1 row"]
+
+
+RACE = """#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    uint32_t *sum = state;
+    for (uint32_t at = 0; at < 8; at++) *sum += ((volatile uint8_t *)p.base)[at];
+    return SUCCESS;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def race(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("race") / "race.c"
+    file.write_text(RACE)
+    return file
+
+
+def test_findings_show_themselves(race: Path) -> None:
+    report = nicety.check_handlers(race)
+    assert "race.c:4: race" in report._repr_html_()
+    frame = report.table("pyarrow").to_pydict()
+    assert frame["kind"] == [finding["kind"] for finding in report["findings"]]
+    assert any(place.endswith("race.c:4") for place in frame["place"])
+    with pytest.raises(nicety.InputError, match=r"no picture of this report"):
+        report.plot()
+
+
+def test_a_profile_shows_its_lines(race: Path) -> None:
+    report: Any = nicety.profile_handlers(race, nics=["spin-discrete"], packet_sizes=[64], messages=2)
+    row = report["rows"][0]
+    frame = report.table("pyarrow").to_pydict()
+    assert frame["cycles"] == [line["cycles"] for line in row["lines"]]
+    assert frame["cycles_issue"] == [line["causes"]["issue"] for line in row["lines"]]
+    figure = report.plot()
+    groups = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert any("race.c:4: for (uint32_t at = 0" in group for group in groups)
+    assert figure.get_suptitle().startswith("race.c: cycles of the hottest lines\nspin-discrete: ")
+    ends = max(bar.get_x() + bar.get_width() for bar in figure.axes[0].patches)
+    assert ends == pytest.approx(max(line["cycles"] for line in row["lines"]) / row["packets"])
 
 
 def test_a_run_shows_its_nodes() -> None:

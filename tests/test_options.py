@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[type, Callable[..., Any]]] = {
     "bench torus": (types.TorusOptions, package.bench_torus),
     "bench stream": (types.StreamOptions, package.bench_stream),
     "bench request-response": (types.ExchangeOptions, package.bench_request_response),
+    "bench pcie": (types.PcieOptions, package.bench_pcie),
     "bench pcsa": (types.ContextOptions, package.bench_pcsa),
     "pcsa": (types.CountOptions, package.count_sources),
     "tsp": (types.TourOptions, package.solve_tsp),
@@ -125,8 +126,8 @@ def test_a_command_gets_what_was_given_and_no_more() -> None:
 
 
 def test_a_function_names_what_is_missing_and_what_there_is_not() -> None:
-    with pytest.raises(TypeError, match=r"bench_registration.* missing a required argument: 'sizes'"):
-        package.bench_registration()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"bench_stream.* missing a required argument: 'nics'"):
+        package.bench_stream()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"bench_registration.* unexpected keyword argument 'size'"):
         package.bench_registration(sizes=8, size=8)  # type: ignore[call-arg]
 

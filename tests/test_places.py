@@ -9,7 +9,7 @@ import pytest
 
 import nicety as package
 from nicety._generated.types import LineRateRow
-from nicety.bench.shortfalls import shortfalls
+from nicety.bench.words.shortfalls import shortfalls
 
 DROPS = """
 #include <frame.h>

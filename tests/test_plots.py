@@ -13,8 +13,9 @@ import pytest
 import nicety as package
 from conftest import Result
 from nicety._generated.types import Report
+from nicety.bench.line_rate import line_rate_figure
 from nicety.bench.messages import report_figure
-from nicety.show.axes import empty_figure, save, size_axis, size_text, time_unit, value_axis
+from nicety.show.axes import empty_figure, new_figure, save, size_axis, size_text, time_unit, value_axis
 from nicety.show.bars import stacked_bars, stages_figure
 from nicety.show.timelines import timeline_figure
 from test_recording import ping_pong
@@ -202,6 +203,73 @@ def test_stages_are_bars_that_add_up() -> None:
         y, x, width = (getattr(bar, f"get_{part}")() for part in ("y", "x", "width"))
         ends[y] = max(ends.get(y, 0.0), x + width)
     assert list(ends.values()) == pytest.approx([row["latency_ns"] for row in report["rows"] if row["size_bytes"] == 8])
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_the_legend_names_every_part_within_the_picture(count: int) -> None:
+    bars = {f"card {at}": {f"transmit descriptors {at + part}": 1.0 for part in range(count)} for at in range(2)}
+    figure = stacked_bars({"8 B": bars}, title="title")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"transmit descriptors {at}" for at in range(count + 1)]
+    whole, box = figure.bbox, legend.get_window_extent()
+    assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+    assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+    assert all(axes.get_window_extent().height > 0.3 * figure.dpi for axes in figure.axes)
+    looks = {(bar.get_facecolor(), bar.get_hatch()) for bar in figure.axes[0].patches}
+    assert len(looks) == count + 1
+
+
+def test_a_short_bar_is_seen_beside_a_long_one() -> None:
+    bars = {"qnix": {"dma": 385_000.0}, "spin": {"post": 1_000.0, "link": 1_000.0}, "nfp": {"dma": 60_000.0}}
+    figure = stacked_bars({"64 KiB": bars}, title="title")
+    groups = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert groups == [["qnix", "nfp"], ["spin"]]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["64 KiB (µs)", "64 KiB (ns)"]
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        ends = [bar.get_window_extent().x1 - axes.bbox.x0 for bar in axes.patches]
+        assert max(ends) > 0.8 * axes.bbox.width
+
+
+def test_ticks_of_axes_side_by_side_do_not_touch() -> None:
+    figure = new_figure(2.6 + 4.6 * 3, 4.4)
+    for at in range(3):
+        axes = figure.add_subplot(1, 3, at + 1)
+        size_axis(axes, [16 << power for power in range(15)])
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [text.get_window_extent() for text in axes.get_xticklabels()]
+        assert len(boxes) > 3
+        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+HANDLER = """#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) { return SUCCESS; }
+"""
+
+
+def test_two_cards_with_one_traffic_have_bars_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "small.c").write_text(HANDLER)
+    nics, traffic = ["spin-discrete", "spin-integrated"], "udp size=64 rate=10Mpps packets=200"
+    report = package.check_line_rate(tmp_path / "small.c", nics=nics, traffic=traffic)
+    first, second, _ = line_rate_figure(report).axes
+    assert first.get_title(loc="left") == "small.c: handler time per packet, and its budget"
+    assert traffic in first.texts[0].get_text()
+    names = [label.get_text() for label in second.get_yticklabels()]
+    legend = second.get_legend()
+    assert legend is not None
+    assert [text.get_text().partition(",")[0] for text in legend.get_texts()] == nics
+    bars = {(round(bar.get_y() + bar.get_height() / 2, 3)): bar for bar in second.patches}
+    assert len(bars) == 2 * len(names), "no bar lies on another"
+    assert len({bar.get_facecolor() for bar in bars.values()}) == 2
+    widths = {name: [bars[y].get_width() for y in sorted(bars) if round(y) == at] for at, name in enumerate(names)}
+    for number, row in enumerate(report["rows"]):
+        for part in row["parts"]:
+            if 100 * part["load"] >= 0.1:
+                assert widths[part["part"]][number] == pytest.approx(100 * part["load"])
+            else:
+                assert part["part"] not in names
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])

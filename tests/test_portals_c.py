@@ -206,5 +206,3 @@ def test_invalid_programs_are_refused(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         assert expected in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
-    done = subprocess.run([*NICETY, "cc", "--flags"], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2

@@ -75,6 +75,54 @@ def test_distances_and_climbers_change_time_and_no_tour(write: Callable[..., Pat
     assert root > 2 * eight
 
 
+MATRIX = """NAME: matrix
+TYPE: TSP (a comment)
+DIMENSION: 6
+EDGE_WEIGHT_TYPE: EXPLICIT
+EDGE_WEIGHT_FORMAT: LOWER_ROW
+EDGE_WEIGHT_SECTION
+7 900000
+7 900000 900000 7
+900000 900000 900000 7
+7 900000 900000 900000 7
+EOF
+"""
+
+
+def test_distances_of_a_file_are_looked_up_in_the_hosts_table(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.tsp"
+    path.write_text(MATRIX)
+    report = package.solve_tsp(path, restarts=20, climbers=5, compare="cpu")
+    assert (report["length"], report["edge_weight_type"]) == (6 * 7, "EXPLICIT")
+    assert report["cpu"]["length"] == report["length"]
+    assert report["table"] == {"made_by": "host", "memory": "CLS", "distance_bytes": 4}
+    assert "# distances: EXPLICIT, looked up in the host's table in CLS, 4 bytes each\n" in tour_text(report)
+    times = []
+    for overrides, memory in [
+        ([], "CLS"),
+        (["memory.cls.size=64 B"], "CTM"),
+        (["memory.cls.size=64 B", "memory.ctm.size=64 B"], "IMEM"),
+        (["memory.cls.size=64 B", "memory.ctm.size=64 B", "memory.imem.size=18112 B"], "EMEM"),
+    ]:
+        run = package.solve_tsp(path, restarts=20, climbers=5, overrides=overrides)
+        assert run["table"]["memory"] == memory
+        assert (run["length"], run["climb"], run["tour"]) == (report["length"], report["climb"], report["tour"])
+        times.append(run["card_time_ns"])
+    assert times == sorted(times)
+    with pytest.raises(package.InputError, match="--distances root: the card computes EUC_2D distances of whole"):
+        package.solve_tsp(path, distances="root")
+
+
+def test_cities_that_cls_does_not_hold_have_the_hosts_table(write: Callable[..., Path]) -> None:
+    path = write(some(30))
+    own = package.solve_tsp(path, restarts=5, climbers=5)
+    assert own["table"] == {"made_by": "card", "memory": "CLS", "distance_bytes": 2}
+    hosts = package.solve_tsp(path, restarts=5, climbers=5, overrides=["memory.cls.size=1 KiB"])
+    assert hosts["table"] == {"made_by": "host", "memory": "CTM", "distance_bytes": 2}
+    assert (own["length"], own["climb"], own["tour"]) == (hosts["length"], hosts["climb"], hosts["tour"])
+    assert "table" not in package.solve_tsp(path, restarts=5, climbers=5, distances="root")
+
+
 def test_jobs_add_up(write: Callable[..., Path]) -> None:
     path = write(some(20))
     whole = package.solve_tsp(path, restarts=10, climbers=4)
@@ -191,7 +239,10 @@ def test_without_opencl_a_graphics_processor_is_refused(
         (["--restarts", "4000000", "--job", "10"], "400000 jobs of 10 climbs are too many; write --job 400 or more"),
         (["--resume", "."], "--resume .: this is a folder; name a file in it"),
         (["--resume", "none/state"], "--resume none/state: cannot write it (No such file or directory)"),
-        (["--set", "memory.cls.size=1 KiB"], "the distances of 30 cities take 1864 bytes, and CLS has 1024"),
+        (
+            ["--set", "memory.cls.size=1 KiB", "--set", "memory.imem.size=18 KiB", "--set", "memory.emem.size=1 KiB"],
+            "the distances of 30 cities take 1856 bytes, and neither IMEM (18432 bytes, 18048 of them for the job)",
+        ),
     ],
 )
 def test_invalid_options_are_refused(
@@ -241,7 +292,7 @@ def test_a_damaged_file_is_refused(write: Callable[..., Path], tmp_path: Path) -
         assert state.read_bytes() == damaged
     state.write_bytes(whole)
     assert package.solve_tsp(path, **options) == right
-    old = whole.replace(b'"nicety_tsp":2', b'"nicety_tsp":1')
+    old = whole.replace(b'"nicety_tsp":3', b'"nicety_tsp":2')
     state.write_bytes(old)
     with pytest.raises(package.InputError, match="another version of nicety"):
         package.solve_tsp(path, **options)
@@ -263,12 +314,14 @@ def test_invalid_problems_are_refused(nicety: Callable[..., Any], tmp_path: Path
     path = tmp_path / "bad.tsp"
     for contents, text in [
         (
-            problem(some(10)).replace("EUC_2D", "GEO"),
-            "bad.tsp:4: EDGE_WEIGHT_TYPE GEO: the card's program knows EUC_2D",
+            problem(some(10)).replace("EUC_2D", "XRAY1"),
+            "bad.tsp:4: EDGE_WEIGHT_TYPE XRAY1: one of EUC_2D, EUC_3D, CEIL_2D, ATT, GEO, ",
         ),
         (problem(some(10)).replace("TYPE: TSP", "TYPE: HCP"), "bad.tsp:2: TYPE HCP: only symmetric problems, TYPE TSP"),
         (problem(some(4)), "bad.tsp:3: DIMENSION 4: the card's program takes 5 to 256 cities"),
         ("", "bad.tsp:1: the file ends without a NODE_COORD_SECTION"),
+        (MATRIX.replace("7 900000\n7", "7 -1\n7"), "bad.tsp:7: distance -1: distances are 0 or more"),
+        (MATRIX.replace("EOF", "FIXED_EDGES_SECTION"), "bad.tsp:11: FIXED_EDGES_SECTION: a climb does not keep fixed"),
     ]:
         path.write_text(contents)
         done = nicety("tsp", path)

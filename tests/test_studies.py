@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
+from nicety.shared.cards import card_names
 from nicety.studies import STUDIES, load_study
-from nicety.studies.claims import KINDS, Claim, Ours, Paper, deviation_text, judge
+from nicety.studies.claims import KINDS, Claim, Ours, Paper, deviation_text, judge, shown_kind
 from nicety.studies.measure import run_study
 from nicety.studies.report import study_text, summary, write_report
 from nicety.studies.study import Measured, Options, Section, Study, StudyReport
@@ -46,8 +47,10 @@ def test_claims_are_judged(more: dict, ours: float | None, met: bool | None, dev
     finding = judge(claim(**more), Ours(ours, why="because"))
     assert finding["met"] is met
     assert deviation_text(finding) == deviation
-    # A claim that is met needs no explanation; every other one has one.
+    # A claim that is met needs no explanation, unless it is a consequence; every other one has one.
     assert (finding["explanation"] == "because") is not (met and deviation in {"none", "-"})
+    consequence = judge(claim(**more, kind="consequence"), Ours(ours, why="because"))
+    assert consequence["explanation"] == "because"
 
 
 @given(st.floats(1, 1e4), st.floats(1, 1e4), st.floats(0, 10))
@@ -68,6 +71,14 @@ def test_a_claim_has_to_make_sense() -> None:
         judge(claim(), Ours(None))
     with pytest.raises(ValueError, match="kind"):
         claim(kind="hoped")
+    with pytest.raises(ValueError, match="only a prediction"):
+        claim(kind="calibrated", seen="x moved")
+
+
+def test_a_prediction_that_was_seen_is_counted_apart() -> None:
+    found = judge(claim(seen="bus.latency moved"), Ours(50.0))
+    assert (found["kind"], found["seen"], shown_kind(found)) == ("predicted", "bus.latency moved", "seen")
+    assert summary([judge(claim(), Ours(60.0)), found]) == "0 of 1 predictions are met; 1 of 1 that were seen are met"
 
 
 def test_every_claim_is_measured_and_nothing_else() -> None:
@@ -99,6 +110,9 @@ def test_met_claims_are_counted_by_kind() -> None:
     assert summary(findings) == counted
     assert summary(findings[:1]) == "1 of 1 predictions are met"
     assert (findings[5]["paper_text"], findings[5]["ours_text"]) == ("no number", "1.5 GB/s")
+    unmeasured = judge(claim(id="g", test="shown", paper=None), Ours(None, "not measured: no trace"))
+    kinds = ["predicted", "predicted", "input", "calibrated", "consequence", "shown", "not measured"]
+    assert [shown_kind(finding) for finding in (*findings, unmeasured)] == kinds
 
 
 def test_sections_are_chosen_by_name() -> None:
@@ -129,7 +143,8 @@ def test_a_study_is_whole(name: str) -> None:
     sections = [section.name for section in study.sections]
     assert len(set(sections)) == len(sections)
     assert {claim.section for claim in study.paper.claims} == set(sections)
-    assert {claim.kind for claim in study.paper.claims} >= {"predicted", "consequence"}
+    assert {claim.kind for claim in study.paper.claims} >= {"predicted", "calibrated" if study.cards else "input"}
+    assert all(claim.cards and set(claim.cards) <= set(card_names()) for claim in study.paper.claims)
     assert {claim.kind for claim in study.paper.claims} <= set(KINDS)
     assert all(claim.says.endswith(".") for claim in study.paper.claims)
 
@@ -284,7 +299,10 @@ def test_the_command_line(nicety: Callable, tmp_path: Path) -> None:
     for command, words in (
         (
             ["spni"],
-            "there is no study 'spni'; there are spin, nfcomms, qnix, apenet, niagara2, pspin; did you mean spin?",
+            (
+                "there is no study 'spni'; there are spin, nfcomms, qnix, apenet, niagara2, pspin, xdp, nfp-6000; did "
+                "you mean spin?"
+            ),
         ),
         (["spin", "--only", "line rat"], "no section 'line rat'; it has Parameters, "),
         (["spin", "--only", "line rat"], "did you mean Line rate?"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from nicety.apps.salesman import climb_lengths, solve_tsp
@@ -54,6 +56,22 @@ def test_changes_of_context_and_wake_ups_do_not_explain_eight_contexts(
 def test_noise_of_the_host_makes_runs_vary(claims: dict[str, dict]) -> None:
     quiet, noisy = (each["value"] for each in claims["bulk-spread"]["tried"])
     assert noisy > 10 * quiet
+
+
+def test_a_fixed_cost_of_a_message_makes_eight_processes_rise(claims: dict[str, dict]) -> None:
+    short, long, short_fixed, long_fixed = (each["value"] for each in claims["bulk-rise"]["tried"])
+    assert long < 1.01 * short
+    assert long_fixed > 1.03 * short_fixed
+
+
+def test_the_papers_future_work_is_shown(claims: dict[str, dict]) -> None:
+    one, two, four = map(float, re.findall(r"([\d.]+) Mb/s", claims["future-cards"]["ours_text"]))
+    assert one == pytest.approx(114.3, rel=0.02)
+    assert 1.9 * one < two < four
+    called, awaited = map(float, re.findall(r"([\d.]+) (?:us|to)", claims["future-calls"]["ours_text"]))
+    # Library, system call and driver; awaiting a message that has passed is a system call.
+    assert called == pytest.approx(0.05 + 0.06 + 5.4, abs=0.01)
+    assert awaited < 0.5
 
 
 def test_one_update_is_what_the_parts_make(claims: dict[str, dict]) -> None:

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from nicety.show.columns import fixed
-from nicety.studies.tried import figure_of, options_of, report_of, tried
+from nicety.studies.tried import DRIVER, figure_of, options_of, report_of, tried
 from studies import report
 
 _COMMAND = re.compile(r"^#   (nicety bench .*?): ", re.MULTILINE)
@@ -29,6 +29,7 @@ COMMANDS = {
     "nicety bench matching --nic spin-discrete --sizes 64Ki --arrival expected --eager 64Ki --mode host": "host_memory",
     "nicety bench stream --nic niagara2-niu --peer xeon-oplin --warmup 1ms --duration 1ms --connections 4 --cpus 8 "
     "--io-sizes 1Ki --set driver.receive=161": "cpu_ns_per_packet",
+    "nicety bench stream --nic niagara2-niu --warmup 1ms --duration 1ms --connections 4 --cpus 8": DRIVER,
 }
 
 
@@ -42,6 +43,13 @@ def test_a_command_is_what_the_study_runs(command: str) -> None:
     assert ours == figure_of(json.loads(run)["rows"][-1], figure)
     found = tried(command, figure, 1, "in all", 0)
     assert (found.value, found.result) == (ours, f"{fixed(ours, 0)} in all")
+
+
+def test_the_drivers_time_is_a_part_of_a_packets() -> None:
+    (command,) = (command for command, figure in COMMANDS.items() if figure == DRIVER)
+    row = report_of(command)["rows"][-1]
+    others = sum(group["ns_per_packet"] for group in row["breakdown"] if group["group"] != "driver")
+    assert 0 < figure_of(row, DRIVER) == pytest.approx(row["cpu_ns_per_packet"] - others)
 
 
 def test_commands_of_pages_are_benchmarks() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import nicety
-from nicety.bench.torus import torus_figure, torus_text
+from nicety.bench.ranks.torus import torus_figure, torus_text
 
 Command = Callable[..., Any]
 GIVEN: dict[str, Any] = {"nics": "spin-discrete", "patterns": ["uniform", "tornado"], "topology": "torus:8"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nicety import InputError, XdpProgram, _native, check_line_rate
+from nicety import _native
 from nicety.build.xdp import compile_xdp
 
 ROOT = Path(__file__).parent.parent
@@ -144,6 +144,17 @@ def test_errors_that_a_program_hides_are_reported(nicety: Callable, tmp_path: Pa
     assert "map seen was full for 298 updates" in " ".join(text.split()).replace("# ", "")
 
 
+def test_the_file_of_a_map_sets_its_size(nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "size.json").write_text('{"max_entries": 512, "entries": [{"key": 7, "value": 1}]}')
+    command = ["bench", "handlers", built(tmp_path, "full", FULL), "--nic", "spin-100g", "--packet-sizes", "64"]
+    maps = ["--map", f"seen={tmp_path / 'size.json'}"]
+    (row,) = json.loads(nicety(*command, *maps, "--messages", "300", "--json").stdout)["rows"]
+    assert row["xdp"]["updates_full"] == {}
+    (tmp_path / "size.json").write_text('{"max_entries": "many"}')
+    result = nicety(*command, *maps)
+    assert (result.status, "map seen: max_entries of" in result.stderr) == (2, True)
+
+
 def test_a_redirect_without_an_entry_passes_or_fails(nicety: Callable, tmp_path: Path) -> None:
     program = built(tmp_path, "redirect")
     command = [
@@ -181,7 +192,12 @@ def test_a_redirect_without_an_entry_passes_or_fails(nicety: Callable, tmp_path:
         ("full", FULL, ["--map", "other=IN"], "map other: the object has no such map; it has seen"),
         ("full", FULL, ["--map", "seen=IN"], "map seen: entry 2: the hash does not take it (E2BIG)"),
         ("full", FULL, ["--dump", "seen=out.json", "--nic", "spin-100g,pspin"], "--dump: the entries after one run"),
-        ("full", FULL, ["--nic", "pspin"], "an XDP program has frames, and handlers of pspin have messages"),
+        (
+            "full",
+            FULL,
+            ["--nic", "spin-discrete"],
+            "--nic spin-discrete: an XDP program has frames, and handlers of this",
+        ),
         ("full", FULL, ["--payload", "f"], "--payload: for handlers in C"),
         ("full", FULL, ["--packet-sizes", "20000"], "a frame of spin-100g has 60 to"),
     ],
@@ -246,7 +262,8 @@ def test_cc_and_translate_take_an_object(firewall: Path, nicety: Callable, tmp_p
     assert "nicety_map_flows" in defined
     text = nicety("xdp", "translate", firewall / "firewall.o").stdout
     assert "nicety_xdp_program_firewall:" in text
-    assert "nicety_bpf_map_lookup_elem" in text
+    # A lookup for keys of 16 bytes.
+    assert "nicety_bpf_map_lookup_hash16" in text
     assert ".loc" in text
     assert "nicety_map_flows:" not in text
     assert "nicety_map_flows:" in nicety("xdp", "translate", firewall / "firewall.o", "--maps").stdout
@@ -346,9 +363,3 @@ def test_sensitivity_keeps_the_values_that_a_program_is_built_for(firewall: Path
     # Twice the cores would have no values of their own in maps.
     assert values["hpu.cores"]["halved"] is not None
     assert values["hpu.cores"]["doubled"] is None
-
-
-def test_a_card_without_processors_names_the_drivers_benchmark(tmp_path: Path) -> None:
-    program = built(tmp_path, "sections", SECTIONS)
-    with pytest.raises(InputError, match=r"use a card that has.*; nicety bench xdp runs the program in the driver"):
-        check_line_rate(XdpProgram(program, program="first"), nics=["ethernet-100g"], packet_sizes=[60])

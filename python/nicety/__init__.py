@@ -32,25 +32,7 @@ if TYPE_CHECKING:
         XdpReport,
     )
     from nicety.apps.cardinality import count_sources
-    from nicety.apps.offload import compare_offload
-    from nicety.apps.processes import run_processes
-    from nicety.apps.salesman import solve_tsp
-    from nicety.bench.channels import bench_channels
-    from nicety.bench.contexts import bench_pcsa
-    from nicety.bench.grid import bench_grid
-    from nicety.bench.interfaces import bench_fairness, bench_registration
-    from nicety.bench.line_rate import check_line_rate
-    from nicety.bench.messages import run_benchmark
-    from nicety.bench.sockets import bench_request_response, bench_stream
-    from nicety.bench.torus import bench_torus
-    from nicety.bench.xdp import bench_xdp
-    from nicety.build.card import XdpProgram
-    from nicety.build.compiler import Compiled, compile_handlers
-    from nicety.build.hosts import compile_host
-    from nicety.build.sources import Handlers, Processes
-    from nicety.cli.sweep.driver import sweep_study
-    from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
-    from nicety.goal import (
+    from nicety.apps.goal import (
         compare_schedule,
         convert_schedule,
         generate_schedule,
@@ -58,6 +40,29 @@ if TYPE_CHECKING:
         schedule_info,
         trace_schedule,
     )
+    from nicety.apps.offload import compare_offload
+    from nicety.apps.processes import run_processes
+    from nicety.apps.salesman import solve_tsp
+    from nicety.bench.channels import bench_channels
+    from nicety.bench.check.handlers import check_handlers
+    from nicety.bench.check.program import check_program
+    from nicety.bench.interfaces import bench_fairness, bench_registration
+    from nicety.bench.line_rate import check_line_rate
+    from nicety.bench.messages import run_benchmark
+    from nicety.bench.profile.program import profile_program
+    from nicety.bench.profile.run import profile_handlers
+    from nicety.bench.ranks.grid import bench_grid
+    from nicety.bench.ranks.torus import bench_torus
+    from nicety.bench.single.contexts import bench_pcsa
+    from nicety.bench.single.pcie import bench_pcie
+    from nicety.bench.sockets import bench_request_response, bench_stream
+    from nicety.bench.xdp import bench_xdp
+    from nicety.build.card import XdpProgram
+    from nicety.build.compiler import Compiled, compile_handlers
+    from nicety.build.hosts import compile_host
+    from nicety.build.sources import Handlers, Processes
+    from nicety.cli.sweep.driver import sweep_study
+    from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
     from nicety.program.buffers import Buffer
     from nicety.program.calls import Operation
     from nicety.program.channels.card import Channels
@@ -76,7 +81,9 @@ if TYPE_CHECKING:
     from nicety.program.run import Run
     from nicety.program.sockets import DatagramSocket, Sockets, StreamSocket
     from nicety.program.vni import Completed, Interface, Vni, VniProcess
+    from nicety.shared.cards import CardInfo, cards
     from nicety.show.captures import Capture
+    from nicety.show.html import Shown
     from nicety.show.stages import Breakdown
     from nicety.show.tables import Table
     from nicety.studies import reproduce
@@ -95,6 +102,7 @@ __all__ = [
     "Breakdown",
     "Buffer",
     "Capture",
+    "CardInfo",
     "CardMemory",
     "Channel",
     "ChannelReport",
@@ -147,6 +155,7 @@ __all__ = [
     "RuleReport",
     "Run",
     "RunError",
+    "Shown",
     "Sockets",
     "StreamSocket",
     "Sweep",
@@ -162,13 +171,17 @@ __all__ = [
     "bench_channels",
     "bench_fairness",
     "bench_grid",
+    "bench_pcie",
     "bench_pcsa",
     "bench_registration",
     "bench_request_response",
     "bench_stream",
     "bench_torus",
     "bench_xdp",
+    "cards",
+    "check_handlers",
     "check_line_rate",
+    "check_program",
     "compare_offload",
     "compare_schedule",
     "compile_handlers",
@@ -176,6 +189,8 @@ __all__ = [
     "convert_schedule",
     "count_sources",
     "generate_schedule",
+    "profile_handlers",
+    "profile_program",
     "reproduce",
     "run_benchmark",
     "run_processes",
@@ -197,6 +212,7 @@ _HOMES = {
     "Breakdown": "nicety.show.stages",
     "Buffer": "nicety.program.buffers",
     "Capture": "nicety.show.captures",
+    "CardInfo": "nicety.shared.cards",
     "CardMemory": "nicety.program.channels.processes",
     "Channel": "nicety.program.channels.channel",
     "ChannelReport": "nicety._generated.reports",
@@ -249,6 +265,7 @@ _HOMES = {
     "RuleReport": "nicety._generated.reports",
     "Run": "nicety.program.run",
     "RunError": "nicety.errors",
+    "Shown": "nicety.show.html",
     "Sockets": "nicety.program.sockets",
     "StreamSocket": "nicety.program.sockets",
     "Sweep": "nicety.sweeps.results",
@@ -264,30 +281,36 @@ _HOMES = {
     "bench_fairness": "nicety.bench.interfaces",
     "bench_request_response": "nicety.bench.sockets",
     "bench_stream": "nicety.bench.sockets",
-    "bench_grid": "nicety.bench.grid",
-    "bench_pcsa": "nicety.bench.contexts",
+    "bench_grid": "nicety.bench.ranks.grid",
+    "bench_pcie": "nicety.bench.single.pcie",
+    "bench_pcsa": "nicety.bench.single.contexts",
     "bench_registration": "nicety.bench.interfaces",
-    "bench_torus": "nicety.bench.torus",
+    "bench_torus": "nicety.bench.ranks.torus",
     "bench_xdp": "nicety.bench.xdp",
+    "cards": "nicety.shared.cards",
+    "check_handlers": "nicety.bench.check.handlers",
     "check_line_rate": "nicety.bench.line_rate",
-    "compare_schedule": "nicety.goal",
+    "check_program": "nicety.bench.check.program",
+    "compare_schedule": "nicety.apps.goal",
     "compile_handlers": "nicety.build.compiler",
     "compare_offload": "nicety.apps.offload",
     "compile_host": "nicety.build.hosts",
-    "convert_schedule": "nicety.goal",
+    "convert_schedule": "nicety.apps.goal",
     "count_sources": "nicety.apps.cardinality",
-    "generate_schedule": "nicety.goal",
+    "generate_schedule": "nicety.apps.goal",
+    "profile_handlers": "nicety.bench.profile.run",
+    "profile_program": "nicety.bench.profile.program",
     "reproduce": "nicety.studies",
     "run_benchmark": "nicety.bench.messages",
     "run_processes": "nicety.apps.processes",
-    "run_schedule": "nicety.goal",
+    "run_schedule": "nicety.apps.goal",
     "run_usecase": "nicety.usecases.driver",
-    "schedule_info": "nicety.goal",
+    "schedule_info": "nicety.apps.goal",
     "solve_tsp": "nicety.apps.salesman",
     "sweep": "nicety.sweeps.sweep",
     "sweep_report": "nicety.sweeps.page",
     "sweep_study": "nicety.cli.sweep.driver",
-    "trace_schedule": "nicety.goal",
+    "trace_schedule": "nicety.apps.goal",
 }
 
 

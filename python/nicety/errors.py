@@ -3,14 +3,14 @@
 - InputError        the user's input is wrong: a file, a key, a unit, a size; exit status 2
   - CompileError    the compiler refused a handler; its messages went to stderr
 - RunError          the run itself failed; exit status 1
-  - TimedOut the other end of a call did not call within the timeout
-  - Deadlock        a program waits, and no event is left
+  - TimedOut        the peer of a call did not make its own call within the timeout
+  - Deadlock        a program waits, and no event is left that could wake it
   - HandlerTrap     a handler or process trapped, or used up its cycles
     - HandlerFailure  the run was completed, but with a failure that is not allowed
                       (`nicety.HandlerFailure`, in `nicety.program.failures`)
 
-The message names the error, its place and the correction. If some points of a benchmark, or some cards of
-`run_program`, failed and others did not, the error has the attribute `report` with the others.
+The message names the error, its place and the correction. If only some points of a benchmark failed, or some cards of
+`run_program`, the error's attribute `report` has the results of the others.
 """
 
 from __future__ import annotations

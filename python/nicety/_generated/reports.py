@@ -26,7 +26,8 @@ class ApplicationReport:
         handler_fetch_wait_cycles: Cycles for which they waited for their code, where the card has an instruction cache.
         handler_cache_hits: Loads and stores that found their lines, where the card has data caches.
         handler_cache_misses: Those that did not.
-        handler_cache_wait_cycles: Cycles that loads and stores took longer than hits.
+        handler_cache_wait_cycles: Cycles of loads and stores beyond those of hits, and waits of atomic operations for
+            other caches.
         handlers_failed: Failed runs: stopped, or with an error or an invalid return code.
         hpu_memory_bytes: Bytes of HPU memory in use: its programs' data and its states.
         hpu_memory_peak_bytes: The maximum of that at any time.
@@ -67,6 +68,7 @@ class ChannelReport:
         pages_pinned: Pages of the host pinned now.
         port: Counters of the card's Ethernet port.
         microengines: The microengines with a program.
+        further_cards: The further cards of the host, from card 1 on.
     """
 
     posted: int
@@ -79,6 +81,7 @@ class ChannelReport:
     pages_pinned: int
     port: PortReport
     microengines: list[MicroengineReport]
+    further_cards: list[FurtherCard]
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,37 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class FurtherCard:
+    """The counters of a further card of a host.
+
+    Such a card has no port to the network.
+
+    Attributes:
+        card: The number of the card in the host.
+        posted: Mailboxes that the host posted.
+        pushed: Mailboxes that the card pushed, each with an interrupt.
+        transfers: DMA transfers of indirect messages, one for each page.
+        transferred_bytes: Bytes of the successful transfers.
+        dma_errors: DMA transfers that failed.
+        retries: Resent page lists.
+        dropped: Invalid mailboxes, which were ignored.
+        pages_pinned: Pages of the host pinned now.
+        microengines: The microengines with a program.
+    """
+
+    card: int
+    posted: int
+    pushed: int
+    transfers: int
+    transferred_bytes: int
+    dma_errors: int
+    retries: int
+    dropped: int
+    pages_pinned: int
+    microengines: list[MicroengineReport]
+
+
+@dataclass(frozen=True)
 class GroupReport:
     """The cost of a function group of the kernel or of programs.
 
@@ -191,17 +225,18 @@ class InterfaceReport:
     """Counters of a card with virtual network interfaces.
 
     Attributes:
-        sends: Send commands taken.
-        programmed_io_sends: Send commands of messages that were sent by programmed I/O.
-        receives: Receive commands taken.
-        packets_sent: Packets handed to the link, or to another interface of the card.
-        packets_received: Packets received.
-        buffered: Packets put into the card's memory because no receive matched.
-        buffer_stalls: Number of times that the card had no memory for a packet, which stayed in the packet buffer.
-        strays: Messages dropped because their interface was not open.
-        unusable: Invalid or damaged packets.
-        doorbells: Doorbells set.
-        refused: Calls refused because a resource did not belong to the process.
+        sends: Number of Send commands taken.
+        programmed_io_sends: Number of Send commands for messages that were sent by programmed I/O.
+        receives: Number of Receive commands taken.
+        packets_sent: Number of packets handed to the link, or to another interface of the card.
+        packets_received: Number of packets received.
+        buffered: Number of packets put into the card's memory because no receive matched.
+        buffer_stalls: Number of times that the card had no memory for a packet. The packet stayed in the packet buffer.
+        strays: Number of messages dropped because their interface was not open, or was closed before a receive took
+            them.
+        unusable: Number of invalid or damaged packets.
+        doorbells: Number of doorbells set.
+        refused: Number of calls refused because a resource did not belong to the process.
     """
 
     sends: int
@@ -219,14 +254,14 @@ class InterfaceReport:
 
 @dataclass(frozen=True)
 class KernelReport:
-    """Entries into a host's operating system.
+    """Counters of a host's operating system.
 
     Attributes:
-        calls: System calls.
-        pins: Number of calls that locked and translated pages.
+        calls: Number of system calls.
+        pins: Number of times that the kernel locked and translated pages.
         pages_pinned: Number of pages locked and translated.
-        unpins: Number of calls that unlocked pages.
-        interrupts: Number of interrupts with a handler run.
+        unpins: Number of times that the kernel unlocked pages.
+        interrupts: Number of interrupts that ran a handler.
         wakes: Number of thread wake-ups.
     """
 
@@ -372,17 +407,18 @@ class PortalsReport:
     """Counters of a card with Portals: of messages, handlers, and reliable transport.
 
     Attributes:
-        messages_matched: Messages that found a match entry.
-        messages_dropped: Messages that found no match entry, or that the card dropped for another reason.
+        messages_matched: Number of messages that matched an entry.
+        messages_dropped: Number of messages that matched no entry, or that the card dropped for another reason.
         first_dropped: The first dropped message, and the reason; None if the card dropped no message.
-        handler_runs: Completed runs of handlers.
-        handler_instructions: Instructions that handlers executed.
-        handler_cycles: Cycles for which handlers held a processor, including their starts and their waits for commands.
+        handler_runs: Number of completed runs of handlers.
+        handler_instructions: Number of instructions that handlers executed.
+        handler_cycles: Number of cycles for which handlers held a processor, including their starts and their waits for
+            commands.
         handler_lines_printed: Lines of handlers that the card has shown: at most 1000 (`LINES_KEPT`), and the rest of
             one call.
         handler_lines_suppressed: Lines of handlers that it has only counted.
         applications: Resources used by each application.
-        transport: Counters of its reliable transport.
+        transport: Counters of the card's reliable transport.
     """
 
     messages_matched: int
@@ -451,35 +487,35 @@ class RdmaReport:
     """The counters of a card with RDMA, and the busy times of its parts.
 
     Attributes:
-        puts: Puts posted.
-        sends: Sends into streaming buffers posted.
-        gets: Gets posted.
-        gets_served: Gets of other nodes that arrived.
-        registrations: Regions registered by system calls.
-        doorbells: Writes to the doorbell register.
+        puts: Number of puts posted.
+        sends: Number of sends into streaming buffers posted.
+        gets: Number of gets posted.
+        gets_served: Number of gets that arrived at this card.
+        registrations: Number of regions registered by system calls.
+        doorbells: Number of writes to the doorbell register.
         ring_full: Number of times that the driver found the transmit ring full.
-        descriptors: Descriptors fetched.
-        fetches: Reads of host memory that fetched descriptors.
-        packets_sent: Packets sent, over the link and to this card.
-        packets_received: Packets received.
-        flushed: Received packets that were dropped because the receive side was flushed.
-        tlb_hits: TLB hits, in pages.
-        tlb_misses: TLB misses, in pages.
-        refused: Messages that this card refused.
-        refused_by_peer: Messages of this card that other cards refused.
-        events: Events written.
-        packet_completions: Completions written for packets that are not the last of their message.
-        events_lost: Events lost because a queue was full.
-        abandoned: Messages that were given up because one of their packets never arrived. They are counted as refused,
-            too.
-        stale_replies: Received packets that belong to replies to failed gets.
-        unusable: Invalid or damaged packets.
+        descriptors: Number of descriptors fetched.
+        fetches: Number of reads of host memory that fetched descriptors.
+        packets_sent: Number of packets sent, over the link and to this card.
+        packets_received: Number of packets received.
+        flushed: Number of received packets that were dropped because the receive side was flushed.
+        tlb_hits: Number of page lookups that hit the TLB.
+        tlb_misses: Number of page lookups that missed the TLB.
+        refused: Number of messages that this card refused.
+        refused_by_peer: Number of messages of this card that their receiving card refused.
+        events: Number of events written.
+        packet_completions: Number of completions written for packets that are not the last of their message.
+        events_lost: Number of events lost because a queue was full.
+        abandoned: Number of messages given up because one of their packets never arrived. These messages also count as
+            refused.
+        stale_replies: Number of received reply packets that no pending get expects.
+        unusable: Number of invalid or damaged packets, and of invalid messages to the library.
         transmit_busy_ps: Busy time of all transmit engines, in picoseconds.
         receive_busy_ps: Busy time of all receive engines, in picoseconds.
         processor_busy_ps: Busy time of the embedded processor, in picoseconds.
         processor_queue: Peak number of commands that waited for the embedded processor.
-        regions: Regions registered at the end, including those of the library.
-        pages: Pages registered at the end.
+        regions: Number of regions registered at the end, including those of the library.
+        pages: Number of pages registered at the end.
     """
 
     puts: int
@@ -614,14 +650,15 @@ class TransportReport:
     """Counters of a card's reliable transport.
 
     Attributes:
-        retransmitted: Retransmissions.
-        corrupted: Packets discarded because of a wrong CRC.
-        duplicated: Duplicates discarded.
-        out_of_order: Packets discarded because an earlier one was missing.
-        acknowledgements: Acknowledgements sent.
-        refusals: Refusals sent.
-        timeouts: Timeouts.
-        unusable: Without reliable transport: packets that were damaged or belonged to no message, and were dropped.
+        retransmitted: Number of retransmissions.
+        corrupted: Number of packets discarded because of a wrong CRC.
+        duplicated: Number of duplicates discarded.
+        out_of_order: Number of packets discarded because an earlier packet was missing.
+        acknowledgements: Number of acknowledgements sent.
+        refusals: Number of refusals sent.
+        timeouts: Number of timeouts.
+        unusable: Without reliable transport: number of packets that were damaged or belonged to no message, and were
+            dropped.
     """
 
     retransmitted: int
@@ -632,6 +669,21 @@ class TransportReport:
     refusals: int
     timeouts: int
     unusable: int
+
+
+@dataclass(frozen=True)
+class XdpAborted:
+    """Frames with `XDP_ABORTED` at a place of a program.
+
+    Attributes:
+        program: The program.
+        place: The last line in front of its end, as `firewall.c:31`; without lines in the object, the instruction.
+        frames: Frames.
+    """
+
+    program: str
+    place: str
+    frames: int
 
 
 @dataclass(frozen=True)
@@ -646,10 +698,13 @@ class XdpReport:
         redirected: `XDP_REDIRECT`.
         aborted: `XDP_ABORTED`, and numbers that are no verdict.
         invalid: Of those, numbers that are no verdict.
+        aborted_at: Frames with `XDP_ABORTED`, by program and line.
         trapped: Programs that trapped.
         transmit_full: Frames to send that found the transmit ring full, and were dropped.
         unreachable: Redirected frames with a destination that does not exist, which were dropped.
         queue_full: Redirected frames that found the queue of a CPU or of a socket full, and were dropped.
+        second: Runs of programs of device maps and CPU maps.
+        second_dropped: Frames that these programs dropped: any verdict but `XDP_PASS`, and on a CPU `XDP_REDIRECT`.
         instructions: Instructions of eBPF.
         helper_calls: Calls of helpers.
         map_calls: Of those, calls that find, add or remove an entry of a map.
@@ -663,10 +718,13 @@ class XdpReport:
     redirected: int
     aborted: int
     invalid: int
+    aborted_at: list[XdpAborted]
     trapped: int
     transmit_full: int
     unreachable: int
     queue_full: int
+    second: int
+    second_dropped: int
     instructions: int
     helper_calls: int
     map_calls: int

@@ -122,8 +122,8 @@ class ChannelRow(TypedDict):
         direction: The direction: `host-to-card` or `card-to-host`.
         size_bytes: Message size in bytes. For the bandwidth of direct messages, it is the size of a payload in messages
             of 56 bytes. A process sends at most 500 of these messages, because they are all alike.
-        memory: The card's memory for the messages: `ctm` for indirect messages of a latency that fit it, `emem`
-            otherwise.
+        memory: The card's memory for the messages. For indirect messages of a throughput it is the requested memory,
+            for those of a latency that fit it `ctm`. It is `emem` otherwise.
         verified: Whether the receiving end checked every byte and found it correct.
         bandwidth_bytes_per_s: Mean throughput of all processes over the runs.
         iterations: Number of messages measured individually.
@@ -163,6 +163,20 @@ class ChannelRow(TypedDict):
     runs: NotRequired[int]
     stages: NotRequired[list[Stage]]
     stddev_bytes_per_s: NotRequired[float]
+
+
+class CheckedFrame(TypedDict):
+    """A function of a call stack.
+
+    Attributes:
+        function: Its name, if known.
+        file: The source file, without its folder.
+        line: The line, from 1 on.
+    """
+
+    function: str | None
+    file: str | None
+    line: int | None
 
 
 class ContextRow(TypedDict):
@@ -294,6 +308,63 @@ Distances = Literal["root", "table"]
 """The way in which a climber finds the distance of two cities."""
 
 
+class EbpfCoreRow(TypedDict):
+    """A program on a core that executes eBPF itself.
+
+    Attributes:
+        nic: The card.
+        program: The program.
+        traffic: The traffic.
+        offered: Frames of the traffic.
+        offered_bytes: Their bytes, without check sequences.
+        offered_pps: Their rate, in frames per second.
+        lost: Frames that found the input queue full at that rate.
+        taken_pps: Frames with a verdict per second, at the traffic's rate.
+        verdicts: Frames by verdict at the traffic's rate.
+        lossless_pps: The highest rate without loss, at most the traffic's; none if every rate loses frames. Latency and
+            loads are of the run at this rate, or else at the traffic's.
+        lanes: Lanes of the core.
+        slots: Instructions of eBPF; a 64-bit constant counts as two.
+        rows: Rows of the program.
+        slots_per_row: Instructions of the program for each of its rows.
+        rows_per_frame: Rows that run for a frame, mean.
+        instructions_per_frame: Instructions of eBPF that a frame takes one after another, mean.
+        instructions_per_row: Those for each row that runs.
+        operations_per_row: Operations in lanes for each row that runs.
+        cycles_mean: Cycles of the core for a frame, mean.
+        waiting_cycles_mean: Of those, cycles in which the core waits for bytes of the frame.
+        helper_cycles_mean: Of those, cycles of helpers beside their rows.
+        latency: Latency from a frame's last byte on the wire to its verdict, or to its last byte out of the core.
+        bottleneck: The part with the highest load.
+        parts: Loads of all parts.
+    """
+
+    nic: str
+    program: str
+    traffic: str
+    offered: int
+    offered_bytes: int
+    offered_pps: float
+    lost: int
+    taken_pps: float
+    verdicts: dict[str, int]
+    lossless_pps: float | None
+    lanes: int
+    slots: int
+    rows: int
+    slots_per_row: float
+    rows_per_frame: float
+    instructions_per_frame: float
+    instructions_per_row: float
+    operations_per_row: float
+    cycles_mean: float
+    waiting_cycles_mean: float
+    helper_cycles_mean: float
+    latency: XdpLatency
+    bottleneck: XdpPart
+    parts: list[XdpPart]
+
+
 class ExchangeRow(TypedDict):
     """The result for a card and a number of connections.
 
@@ -325,7 +396,7 @@ class ExchangeRow(TypedDict):
         code_tlb_misses_per_packet: Misses per packet in the code TLBs of the cores.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
-        cross_calls_per_packet: Cross-calls (calls from one CPU to another) per packet.
+        cross_calls_per_packet: Cross-calls (inter-processor interrupts) per packet.
         interrupts_per_packet: Interrupts per packet.
         interrupt_ns: CPU time of an interrupt of a receive channel before its handler takes frames. It consists of the
             entry and of register reads.
@@ -416,6 +487,81 @@ class FairnessRow(TypedDict):
     process_max_bytes_per_s: float
     jain_index: float
     verified: bool
+
+
+class Finding(TypedDict):
+    """A defect of a program, once for each place.
+
+    Attributes:
+        kind: Its kind.
+        at: The place at which it was found.
+        other: The other place: of a race, of a transfer, of another order of locks.
+        advice: The correction.
+        times: The number of times it was found.
+    """
+
+    kind: FindingKind
+    at: FindingSide
+    other: FindingSide | None
+    advice: str
+    times: int
+
+
+class FindingCapture(TypedDict):
+    """A capture with the fewest packets that replay a finding.
+
+    Attributes:
+        kind: The kind of the finding.
+        place: The place of the finding.
+        file: The file.
+        packets: Number of packets.
+    """
+
+    kind: FindingKind
+    place: CheckedFrame
+    file: str
+    packets: int
+
+
+FindingKind = Literal[
+    "uninitialised",
+    "out-of-bounds",
+    "write-while-sending",
+    "use-after-free",
+    "race",
+    "unlock-without-lock",
+    "double-lock",
+    "lock-kept",
+    "lock-order",
+    "buffer-reuse",
+    "long-send",
+    "return-code",
+    "division-by-zero",
+    "trap",
+]
+"""The kind of a finding."""
+
+
+class FindingSide(TypedDict):
+    """A place of a finding: a run at an instruction.
+
+    Attributes:
+        handler: The kind of the handler.
+        packet: The number of the packet in the order of arrival at handlers, from 0 on. None for a handler without one.
+        process: The name of the process and its context. None for a handler.
+        action: The access or operation, as a phrase.
+        pc: The address of the instruction.
+        place: The file and line of the author's source.
+        stack: The call stack, innermost first, functions inlined by the compiler included.
+    """
+
+    handler: str
+    packet: int | None
+    process: str | None
+    action: str
+    pc: int
+    place: CheckedFrame
+    stack: list[CheckedFrame]
 
 
 class Flow(TypedDict):
@@ -668,6 +814,7 @@ class LineRateRow(TypedDict):
         instructions_p99: 99th percentile of the instructions.
         packet_dispositions: The dispositions of the packets.
         sent_per_packet: Packets that the card sent per packet received, over the whole run.
+        host_cpu_ns: CPU time of the host per packet; none on cards with a host that takes no packets.
         handlers: Each handler that ran.
         handler_ns: Handler processor time per packet: its payload handler, and its share of header and completion
             handlers, including waits for transfers and commands. With traffic, per packet offered.
@@ -728,6 +875,7 @@ class LineRateRow(TypedDict):
     instructions_p99: int | None
     packet_dispositions: PacketDispositions
     sent_per_packet: float
+    host_cpu_ns: float | None
     handlers: list[HandlerFigures]
     handler_ns: float
     growth: Growth | None
@@ -1007,6 +1155,48 @@ another.
 """
 
 
+class PcieRow(TypedDict):
+    """The result of a test for one size, offset, window, pattern and state of the cache.
+
+    Attributes:
+        nic: The card.
+        test: The test, as pcie-bench names it.
+        pattern: The pattern of addresses: `seq` or `rand`.
+        cache: The state of the host's cache before the test: `hwarm`, `dwarm`, `cold` or `dthrash`.
+        host_offset_bytes: Offset of each transfer from a line of 64 B of the host, in bytes.
+        card_offset_bytes: Offset of each transfer from a line of 64 B of the card, in bytes.
+        window_bytes: Size of the window of host memory, in bytes.
+        size_bytes: Size of a transfer in bytes.
+        transfers: Number of measured transfers.
+        bandwidth_gbit_per_s: Payload bandwidth. None for a test of latency. For `BW_DMA_RW`: of each direction.
+        max_ns: Maximum latency.
+        mean_ns: Mean latency.
+        median_ns: Median latency. None for a test of bandwidth, as are the other latencies.
+        min_ns: Minimum latency.
+        p95_ns: The latency that 95 % of the samples do not exceed.
+        p999_ns: The latency that 99.9 % of the samples do not exceed.
+        transfers_per_s: Transfers per second. None for a test of latency. For `BW_DMA_RW`: of each direction.
+    """
+
+    nic: str
+    test: str
+    pattern: str
+    cache: str
+    host_offset_bytes: int
+    card_offset_bytes: int
+    window_bytes: int
+    size_bytes: int
+    transfers: int
+    bandwidth_gbit_per_s: NotRequired[float]
+    max_ns: NotRequired[float]
+    mean_ns: NotRequired[float]
+    median_ns: NotRequired[float]
+    min_ns: NotRequired[float]
+    p95_ns: NotRequired[float]
+    p999_ns: NotRequired[float]
+    transfers_per_s: NotRequired[float]
+
+
 class PeerManifest(TypedDict):
     """The card of the hosts with which the host of the measured card communicates.
 
@@ -1085,6 +1275,279 @@ class PortFigures(TypedDict):
     latency_ns_p99: float
     latency_ns_p999: float
     latency_ns_max: float
+
+
+class ProfileRow(TypedDict):
+    """The profile of handlers on a card, over a whole run.
+
+    Attributes:
+        nic: The card.
+        place: The rank and the number of the card, for processes.
+        packet_bytes: Payload bytes of a packet, or their mean. 0 for processes.
+        packets: Packets of the run. 1 for processes, so that means are sums over the run.
+        runs: Runs of handlers, or processes.
+        sampled_runs: Runs of the sample for percentiles: every n-th one.
+        cycle_ns: The duration of a cycle.
+        executions: Instructions that were executed.
+        cycles: Cycles of cores, waits included.
+        cycles_mean: Cycles a packet.
+        cycles_p99: 99th percentile of the cycles of a run of a handler, by nearest rank, over the sampled runs of the
+            handlers that reach it.
+        causes: The cycles by cause.
+        card: The card's own counters.
+        functions: Functions, those with the most cycles first.
+        lines: Lines, those with the most cycles first.
+        instructions: Instructions, by address.
+        paths: Call paths. A caller precedes its callees.
+        samples: Cycles by call path and instruction.
+        locks: Words that handlers wait for, those with the longest waits first.
+        banks: Banks that handlers wait for, those with the longest waits first. At most 32.
+        processes: The processes of a flow processor. Empty for handlers.
+        missing: Shortcomings of the program's file, and their effects on the profile.
+    """
+
+    nic: str
+    place: str | None
+    packet_bytes: int
+    packets: int
+    runs: int
+    sampled_runs: int
+    cycle_ns: float
+    executions: int
+    cycles: int
+    cycles_mean: float
+    cycles_p99: int
+    causes: dict[str, int]
+    card: ProfiledCard
+    functions: list[ProfiledFunction]
+    lines: list[ProfiledLine]
+    instructions: list[ProfiledInstruction]
+    paths: list[ProfiledPath]
+    samples: list[ProfiledSample]
+    locks: list[ProfiledLock]
+    banks: list[ProfiledBank]
+    processes: list[ProfiledProcess]
+    missing: list[str]
+
+
+class ProfiledBank(TypedDict):
+    """A bank of a level of memory for which handlers have waited, with the data in it.
+
+    Attributes:
+        level: The level, as the card's spec names it.
+        cluster: The cluster of the memory.
+        bank: The number of the bank.
+        data: The data: a variable such as `table+8`, `state+4`, or a piece of private memory such as `packet`.
+        waits: Accesses that waited.
+        wait_cycles: Cycles a packet of their waits.
+    """
+
+    level: str
+    cluster: int
+    bank: int
+    data: str
+    waits: int
+    wait_cycles: float
+
+
+class ProfiledCard(TypedDict):
+    """The counters that the card itself keeps of its handlers, over the same run.
+
+    Attributes:
+        runs: Runs of handlers.
+        cycles: Cycles for which handlers held cores. For processes, the cycles of their contexts.
+        instructions: Instructions.
+        stalled_cycles: Cycles of waits for commands and transfers. For processes, cycles asleep.
+        memory_wait_cycles: Cycles of waits for banks.
+        fetch_wait_cycles: Cycles of waits for code.
+        cache_wait_cycles: Cycles of waits for lines of data caches.
+    """
+
+    runs: int
+    cycles: int
+    instructions: int
+    stalled_cycles: int
+    memory_wait_cycles: int
+    fetch_wait_cycles: int
+    cache_wait_cycles: int
+
+
+class ProfiledFrame(TypedDict):
+    """A function at an instruction: an inlined one, or the one that has the instruction.
+
+    Attributes:
+        function: Its name, if the line tables have one.
+        file: Its source file.
+        line: The line in it.
+    """
+
+    function: str | None
+    file: str | None
+    line: int | None
+
+
+class ProfiledFunction(TypedDict):
+    """A function, also one that is inlined in others.
+
+    Its cycles are those of its own instructions.
+
+    Attributes:
+        function: Its name. None where the program has neither line tables nor symbols for it.
+        executions: Instructions that were executed.
+        cycles: Cycles of cores, waits included.
+        cycles_mean: Cycles a packet.
+        cycles_p99: 99th percentile of the cycles of a run of a handler, by nearest rank, over the sampled runs of the
+            handlers that reach it.
+        causes: The cycles by cause.
+    """
+
+    function: str | None
+    executions: int
+    cycles: int
+    cycles_mean: float
+    cycles_p99: int
+    causes: dict[str, int]
+
+
+class ProfiledInstruction(TypedDict):
+    """An instruction that was executed.
+
+    Attributes:
+        address: Its address in program memory.
+        text: Its text, such as `lw a0, 4(a1)`.
+        symbol: The name of the function's symbol.
+        line: The index of its line in `lines`.
+        frames: The functions inlined there, the innermost first, and the function that has them. Empty without line
+            tables.
+        executions: Instructions that were executed.
+        cycles: Cycles of cores, waits included.
+        cycles_mean: Cycles a packet.
+        cycles_p99: 99th percentile of the cycles of a run of a handler, by nearest rank, over the sampled runs of the
+            handlers that reach it.
+        causes: The cycles by cause.
+    """
+
+    address: int
+    text: str
+    symbol: str | None
+    line: int
+    frames: list[ProfiledFrame]
+    executions: int
+    cycles: int
+    cycles_mean: float
+    cycles_p99: int
+    causes: dict[str, int]
+
+
+class ProfiledLine(TypedDict):
+    """A line of the source.
+
+    Functions of the headers of handlers count at the line that calls them.
+
+    Attributes:
+        function: The index of its function in `functions`.
+        file: The source file with the compiler's directory. None without line tables.
+        line: The line, counted from 1.
+        executions: Instructions that were executed.
+        cycles: Cycles of cores, waits included.
+        cycles_mean: Cycles a packet.
+        cycles_p99: 99th percentile of the cycles of a run of a handler, by nearest rank, over the sampled runs of the
+            handlers that reach it.
+        causes: The cycles by cause.
+    """
+
+    function: int
+    file: str | None
+    line: int | None
+    executions: int
+    cycles: int
+    cycles_mean: float
+    cycles_p99: int
+    causes: dict[str, int]
+
+
+class ProfiledLock(TypedDict):
+    """A word of memory that one handler at a time holds, and that handlers wait for.
+
+    The cycles of a wait are also those of the instructions that wait.
+
+    Attributes:
+        word: The word, such as `byte 8 of the state`.
+        variable: The variable of the program, such as `table+8`, if it is in one.
+        acquired_at: The source line of the holder that acquires it.
+        released_at: The source line of the holder that releases it, if it differs.
+        waited_at: The source line of the handlers that wait for it.
+        waits: Number of waits.
+        wait_cycles: Cycles a packet of waits.
+        held_cycles: Cycles a packet for which a handler holds it.
+        handover_cycles: Cycles a packet for which it is free while a handler waits.
+    """
+
+    word: str
+    variable: str | None
+    acquired_at: str
+    released_at: str | None
+    waited_at: str
+    waits: int
+    wait_cycles: float
+    held_cycles: float
+    handover_cycles: float
+
+
+class ProfiledPath(TypedDict):
+    """A function that another one has called, or the entry of a run.
+
+    Attributes:
+        caller: The index of the caller's path. None for the entry of a run.
+        address: The address of the function.
+        symbol: The name of its symbol.
+    """
+
+    caller: int | None
+    address: int
+    symbol: str | None
+
+
+class ProfiledProcess(TypedDict):
+    """The processes of a function on a context of a flow processor, with the card's own counters.
+
+    Attributes:
+        function: The name of the function.
+        microengine: The number of the microengine.
+        context: The number of the context.
+        processes: Number of processes.
+        cycles_computing: Cycles of instructions.
+        cycles_asleep: Cycles of waits for a memory, a signal, a channel or the port.
+        cycles_ready: Cycles of waits for the core, which ran other contexts.
+        instructions: Instructions.
+        references: References to memories outside the core.
+    """
+
+    function: str | None
+    microengine: int
+    context: int
+    processes: int
+    cycles_computing: int
+    cycles_asleep: int
+    cycles_ready: int
+    instructions: int
+    references: int
+
+
+class ProfiledSample(TypedDict):
+    """The cycles of an instruction on a call path.
+
+    Attributes:
+        path: The index of the path in `paths`.
+        instruction: The index of the instruction in `instructions`.
+        executions: Its executions on this path.
+        cycles: Its cycles on this path.
+    """
+
+    path: int
+    instruction: int
+    executions: int
+    cycles: int
 
 
 class ProgramManifest(TypedDict):
@@ -1302,6 +1765,20 @@ class Saturation(TypedDict):
     saturation_fraction: NotRequired[float]
 
 
+class SearchReport(TypedDict):
+    """A search for findings with mutated packets.
+
+    Attributes:
+        runs: Runs of the simulation.
+        packets: Packets in all runs.
+        captures: Captures that replay findings.
+    """
+
+    runs: int
+    packets: int
+    captures: list[FindingCapture]
+
+
 class SensitiveValue(TypedDict):
     """An assumed value to which a verdict is sensitive.
 
@@ -1441,7 +1918,7 @@ class StreamRow(TypedDict):
         code_tlb_misses_per_packet: Misses per packet in the code TLBs of the cores.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
-        cross_calls_per_packet: Cross-calls (calls from one CPU to another) per packet.
+        cross_calls_per_packet: Cross-calls (inter-processor interrupts) per packet.
         interrupts_per_packet: Interrupts per packet.
         interrupt_ns: CPU time of an interrupt of a receive channel before its handler takes frames. It consists of the
             entry and of register reads.
@@ -1541,6 +2018,20 @@ class TorusRow(TypedDict):
     saturated: bool
     packets: int
     undelivered_packets: int
+
+
+class TourTable(TypedDict):
+    """The table in which climbers look distances up.
+
+    Attributes:
+        made_by: The part of the system that computes the table: `card` or `host`.
+        memory: The memory that has the table: `CLS` or `CTM` (of each island), `IMEM` or `EMEM`.
+        distance_bytes: Bytes of a distance.
+    """
+
+    made_by: Literal["card", "host"]
+    memory: str
+    distance_bytes: int
 
 
 class TrafficFigures(TypedDict):
@@ -1658,6 +2149,20 @@ class WaitingLine(TypedDict):
     wait_cycles: float
 
 
+class XdpAborted(TypedDict):
+    """Frames with `XDP_ABORTED` at a place of a program.
+
+    Attributes:
+        program: The program.
+        place: The last line in front of its end, as `firewall.c:31`; without lines in the object, the instruction.
+        frames: Frames.
+    """
+
+    program: str
+    place: str
+    frames: int
+
+
 class XdpFigures(TypedDict):
     """The verdicts and maps of an XDP program on a card.
 
@@ -1667,6 +2172,7 @@ class XdpFigures(TypedDict):
         code_bytes: Code and constants in the card's program memory, with the runtime.
         map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
         verdicts: Frames by verdict, in the first run.
+        aborted_at: Frames with `XDP_ABORTED`, by program and line.
         invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
         redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
         too_long: Frames that the program made longer than the card sends. The card drops them.
@@ -1678,6 +2184,7 @@ class XdpFigures(TypedDict):
     code_bytes: int
     map_bytes: dict[str, int]
     verdicts: dict[str, int]
+    aborted_at: list[XdpAborted]
     invalid: int
     redirects_failed: int
     too_long: int
@@ -1717,6 +2224,43 @@ class XdpPart(TypedDict):
     load: float
 
 
+class XdpPlace(TypedDict):
+    """An XDP program in a place.
+
+    Attributes:
+        nic: The card.
+        place: The place of the program.
+        packet_bytes: Bytes of a frame without its check sequence; the mean of traffic.
+        processors: Cores of the card, or CPUs of the host that take frames.
+        cycles_mean: Mean cycles of a frame on a card's core; none in a driver.
+        offered_pps: Frames offered, per second.
+        sustained_pps: Frames sustained per second, at most those offered. On a card: without losses and without a
+            growing backlog. In a driver: the highest rate without loss; 0 if every rate loses frames.
+        sustained_fraction: `sustained_pps` over `offered_pps`.
+        host_cpu_ns: CPU time of the host for a frame. On a card it is that of the run at the offered rate, and none on
+            cards with a host that takes no frames. In a driver it is that of the run at `sustained_pps`.
+        verdicts: Frames by verdict, at the offered rate. On a card, the caller, which has the object, sets them.
+        lost: Frames lost at the offered rate.
+        bottleneck: The part that limits, or that has the highest load.
+        bottleneck_load: Its load: on a card at the offered rate, in a driver at `sustained_pps`. None if it has no load
+            of its own.
+    """
+
+    nic: str
+    place: Literal["card cores", "eBPF core", "host driver"]
+    packet_bytes: int
+    processors: int
+    cycles_mean: float | None
+    offered_pps: float
+    sustained_pps: float
+    sustained_fraction: float
+    host_cpu_ns: float | None
+    verdicts: dict[str, int]
+    lost: int
+    bottleneck: str
+    bottleneck_load: float | None
+
+
 class XdpReport(TypedDict):
     """Counters of XDP programs in a host's driver.
 
@@ -1728,10 +2272,13 @@ class XdpReport(TypedDict):
         redirected: `XDP_REDIRECT`.
         aborted: `XDP_ABORTED`, and numbers that are no verdict.
         invalid: Of those, numbers that are no verdict.
+        aborted_at: Frames with `XDP_ABORTED`, by program and line.
         trapped: Programs that trapped.
         transmit_full: Frames to send that found the transmit ring full, and were dropped.
         unreachable: Redirected frames with a destination that does not exist, which were dropped.
         queue_full: Redirected frames that found the queue of a CPU or of a socket full, and were dropped.
+        second: Runs of programs of device maps and CPU maps.
+        second_dropped: Frames that these programs dropped: any verdict but `XDP_PASS`, and on a CPU `XDP_REDIRECT`.
         instructions: Instructions of eBPF.
         helper_calls: Calls of helpers.
         map_calls: Of those, calls that find, add or remove an entry of a map.
@@ -1745,10 +2292,13 @@ class XdpReport(TypedDict):
     redirected: int
     aborted: int
     invalid: int
+    aborted_at: list[XdpAborted]
     trapped: int
     transmit_full: int
     unreachable: int
     queue_full: int
+    second: int
+    second_dropped: int
     instructions: int
     helper_calls: int
     map_calls: int
@@ -1762,7 +2312,9 @@ class XdpRow(TypedDict):
         nic: The card.
         cpus: CPUs that take frames.
         mode: The place of the program.
+        traffic: The traffic.
         offered: Frames of the traffic.
+        offered_bytes: Their bytes, without check sequences.
         offered_pps: Their rate, in frames per second.
         lost: Frames lost at that rate. They found no buffer in a receive ring, a full packet buffer, no descriptor to
             leave by, or a full queue of a CPU.
@@ -1781,7 +2333,9 @@ class XdpRow(TypedDict):
     nic: str
     cpus: int
     mode: Literal["native", "generic"]
+    traffic: str
     offered: int
+    offered_bytes: int
     offered_pps: float
     lost: int
     lost_before: int
@@ -1821,6 +2375,37 @@ class Report(TypedDict):
 
 
 class LineRateReport(TypedDict):
+    """The results of a line-rate check: one row for each card and packet size.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each point, which is for example a card, a mode and a size.
+        failures: Failures of handlers, and commands that cards refused to handlers, while the rows were measured. If
+            their kinds are not allowed, the benchmark has failed.
+        drivers: For an XDP program, the results in drivers of hosts.
+        ebpf_cores: For an XDP program, the results on cores that execute eBPF themselves.
+        failed_points: The points with a failed run, if any.
+        handler_lines: Lines that handlers printed, if any.
+        places: For an XDP program, one table of all places, in the order of the cards as given.
+    """
+
+    benchmark: Literal["handlers"]
+    version: str
+    seed: int
+    manifest: Manifest
+    rows: list[LineRateRow]
+    failures: list[PointFailure]
+    drivers: NotRequired[list[XdpRow]]
+    ebpf_cores: NotRequired[list[EbpfCoreRow]]
+    failed_points: NotRequired[list[FailedPoint]]
+    handler_lines: NotRequired[HandlerLines]
+    places: NotRequired[list[XdpPlace]]
+
+
+class ProfileReport(TypedDict):
     """The report of a benchmark.
 
     Attributes:
@@ -1835,14 +2420,44 @@ class LineRateReport(TypedDict):
         handler_lines: Lines that handlers printed, if any.
     """
 
-    benchmark: Literal["handlers"]
+    benchmark: Literal["profile"]
     version: str
     seed: int
     manifest: Manifest
-    rows: list[LineRateRow]
+    rows: list[ProfileRow]
     failures: list[PointFailure]
     failed_points: NotRequired[list[FailedPoint]]
     handler_lines: NotRequired[HandlerLines]
+
+
+class CheckReport(TypedDict):
+    """The result of a check.
+
+    Attributes:
+        version: The version of nicety.
+        nic: The card, or the cards of a program of hosts.
+        seed: The seed of packets and interleavings.
+        schedules: Interleavings tried.
+        runs: Runs of handlers, or processes, in all interleavings.
+        instructions: Their instructions.
+        covered: Different instructions among these.
+        findings: Findings, each once.
+        missing: Shortcomings of the program's file, and their effects on findings.
+        fuzz: The search with mutated packets, if there was one. Python makes it.
+        program: The program of hosts, for processes. Python runs it.
+    """
+
+    version: str
+    nic: str
+    seed: int
+    schedules: int
+    runs: int
+    instructions: int
+    covered: int
+    findings: list[Finding]
+    missing: list[str]
+    fuzz: NotRequired[SearchReport]
+    program: NotRequired[str]
 
 
 class XdpBenchReport(TypedDict):
@@ -2015,6 +2630,24 @@ class ExchangeReport(TypedDict):
     failed_points: NotRequired[list[FailedPoint]]
 
 
+class PcieReport(TypedDict):
+    """The report of a benchmark that has no seed, because nothing in it is random.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        manifest: The inputs.
+        rows: One row for each point of the benchmark.
+        failed_points: The points with a failed run, if any.
+    """
+
+    benchmark: Literal["pcie"]
+    version: str
+    manifest: Manifest
+    rows: list[PcieRow]
+    failed_points: NotRequired[list[FailedPoint]]
+
+
 class ContextReport(TypedDict):
     """The report of a benchmark that has no seed, because nothing in it is random.
 
@@ -2114,6 +2747,7 @@ class TourReport(TypedDict):
         manifest: The inputs that reproduce the run.
         problem: The name of the problem in the file.
         cities: Number of cities.
+        edge_weight_type: TSPLIB's name for the kind of distances, such as `EUC_2D`.
         nic: The card.
         restarts: Number of climbs.
         climbers: Number of climbers.
@@ -2130,6 +2764,7 @@ class TourReport(TypedDict):
         instructions: Number of instructions of all processes.
         cpu: The same climbs on the CPUs of this machine, in wall-clock time.
         gpu: The same climbs on a graphics processor. The caller runs them there and fills in this field.
+        table: The table of distances on the card. Not present with `--distances root`.
     """
 
     application: Literal["tsp"]
@@ -2138,6 +2773,7 @@ class TourReport(TypedDict):
     manifest: Manifest
     problem: str
     cities: int
+    edge_weight_type: str
     nic: str
     restarts: int
     climbers: int
@@ -2154,6 +2790,7 @@ class TourReport(TypedDict):
     instructions: int
     cpu: NotRequired[CpuFigures]
     gpu: NotRequired[GpuFigures]
+    table: NotRequired[TourTable]
 
 
 class ChannelOptions(TypedDict, total=False):
@@ -2165,6 +2802,7 @@ class ChannelOptions(TypedDict, total=False):
         sizes: Message sizes in bytes: 8:56 doubles, commas list.
         directions: `host-to-card` or `card-to-host`; both if left out.
         iterations: Number of messages measured for each size.
+        memory: Memory of the card for indirect messages: `ctm` of each process's island, `imem` or `emem`.
         modes: `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
         nics: Cards to compare: names of specs, or paths of spec files.
         noise: Background noise on the host's CPUs, such as 1ms,25us; add ,fixed for a fixed period; or a trace file.
@@ -2176,9 +2814,10 @@ class ChannelOptions(TypedDict, total=False):
         warmup: Number of messages before the measured ones.
     """
 
-    sizes: Required[Annotated[Numbers, Option(usual={"channel-bandwidth": "64Ki:20Mi", "channel-latency": "8:56"})]]
+    sizes: Annotated[Numbers | None, Option(usual={"channel-bandwidth": "64Ki:20Mi", "channel-latency": "8:56"})]
     directions: Annotated[Names | None, Option(metavar="D[,E]", example="host-to-card")]
     iterations: Annotated[int | None, Option(default=100, least=1, most=1000000, only="channel-latency")]
+    memory: Annotated[str | None, Option(default="emem", only="channel-bandwidth")]
     modes: Annotated[Names | None, Option(metavar="M[,N]", example="direct")]
     nics: Annotated[Names | None, Option(default=["nfp-4000"])]
     noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
@@ -2259,7 +2898,7 @@ class ExchangeOptions(TypedDict, total=False):
         warmup: The time from the first byte to the begin of the measured time, such as 10ms.
     """
 
-    connections: Required[Annotated[Numbers, Option(usual="1:64")]]
+    connections: Annotated[Numbers | None, Option(usual="1:64")]
     nics: Required[Annotated[Names, Option(example="niagara2-niu")]]
     duration: Annotated[str | None, Option(default="50ms", metavar="TIME")]
     faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
@@ -2288,7 +2927,7 @@ class FairnessOptions(TypedDict, total=False):
         size: Bytes of a message.
     """
 
-    processes: Required[Annotated[Numbers, Option(usual="1:64")]]
+    processes: Annotated[Numbers | None, Option(usual="1:64")]
     messages: Annotated[int | None, Option(default=16, least=1, most=65536)]
     nics: Annotated[Names | None, Option(default=["qnix"])]
     overrides: Annotated[Overrides | None, Option()]
@@ -2312,7 +2951,7 @@ class GridOptions(NetworkOptions, total=False):
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
-    sizes: Required[Annotated[Numbers, Option(usual={"allreduce": "8Ki:1Mi", "halo": "1Ki:64Ki"})]]
+    sizes: Annotated[Numbers | None, Option(usual={"allreduce": "8Ki:1Mi", "halo": "1Ki:64Ki"})]
     grid: Annotated[str | None, Option(metavar="XxYxZ")]
     iterations: Annotated[int | None, Option(default=4, least=1, most=10000)]
     nodes: Annotated[int | None, Option(least=2, most=U32)]
@@ -2362,6 +3001,8 @@ class LineRateOptions(TypedDict, total=False):
             arrivals=poisson`. Several are for several ports of the card (link.ports), the first for port 0. All run at
             once until one of them has ended.
         user_header: First bytes of every message; the rest is random.
+        xdp_mode: The place of an XDP program in a host's driver. `native`: before the kernel's packet buffer; or
+            `generic`: behind it.
     """
 
     handler_memory: Annotated[int | None, Option(default=65536, most=1073741824, metavar="SIZE")]
@@ -2379,6 +3020,7 @@ class LineRateOptions(TypedDict, total=False):
     state_bytes: Annotated[int | None, Option(most=67108864, metavar="SIZE")]
     traffic: Annotated[Expressions | None, Option(metavar="EXPRESSION")]
     user_header: Annotated[bytes | None, Option(default=b"")]
+    xdp_mode: Annotated[Literal["native", "generic"] | None, Option(default="native")]
 
 
 class MapEntries(TypedDict):
@@ -2422,9 +3064,7 @@ class MessagesOptions(NetworkOptions, total=False):
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
-    sizes: Required[
-        Annotated[Numbers, Option(usual={"bandwidth": "8:4Mi", "latency": "8:4Mi", "message-rate": "8:4Ki"})]
-    ]
+    sizes: Annotated[Numbers | None, Option(usual={"bandwidth": "8:4Mi", "latency": "8:4Mi", "message-rate": "8:4Ki"})]
     addressing: Annotated[Addressing | None, Option(default="virtual", metavar="virtual|physical")]
     flush_receive: Annotated[bool | None, Option(default=False)]
     interrupt: Annotated[bool | None, Option(default=False)]
@@ -2442,6 +3082,38 @@ class MessagesOptions(NetworkOptions, total=False):
     window: Annotated[int | None, Option(default=64, least=1, most=65536)]
 
 
+class PcieOptions(TypedDict, total=False):
+    """The tests of pcie-bench: a card's reads and writes of host memory over PCI Express.
+
+    The measured points are all combinations of the given values. Without costs of the card's DMA engines in its spec,
+    the figures are those of the link.
+
+    Attributes:
+        nics: Cards to compare: names of specs, or paths of spec files.
+        sizes: Sizes of a transfer in bytes: 8:2Ki doubles, 63..65 steps by one, commas list.
+        caches: States of the host's cache: hwarm (written by the host), dwarm (by the card), cold, dthrash (all buffers
+            written by the card).
+        card_offsets: Offsets from a line of the card's memory, in bytes.
+        host_offsets: Offsets from a line of the host, in bytes.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example bus.engines.count=4.
+        patterns: Patterns of addresses: seq, rand.
+        samples: Measured transfers of a test of latency, and 16 times as many of one of bandwidth.
+        tests: Tests: LAT_CMD_RD, LAT_CMD_WRRD, LAT_DMA_RD, LAT_DMA_WRRD, BW_DMA_RD, BW_DMA_WR, BW_DMA_RW.
+        windows: Windows of host memory in bytes, multiples of 64.
+    """
+
+    nics: Required[Annotated[Names, Option(example="nfp-6000")]]
+    sizes: Annotated[Numbers | None, Option(usual="8:2Ki")]
+    caches: Annotated[Names | None, Option(default=["hwarm"], metavar="STATE[,STATE]")]
+    card_offsets: Annotated[Numbers | None, Option(default=[0])]
+    host_offsets: Annotated[Numbers | None, Option(default=[0])]
+    overrides: Annotated[Overrides | None, Option()]
+    patterns: Annotated[Names | None, Option(default=["seq"], metavar="PATTERN[,PATTERN]")]
+    samples: Annotated[int | None, Option(default=256, least=1, most=1048576)]
+    tests: Annotated[Names | None, Option(default=["LAT_DMA_RD"], metavar="TEST[,TEST]")]
+    windows: Annotated[Numbers | None, Option(default=[8192])]
+
+
 class RegistrationOptions(TypedDict, total=False):
     """The cost of copying a message into registered memory, or of registering the memory of the message.
 
@@ -2454,7 +3126,7 @@ class RegistrationOptions(TypedDict, total=False):
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example kernel.pin='3 us'.
     """
 
-    sizes: Required[Annotated[Numbers, Option(usual="64:2Mi")]]
+    sizes: Annotated[Numbers | None, Option(usual="64:2Mi")]
     nics: Annotated[Names | None, Option(default=["qnix"])]
     overrides: Annotated[Overrides | None, Option()]
 
@@ -2539,7 +3211,8 @@ class TourOptions(TypedDict, total=False):
 
     Attributes:
         climbers: The number of processes that climb. Each is on a separate microengine, and the manager is on one more.
-        distances: `table`: distances from a table in CLS; `root`: an integer square root each time. Both are exact.
+        distances: `table`: distances from a table in the nearest memory that holds it; `root`: an integer square root
+            each time, for EUC_2D with whole coordinates. Both are exact.
         job: The number of climbs in a job for the card. Default: ten for each climber.
         nic: The card: a name, or the path of a specification file.
         overrides: Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.clock="800 MHz".
@@ -2556,6 +3229,20 @@ class TourOptions(TypedDict, total=False):
     restarts: Annotated[int | None, Option(default=200, least=1, most=U32)]
     resume: Annotated[Place | None, Option(metavar="FILE")]
     seed: Annotated[int | None, Option(default=1, most=U32)]
+
+
+class XdpObject(TypedDict):
+    """The program of an object for each card of a check.
+
+    Attributes:
+        dumps: Maps with their entries in the report of a driver, after the run at the offered rate.
+        maps: Entries of maps before each run.
+        program: The program, where the object has several.
+    """
+
+    dumps: NotRequired[list[str]]
+    maps: NotRequired[list[MapEntries]]
+    program: NotRequired[str]
 
 
 class XdpOptions(TypedDict, total=False):
@@ -3034,7 +3721,7 @@ class ExecRank(TypedDict):
     """The report of one process.
 
     Attributes:
-        rank: Its rank.
+        rank: The rank of the process.
         finish_ns: The virtual time at which the process closed the network.
         sends: Messages that the process sent, and its accesses to registered memory.
         sent_bytes: Bytes of these messages and accesses.

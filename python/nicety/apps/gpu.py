@@ -1,8 +1,8 @@
 """The travelling salesman's climbs on a graphics processor, by OpenCL, if PyOpenCL is installed.
 
-The algorithm of `handlers/nfp/tsp.c`, climb by climb: the same numbers give the same tours. A work-group makes a climb,
-and its members share the moves. Of equally good moves the first one is taken, as by a processor that tries them in
-order.
+A climb is a 2-opt search from one random tour. The algorithm is that of `handlers/nfp/tsp_climb.h`: a climb with the
+same number finds the same tour. One work-group makes a climb, and its work-items share the moves. Of equally good
+moves, the work-group takes the one that a sequential search finds first.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from nicety.errors import InputError
 
 MEMBERS = 128
-"""Members of a work-group."""
+"""Number of work-items in a work-group."""
 
 AT_ONCE = 1 << 14
-"""Climbs per call of the device. A display may share the device, so a call must be short."""
+"""Maximum number of climbs per kernel launch. The device may also drive a display, so a launch must be short."""
 
 SOURCE = r"""
-/* Climbs number `first` and so on of `states`; a group each. `tours` may be left out. */
-__kernel void climb(__global const ushort *distances, const int cities, __global const uint *states,
+/* Climbs number `first` and so on of `states`; a group each. `tours` may be left out. Distances are below 2^30. */
+__kernel void climb(__global const DISTANCE *distances, const int cities, __global const uint *states,
                     __global uint *lengths, __global uchar *tours) {
     __local uchar tour[256];
     __local ulong best[MEMBERS];
@@ -52,8 +52,8 @@ __kernel void climb(__global const ushort *distances, const int cities, __global
             int i = place / cities, j = place % cities;
             if (j < i + 2 || (i == 0 && j == cities - 1)) continue;
             int a = tour[i], b = tour[i + 1], c = tour[j], d = tour[j + 1 < cities ? j + 1 : 0];
-            int saved = distances[a * cities + b] + distances[c * cities + d] - distances[a * cities + c] -
-                        distances[b * cities + d];
+            int saved = (int)distances[a * cities + b] + (int)distances[c * cities + d] -
+                        (int)distances[a * cities + c] - (int)distances[b * cities + d];
             if (saved > 0) mine = max(mine, (ulong)saved << 32 | (0xffffffffu - (uint)place));
         }
         best[me] = mine;
@@ -86,25 +86,25 @@ __kernel void climb(__global const ushort *distances, const int cities, __global
 
 @dataclass(frozen=True)
 class GpuClimbs:
-    """The result of climbs on a graphics processor."""
+    """The best result of several climbs on a graphics processor."""
 
     length: int
-    """The shortest tour's length."""
+    """The length of the shortest tour that a climb found."""
     number: int
-    """The number of the climb that found that tour; of several such climbs, the first."""
+    """The number of the climb that found the shortest tour. If several climbs found it, the first of them."""
     tour: list[int]
-    """The cities of that tour in order, numbered from zero."""
+    """The cities of the shortest tour in order, numbered from zero."""
     seconds: float
-    """Working time of the device by its own clock, without compilation and data transfers."""
+    """Time in seconds that the device executed kernels, by its own clock, without compilation and data transfers."""
     device: str
     """The device's name."""
 
 
-def climbs(cities: Sequence[tuple[int, int]], numbers: Iterable[int], *, seed: int, device: str = "gpu") -> GpuClimbs:
-    """Make the climbs with these numbers on the first device of a kind that OpenCL finds on this machine.
+def climbs(distances: Sequence[Sequence[int]], numbers: Iterable[int], *, seed: int, device: str = "gpu") -> GpuClimbs:
+    """Make the climbs with the given numbers, on the first OpenCL device of the given kind on this machine.
 
     Args:
-        cities: coordinates, at most 256 of them.
+        distances: the symmetric matrix of distances between cities, each below 2^30; at most 256 cities.
         numbers: the numbers of the climbs, at least one.
         seed: the seed of the climbs' random numbers.
         device: the kind of device: `gpu`, or `cpu` for tests.
@@ -117,20 +117,24 @@ def climbs(cities: Sequence[tuple[int, int]], numbers: Iterable[int], *, seed: i
     found = _device(cl, device)
     context = cl.Context([found])
     queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    kernel = cl.Program(context, SOURCE).build(options=[f"-DMEMBERS={MEMBERS}"]).climb
+    # Narrow distances leave more room in the device's caches.
+    widest = max(max(row) for row in distances)
+    kind, width = ("ushort", np.uint16) if widest < 1 << 16 else ("uint", np.uint32)
+    matrix = np.array(distances, width)
+    kernel = cl.Program(context, SOURCE).build(options=[f"-DMEMBERS={MEMBERS}", f"-DDISTANCE={kind}"]).climb
 
     def on_device(array: np.ndarray[Any, Any]) -> Any:
         flags = cl.mem_flags
         return cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=array)
 
-    table = on_device(_distances(cities).astype(np.uint16))
+    table = on_device(matrix)
 
     def run(states: Sequence[int], tours: Any) -> tuple[np.ndarray[Any, Any], int]:
         lengths = np.zeros(len(states), np.uint32)
         shared = on_device(lengths)
         size = (len(states) * MEMBERS,)
         starts = on_device(np.array(states, np.uint32))
-        done = kernel(queue, size, (MEMBERS,), table, np.int32(len(cities)), starts, shared, tours)
+        done = kernel(queue, size, (MEMBERS,), table, np.int32(len(matrix)), starts, shared, tours)
         cl.enqueue_copy(queue, lengths, shared)
         queue.finish()
         return lengths, done.profile.end - done.profile.start
@@ -139,7 +143,7 @@ def climbs(cities: Sequence[tuple[int, int]], numbers: Iterable[int], *, seed: i
     parts = [run(part, None) for part in _cut(states)]
     lengths = np.concatenate([lengths for lengths, _ in parts])
     best = int(lengths.argmin())
-    tour = np.zeros(len(cities), np.uint8)
+    tour = np.zeros(len(matrix), np.uint8)
     tours = on_device(tour)
     run([states[best]], tours)
     cl.enqueue_copy(queue, tour, tours)
@@ -151,14 +155,6 @@ def climbs(cities: Sequence[tuple[int, int]], numbers: Iterable[int], *, seed: i
 def _cut(states: Sequence[int]) -> Iterator[Sequence[int]]:
     for at in range(0, len(states), AT_ONCE):
         yield states[at : at + AT_ONCE]
-
-
-def _distances(cities: Sequence[tuple[int, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Distances of all pairs, rounded to the nearest integer, as in TSPLIB's EUC_2D."""
-    at = np.array(cities, np.int64)
-    squares = ((at[:, None] - at[None]) ** 2).sum(axis=2)
-    roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
-    return np.asarray(roots + (squares - roots * roots > roots))
 
 
 def _opencl() -> Any:
@@ -175,7 +171,7 @@ def _device(cl: Any, kind: str) -> Any:
     wanted = {"gpu": cl.device_type.GPU, "cpu": cl.device_type.CPU}[kind]
     try:
         platforms = cl.get_platforms()
-    except cl.LogicError:  # there is no driver of any kind
+    except cl.LogicError:  # no OpenCL driver is installed
         platforms = []
     for platform in platforms:
         for device in platform.get_devices():

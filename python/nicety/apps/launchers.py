@@ -14,12 +14,12 @@ from typing import Literal, get_args
 from nicety.errors import InputError
 
 Launcher = Literal["auto", "mpich", "openmpi", "none"]
-"""The launcher of a program's processes."""
+"""The launcher that starts a program's processes. `auto` chooses the launcher by the program's MPI."""
 LAUNCHERS: tuple[str, ...] = get_args(Launcher)
 
 _NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
 _LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "prun", "srun", "aprun", "jsrun"}
-"""Names of programs that start other programs' processes, up to the first dot: mpiexec.hydra is one of them."""
+"""Names of programs that start other programs' processes. A name counts up to its first dot, as in mpiexec.hydra."""
 
 
 def refuse_launcher(words: Sequence[str], program: Path) -> None:
@@ -36,7 +36,7 @@ def refuse_launcher(words: Sequence[str], program: Path) -> None:
 
 
 def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
-    """Return the kind of a launcher, and its file, for a program with `ranks` ranks.
+    """Return the kind and the file of the launcher that starts a program with `ranks` ranks.
 
     Raises:
         InputError: there is no such launcher, or the program is linked with another MPI.
@@ -53,7 +53,7 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     if linked is not None and linked != wanted:
         raise InputError(f"launcher {launcher}: {program} is linked with {_NAMES[linked]}; leave the option out")
     names = ["mpiexec"] if wanted is None else ["mpiexec", f"mpiexec.{wanted}"]
-    # Prefixes of an installation: its libraries are in lib, or in lib/MACHINE.
+    # Prefixes of MPI's installation. An MPI library is in PREFIX/lib or in PREFIX/lib/MACHINE.
     prefixes = [] if library is None else [library.parents[level] for level in (1, 2) if level < len(library.parents)]
     places = [program.parent / "mpiexec"]
     places += [prefix / "bin" / name for prefix in prefixes for name in names]
@@ -69,13 +69,13 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     of = "" if wanted is None else f" of {_NAMES[wanted]}"
     why = f", which {program} is linked with" if launcher == "auto" and wanted is not None else ""
     install = "install it" if wanted == "openmpi" else "pip install mpich"
-    # Processes of an MPI do not find each other without their launcher.
+    # Processes that use MPI find each other only through MPI's launcher.
     other = ", or start the processes one by one, with none as the launcher" if linked is None else ""
     raise InputError(f"there is no mpiexec{of}{why}, beside {program} or on the path; {install}{other}")
 
 
 def _linked(program: Path) -> tuple[str | None, Path | None]:
-    """The MPI library of a program, as its kind and its file; None for a script, or a program without MPI."""
+    """Return the kind and the file of a program's MPI library. Both are None for a script or a program without MPI."""
     with program.open("rb") as file:
         head = file.read(4096)
     # The program's own dynamic linker lists its libraries without executing it.
@@ -106,7 +106,7 @@ def _linked(program: Path) -> tuple[str | None, Path | None]:
 
 
 def _kind(mpiexec: Path) -> str | None:
-    """Return the kind of MPI of an mpiexec."""
+    """Return the MPI to which an mpiexec belongs, by its `--version`; None if it is neither MPICH nor Open MPI."""
     try:
         done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):

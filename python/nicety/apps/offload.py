@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from nicety._generated.types import ExecOptions, ExecReport
 from nicety.apps.launchers import Launcher
@@ -14,23 +14,25 @@ from nicety.errors import InputError, RunError
 from nicety.shared.checks import Place
 from nicety.shared.typed import checked
 from nicety.show.columns import align, fixed
+from nicety.show.html import Shown, text_html
 from nicety.show.tables import Table
 
 
 class OffloadRow(TypedDict):
-    """A process of both runs.
+    """The figures of one process, from the runs without and with offload.
 
     Attributes:
         rank: the rank of the process.
         finish_ns: the virtual time at which the process closed the network, without offload.
         offload_finish_ns: the virtual time at which the process closed the network, with offload.
         speedup: the ratio of `finish_ns` to `offload_finish_ns`.
-        sends: messages that its host sent, without offload.
-        offload_sends: messages that its host sent, with offload. Messages between cards do not count.
-        sent_bytes: bytes of `sends`.
-        offload_sent_bytes: bytes of `offload_sends`.
-        offloaded_calls: collective calls that the card executed.
-        fallback_calls: collective calls that were left to MPI.
+        sends: number of messages that the process's host sent, without offload.
+        offload_sends: number of messages that the process's host sent, with offload. Messages between cards do not
+            count.
+        sent_bytes: bytes in the messages of `sends`.
+        offload_sent_bytes: bytes in the messages of `offload_sends`.
+        offloaded_calls: number of collective calls that the card executed.
+        fallback_calls: number of collective calls that the run with offload left to MPI.
     """
 
     rank: int
@@ -46,7 +48,7 @@ class OffloadRow(TypedDict):
 
 
 class OffloadReport(TypedDict):
-    """Two runs of one program.
+    """Two runs of one program, without and with offload.
 
     Attributes:
         version: the version of nicety.
@@ -99,7 +101,7 @@ def compare_offload(
     names = [fspath(name) for name in ((asked,) if isinstance(asked, str | PathLike) else asked)]
     if not names:
         raise InputError("--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier")
-    # A card or an option that the second run refuses is refused before the first run.
+        # Refuse an unsuitable card or option of the second run before the first run starts.
     plan_offload(program, ranks, given)
     runs = []
     for title, offload in (("without offload", None), (f"offload {', '.join(names)}", names)):
@@ -110,7 +112,7 @@ def compare_offload(
         if status := runs[-1]["status"]:
             raise RunError(f"{title}: the program ended with status {status}, so that there is nothing to compare")
     without, offloaded = runs
-    return {
+    report: OffloadReport = {
         "version": without["version"],
         "program": without["program"],
         "max_finish_ns": without["max_finish_ns"],
@@ -120,6 +122,8 @@ def compare_offload(
         "without": without,
         "offload": offloaded,
     }
+    shown = Shown(report, lambda found: text_html(offload_comparison_text(found)), table=offload_table)
+    return cast(OffloadReport, shown)
 
 
 def _ratio(without_ns: float, offload_ns: float) -> float:
@@ -145,13 +149,13 @@ def _rows(without: ExecReport, offloaded: ExecReport) -> list[OffloadRow]:
 
 
 def offload_table(report: OffloadReport) -> Table:
-    """Both runs as a table, with a row per process."""
+    """Return both runs as a table, with a row per process."""
     rows: list[dict[str, Any]] = [dict(row) for row in report["rows"]]
     return Table([(name, [row[name] for row in rows]) for name in OffloadRow.__annotations__])
 
 
 def offload_comparison_text(report: OffloadReport) -> str:
-    """Both runs, aligned."""
+    """Return both runs as text: a table with a row per process, its columns aligned."""
     run = report["offload"]
     of = f"{run['nic']}, topology {run['manifest']['topology']}, seed {run['manifest']['seed']}"
     head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {run['compute']}"

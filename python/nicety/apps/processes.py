@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import fspath
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety._generated.types import ExecOptions, ExecRank, ExecReport
@@ -25,7 +25,12 @@ from nicety.shared.files import check_place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.show.columns import align, fixed
+from nicety.show.html import Shown, text_html
+from nicety.show.ranks import RankTimes, ranks_figure
 from nicety.show.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_RANKS = 1024
 
@@ -90,11 +95,12 @@ def run_processes(
         write_trace(recording, trace, scale=trace_scale)
     report = json.loads(done)
     report["program"] = words
-    return cast(ExecReport, report)
+    shown = Shown(report, lambda found: text_html(processes_text(found)), processes_figure, processes_table)
+    return cast(ExecReport, shown)
 
 
 def plan_offload(program: Sequence[Place], ranks: int, given: ExecOptions) -> None:
-    """Check that cards can execute the operations in `offload`, and compile their handlers, without a run.
+    """Check that cards can execute the operations in `offload`, and compile their handlers. Nothing runs.
 
     Raises:
         InputError: see `run_processes`.
@@ -112,7 +118,7 @@ def plan_offload(program: Sequence[Place], ranks: int, given: ExecOptions) -> No
 
 
 def _offloaded(given: ExecOptions, derived: Mapping[str, Any]) -> str | None:
-    """Return the compiled handlers of offloaded operations, or None without any."""
+    """Compile the handlers of offloaded operations. Return the program's path, or None without offload."""
     path = None
     if given.get("offload") is not None:
         for each in json.loads(_native.exec_plan(request_text(ExecOptions, given, **derived)))["compile"]:
@@ -122,11 +128,11 @@ def _offloaded(given: ExecOptions, derived: Mapping[str, Any]) -> str | None:
 
 
 _PARTS = ("computing_ns", "sleeping_ns", "calling_ns", "polling_ns", "waiting_ns", "external_wait_ns")
-"""The parts of a process's time."""
+"""The parts into which a process's virtual time is divided."""
 
 
 def processes_table(report: ExecReport) -> Table:
-    """The processes as a table."""
+    """Return the report as a table, with a row per process."""
     rows = report["ranks"]
     columns: list[tuple[str, Sequence[int | float]]] = [
         ("rank", [row["rank"] for row in rows]),
@@ -147,8 +153,34 @@ def processes_table(report: ExecReport) -> Table:
     return Table(columns)
 
 
+def cards_table(reports: Sequence[ExecReport]) -> Table:
+    """Return the runs of a program on several cards as a table, with a row per card and process."""
+    nics = [report["nic"] for report in reports for _ in report["ranks"]]
+    parts = [processes_table(report) for report in reports]
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    cells = {
+        name: [cell for part in parts for cell in (part.column(name) if name in part.columns else [None] * len(part))]
+        for name in names
+    }
+    return Table([("nic", nics), *cells.items()])
+
+
+def cards_text(reports: Sequence[ExecReport]) -> str:
+    """Return the runs of a program on several cards as text: the last finish, and its ratio to the first card's."""
+    base = reports[0]["max_finish_ns"]
+    rows = [
+        [
+            report["nic"],
+            fixed(report["max_finish_ns"] / 1000, 3),
+            fixed(report["max_finish_ns"] / base, 3) if base else "-",
+        ]
+        for report in reports
+    ]
+    return "\n".join(align([["Card", "finish (µs)", f"of {reports[0]['nic']}"], *rows], (1, 2))) + "\n"
+
+
 def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
-    """The processes as text in columns, and the parts of their time."""
+    """Return the report as text: a line per process, with `breakdown` the parts of its time, and offloaded calls."""
     of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
     if report["ranks_per_node"] > 1:
         of += f", {report['ranks_per_node']} ranks a node"
@@ -176,13 +208,38 @@ def _part(row: ExecRank, part: str) -> float:
 
 
 def _breakdown(report: ExecReport) -> str:
-    """The parts of the processes' time, which add up to the time at which each finished."""
+    """Return a table of the parts of each process's time. The parts add up to the process's finish time."""
     titles = ["Rank", *(f"{part.removesuffix('_ns').replace('_', ' ')} (µs)" for part in _PARTS), "finish (µs)"]
     rows = [
         [str(row["rank"]), *(fixed(_part(row, part) / 1000, 3) for part in (*_PARTS, "finish_ns"))]
         for row in report["ranks"]
     ]
     return "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
+
+
+_SHOWN = {
+    "computing": ("computing_ns",),
+    "communicating": ("calling_ns", "polling_ns"),
+    "waiting": ("sleeping_ns", "waiting_ns", "external_wait_ns"),
+}
+"""Maps an activity in pictures to the parts of a process's time in it."""
+
+
+def processes_figure(report: ExecReport) -> Figure:
+    """Draw the time of each process by activity."""
+    return several_figure({report["nic"]: report})
+
+
+def several_figure(reports: Mapping[str, ExecReport]) -> Figure:
+    """Draw the time of each process by activity in several runs of a program: axes for each, below its name."""
+    runs = {}
+    for name, report in reports.items():
+        parts = {name: [sum(_part(row, part) for part in of) for row in report["ranks"]] for name, of in _SHOWN.items()}
+        end = max(row["finish_ns"] for row in report["ranks"])
+        runs[name] = RankTimes(parts | {"both": [0.0] * len(report["ranks"])}, end)
+    first = next(iter(reports.values()))
+    around = [f"topology {first['manifest']['topology']}", f"compute {first['compute']}"]
+    return ranks_figure(runs, title=f"{' '.join(first['program'])}: {', '.join(around)}")
 
 
 _REASONS = {
@@ -196,11 +253,11 @@ _REASONS = {
     "set-up": "without handlers on the card",
     "cost": "that MPI is quicker at",
 }
-"""Reasons for leaving calls to MPI."""
+"""Maps a reason for leaving calls to MPI to words that follow the number of those calls."""
 
 
 def offload_text(report: ExecReport) -> str:
-    """The calls that cards executed, and those left to MPI. Empty without offload."""
+    """Return lines on the calls that cards executed and the calls left to MPI. Empty without offload."""
     if "offload" not in report:
         return ""
     lines = []
@@ -215,7 +272,7 @@ def offload_text(report: ExecReport) -> str:
 
 
 def _program(words: Sequence[str]) -> Path:
-    """The program's file."""
+    """Return the program's file, found on the path if its name has no folder."""
     if not words:
         raise InputError("no program; name one behind --, as in nicety exec -n 2 --nic spin-discrete -- ./program")
     found = shutil.which(words[0])
@@ -228,7 +285,7 @@ def _program(words: Sequence[str]) -> Path:
 
 
 def _unusable(name: str) -> str:
-    """Return the reason why a name is not that of a program."""
+    """Return the reason why a name cannot be started as a program, and advice."""
     path = Path(name)
     if path.is_file() and os.sep not in name:
         return f"there is no such program on the path; for the file here write ./{name}"

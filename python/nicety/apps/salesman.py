@@ -1,6 +1,6 @@
 """The travelling salesman on a network flow processor: the best tour of many climbs by 2-opt.
 
-The card's program is `nfp/tsp.c` of the library. Problems are files in TSPLIB's format.
+The card's programs are `nfp/tsp.c` and `nfp/tsp_table.c` of the library. Problems are files in TSPLIB's format.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from nicety.shared.checks import Names, Place, names, text
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.show.columns import align, fixed
+from nicety.show.html import Shown, text_html
 
 
 @checked
@@ -35,7 +36,7 @@ def solve_tsp(
     """Search for a short tour with many climbs on a card.
 
     Args:
-        file: a problem in TSPLIB's format, of type TSP with EUC_2D distances; `kroA100` is included in nicety.
+        file: a symmetric problem in TSPLIB's format (type TSP), with 5 to 256 cities; `kroA100` is included in nicety.
         compare: `cpu` makes the same climbs on this machine's CPUs, `gpu` on its graphics processor.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the number of climbs made or begun, and the total.
@@ -53,22 +54,22 @@ def solve_tsp(
     request = partial(request_text, TourOptions, given, file=problem, compare_cpu="cpu" in others)
     plan = json.loads(_native.tsp_plan(request()))
     if "gpu" in others:
-        # If there is none, report it before the run and not after it.
+        # Report a missing PyOpenCL before the run and not after it.
         from nicety.apps import gpu
 
-        gpu.climbs(plan["cities"], [0], seed=plan["seed"])
-    elf, manifest = compiled("nfp/tsp.c", plan["isa"], cc)
+        gpu.climbs(plan["distances"], [0], seed=plan["seed"])
+    elf, manifest = compiled(plan["program"], plan["isa"], cc)
     program = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
     report = json.loads(_native.tsp_run(request(program=program), {"tsp": elf}, progress))
     report["manifest"]["compiler"] = {report["nic"]: manifest}
     if "gpu" in others:
-        report["gpu"] = _on_gpu(report, plan["cities"], plan["nodes"])
-    return cast(TourReport, report)
+        report["gpu"] = _on_gpu(report, plan["distances"], plan["nodes"])
+    return cast(TourReport, Shown(report, lambda found: text_html(tour_text(found))))
 
 
 @checked
 def climb_lengths(file: Place, *, restarts: int, seed: int = 1) -> list[int]:
-    """Make the climbs of `solve_tsp` on this machine's CPUs only, and return the length of each one's tour.
+    """Make the climbs of `solve_tsp` on this machine's CPUs only, and return the length of each climb's tour.
 
     A climb with the same number finds the same tour on every processor.
 
@@ -85,10 +86,10 @@ def climb_lengths(file: Place, *, restarts: int, seed: int = 1) -> list[int]:
     return cast("list[int]", json.loads(_native.tsp_lengths(request)))
 
 
-def _on_gpu(report: dict[str, Any], cities: list[tuple[int, int]], nodes: list[int]) -> GpuFigures:
+def _on_gpu(report: dict[str, Any], distances: list[list[int]], nodes: list[int]) -> GpuFigures:
     from nicety.apps import gpu
 
-    found = gpu.climbs(cities, range(report["restarts"]), seed=report["seed"])
+    found = gpu.climbs(distances, range(report["restarts"]), seed=report["seed"])
     if (found.length, found.number, [nodes[city] for city in found.tour]) != (
         report["length"],
         report["climb"],
@@ -106,8 +107,18 @@ def _on_gpu(report: dict[str, Any], cities: list[tuple[int, int]], nodes: list[i
     )
 
 
+def _source(report: TourReport) -> str:
+    table = report.get("table")
+    if table is None:
+        return "integer square roots"
+    if table["made_by"] == "card":
+        return f"looked up in a table in {table['memory']}"
+    kind, each = report["edge_weight_type"], table["distance_bytes"]
+    return f"{kind}, looked up in the host's table in {table['memory']}, {each} bytes each"
+
+
 def tour_text(report: TourReport) -> str:
-    """The best tour, and the time to find it on each processor."""
+    """Return as text the best tour, and the time that each processor needed to find it."""
     jobs = f"{report['jobs']} job{'s' if report['jobs'] != 1 else ''} of {report['job_climbs']}"
     rows = [
         ["# Where", "Time (ms)", "Climbs/s", "Of"],
@@ -128,7 +139,7 @@ def tour_text(report: TourReport) -> str:
         f"# nicety TSP v{report['version']}",
         f"# {report['problem']}, {report['cities']} cities",
         f"# {report['restarts']} climbs in {jobs}, seed {report['seed']}",
-        f"# distances: {'looked up in a table in CLS' if report['distances'] == 'table' else 'integer square roots'}",
+        f"# distances: {_source(report)}",
         "",
         *align(rows, (1, 2)),
         "",

@@ -30,7 +30,7 @@ def bench_channels(
     progress: Progress | None = None,
     **given: Unpack[ChannelOptions],
 ) -> ChannelBenchReport:
-    """Measure channels: the latency of a message, or the total throughput of some processes.
+    """Measure channels: the latency of a message, or the total throughput of all processes that send or receive.
 
     Args:
         benchmark: `channel-latency` or `channel-bandwidth`.
@@ -42,7 +42,7 @@ def bench_channels(
 
     Raises:
         InputError: a card without channels, or an invalid mode, direction, size or number.
-        RunError: the run failed: a wrong byte at the far end, or a DMA that failed too often.
+        RunError: the run failed: the receiver got a wrong byte, or a DMA failed too often.
     """
     shown = measured(
         request_text(ChannelOptions, given, benchmark=benchmark),
@@ -50,6 +50,7 @@ def bench_channels(
         _native.channel_bench,
         lambda item: compiled(item["source"], item["isa"], cc),
         channel_html,
+        channel_figure,
         trace=trace,
         trace_scale=trace_scale,
         progress=progress,
@@ -58,7 +59,7 @@ def bench_channels(
 
 
 def channel_html(report: ChannelBenchReport) -> str:
-    """A benchmark of channels: its figures, a table per card."""
+    """Return a report of channels for a notebook: a table per card and mode."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in channel_tables(report))
 
@@ -76,7 +77,7 @@ _UNITS = {"channel-latency": "Latency (ns)", "channel-bandwidth": "Bandwidth (MB
 
 
 def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percentiles: bool = False) -> str:
-    """A report as text: a table per card and mode, and with `breakdown` one of stages per size."""
+    """Return a report as text: a table per card and mode. `breakdown` adds a table of stages per card and size."""
     rows, benchmark = report["rows"], report["benchmark"]
     lines = [
         f"# nicety {_TITLES[benchmark]} v{report['version']}",
@@ -94,7 +95,7 @@ def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percent
 
 
 def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
-    """A report's figures as tables with titles: a row per size, the first one with the columns' names."""
+    """Return titles and tables of a report, one per card and mode. Row 0 names the columns; other rows are sizes."""
     unit = _UNITS[report["benchmark"]]
     by_table: dict[str, list[ChannelRow]] = {}
     for row in report["rows"]:
@@ -110,7 +111,7 @@ def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]
 
 
 def percentile_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
-    """The figures of a latency with minimum, percentiles and maximum, a table per card and kind of message."""
+    """Return titles and tables of a latency: mean, minimum, percentiles and maximum, per card and kind of message."""
     head = ["Size", "mean", "min", "p50", "p99", "p99.9", "max"]
     tables: dict[str, list[list[str]]] = {}
     for row in report["rows"]:
@@ -133,7 +134,7 @@ def channel_figure(report: ChannelBenchReport, *, breakdown: bool = False, perce
 
     if breakdown:
         return stages_figure(report)
-    # A colour per kind of message, a line style per card and number of processes.
+    # A colour per mode and direction, a line style per card and number of processes.
     rows = report["rows"]
     latency = report["benchmark"] == "channel-latency"
     scale, unit = time_unit(max((row["max_ns"] for row in rows), default=0.0)) if latency else (1.0, "MB/s")
@@ -193,7 +194,7 @@ def _counts(rows: list[ChannelRow]) -> str:
 
 
 def _stages(nic: str, size: int, rows: list[ChannelRow]) -> list[str]:
-    """The stages of messages of one size, a column per kind."""
+    """Return lines with a table of stages for messages of one size: a row per stage, a column per kind of message."""
     names = list(dict.fromkeys(stage["stage"] for row in rows for stage in row["stages"]))
     parts = [{stage["stage"]: stage["ns"] for stage in row["stages"]} for row in rows]
     head = ["# stage (ns)", *(_kind(row) for row in rows)]

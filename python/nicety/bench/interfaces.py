@@ -1,4 +1,4 @@
-"""The benchmarks of cards that many processes share: costs of copying and registering, and each process's bandwidth."""
+"""The benchmarks of cards that many processes share: CPU costs of copies and registration, and process bandwidth."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bench_registration(*, progress: Progress | None = None, **given: Unpack[Regi
         InputError: a card that does not register memory, a size that the card does not support, or an invalid override.
     """
     report = json.loads(_native.registration_bench(request_text(RegistrationOptions, given), progress))
-    return cast(RegistrationReport, reported(report, interface_html))
+    return cast(RegistrationReport, reported(report, interface_html, interface_figure))
 
 
 @checked
@@ -51,17 +51,17 @@ def bench_fairness(*, progress: Progress | None = None, **given: Unpack[Fairness
         InputError: a card without interfaces for processes, or with too few; or an invalid override.
     """
     report = json.loads(_native.fairness_bench(request_text(FairnessOptions, given), progress))
-    return cast(FairnessReport, reported(report, interface_html))
+    return cast(FairnessReport, reported(report, interface_html, interface_figure))
 
 
 def interface_html(report: RegistrationReport | FairnessReport) -> str:
-    """A benchmark of a card that many processes share: a table per card."""
+    """Return a report for a notebook: a table per card."""
     about = f"{report['benchmark']}, nicety {report['version']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in interface_tables(report))
 
 
 def interface_text(report: RegistrationReport | FairnessReport) -> str:
-    """A report as text: a table per card."""
+    """Return a report as text: a table per card."""
     if report["benchmark"] == "registration":
         head = ["Registration", "what a CPU spends until the card may fetch a message: a copy, or its pages translated"]
     else:
@@ -80,7 +80,7 @@ def interface_text(report: RegistrationReport | FairnessReport) -> str:
 
 
 def interface_tables(report: RegistrationReport | FairnessReport) -> list[tuple[str, list[list[str]]]]:
-    """A table per card with its title; the first row has the columns' names."""
+    """Return a title and a table per card. Row 0 of a table names the columns."""
     nics = list(dict.fromkeys(row["nic"] for row in report["rows"]))
     if report["benchmark"] == "registration":
         head = ["Size", "Pages", "copy", "translate"]
@@ -126,7 +126,7 @@ def _crossover(nic: str, size: int | None, least: int) -> str:
 
 
 def interface_figure(report: RegistrationReport | FairnessReport) -> Figure:
-    """A report as a picture: the costs over the size, or the shares of processes over their number."""
+    """Draw a report: CPU costs over the message size, or shares of the bandwidth over the number of processes."""
     from nicety.show.axes import time_unit
     from nicety.show.curves import figure_of
     from nicety.show.lines import Curve

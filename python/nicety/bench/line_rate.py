@@ -23,8 +23,6 @@ from nicety._generated.types import (
     TrafficFigures,
 )
 from nicety.bench.measured import Progress, Scale, measured
-from nicety.bench.remarks import remarks, unused
-from nicety.bench.shortfalls import shortfalls
 from nicety.bench.verdicts import (
     SENSITIVE,
     draw_dispositions,
@@ -33,11 +31,24 @@ from nicety.bench.verdicts import (
     headrooms,
     named,
     offered,
+    offered_text,
+    program_files,
     rests,
     sensitive,
     verdict,
 )
-from nicety.bench.xdp_cards import OnCards, xdp_words
+from nicety.bench.words.remarks import remarks, unused
+from nicety.bench.words.shortfalls import shortfalls
+from nicety.bench.xdp_cards import (
+    PLACES,
+    OnCards,
+    core_words,
+    driver_words,
+    places_figure,
+    places_table,
+    xdp_about,
+    xdp_words,
+)
 from nicety.build.card import XdpProgram, is_object
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
@@ -69,9 +80,10 @@ def check_line_rate(
     trace_scale: Scale = "ns",
     progress: Progress | None = None,
     news: Callable[[str], None] | None = None,
+    recorded: Callable[[_native.Recording], None] | None = None,
     **given: Unpack[LineRateOptions],
 ) -> LineRateReport:
-    """Send packets to handlers at the rate of the wire, and find out whether they keep up.
+    """Send packets to handlers at the rate of the wire, and find out whether the handlers keep up.
 
     The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
     the bytes. The handlers serve one persistent match entry, at which messages arrive back to back.
@@ -88,6 +100,7 @@ def check_line_rate(
         progress: called with the number of rows done, and the total.
         news: called with early results of a row: whether the card keeps up, and the progress of the search for its
             sustainable rate.
+        recorded: called with the recording of the first row's run as soon as that has ended; not with `trace`.
         given: the arguments of `LineRateOptions`.
 
     Raises:
@@ -96,40 +109,31 @@ def check_line_rate(
         HandlerFailure: handlers failed in a way that is not allowed; the exception's `report` is complete.
         RunError: the run failed otherwise.
     """
-    program = _program(handlers, include_dirs, defines, cc)
-    called: HandlerNames = {
-        "header": getattr(program, "header", None),
-        "payload": getattr(program, "payload", None),
-        "completion": getattr(program, "completion", None),
-    }
+    program = program_of(handlers, include_dirs, defines, cc)
+    if trace is not None and recorded is not None:
+        raise InputError("recorded: the recording goes to the file of trace; leave one of them out")
     kinds = allowed(allow_failures)
     if "trap" in kinds and kinds != allowed("all"):
         raise InputError(
             "allow_failures: a handler that is stopped ends the check, so that trap cannot be allowed here"
         )
 
-    on_cards = _on_cards(program, dict(dumps), given)
-
-    def build(item: Mapping[str, Any]) -> tuple[bytes, ProgramManifest]:
-        if isinstance(program, XdpProgram):
-            compiled, paths = cast(OnCards, on_cards).build(item), [program.path]
-        else:
-            compiled, paths = program.compile(isa=item["isa"], interface=item["interface"]), program.paths()
-        sources = [_source(path) for path in paths]
-        return compiled.elf, {"sources": sources, "version": compiled.compiler, "flags": compiled.flags}
+    on_cards = on_cards_of(program, dict(dumps), given)
 
     def run(
         request: str, elfs: dict[str, bytes], progress: Progress | None, record: bool
     ) -> tuple[str, _native.Recording | None]:
-        text, recording, data = _native.line_rate_run(request, elfs, progress, record, news=news)
+        record = record or recorded is not None
+        text, recording, data = _native.line_rate_run(request, elfs, progress, record, news=news, recorded=recorded)
         return (text if on_cards is None else on_cards.told(text, elfs, data)), recording
 
     shown = measured(
-        request_text(LineRateOptions, given, names=called),
-        partial(_plan, of_object=on_cards is not None),
+        request_text(LineRateOptions, given, **derived(program, on_cards)),
+        _native.line_rate_plan,
         run,
-        build,
+        partial(build_for, program, on_cards),
         line_rate_html,
+        line_rate_figure,
         trace=trace,
         trace_scale=trace_scale,
         progress=progress,
@@ -139,23 +143,37 @@ def check_line_rate(
     return report
 
 
-def _plan(request: str, *, of_object: bool) -> str:
-    """The programs to compile for a request. An error about a card without processors names the driver's benchmark."""
-    try:
-        return _native.line_rate_plan(request)
-    except InputError as error:
-        if not of_object or "no handler processors" not in str(error):
-            raise
-        raise InputError(f"{error}; nicety bench xdp runs the program in the driver of the host") from error
+def build_for(
+    program: Handlers | XdpProgram, on_cards: OnCards | None, item: Mapping[str, Any]
+) -> tuple[bytes, ProgramManifest]:
+    """Build a program for a card of the plan. Return the ELF file and its entry in the manifest."""
+    if isinstance(program, XdpProgram):
+        elf, version, flags = cast(OnCards, on_cards).build(item)
+        return elf, {"sources": [_source(program.path)], "version": version, "flags": flags}
+    compiled = program.compile(isa=item["isa"], interface=item["interface"])
+    sources = [_source(path) for path in program.paths()]
+    return compiled.elf, {"sources": sources, "version": compiled.compiler, "flags": compiled.flags}
 
 
-def _program(
+def derived(program: Handlers | XdpProgram, on_cards: OnCards | None) -> dict[str, Any]:
+    """Return the options of a request that follow from the program: names of handlers, or values of an XDP program."""
+    if on_cards is not None:
+        return {"xdp": on_cards.options()}
+    names: HandlerNames = {
+        "header": getattr(program, "header", None),
+        "payload": getattr(program, "payload", None),
+        "completion": getattr(program, "completion", None),
+    }
+    return {"names": names}
+
+
+def program_of(
     handlers: Handlers | XdpProgram | Path | str,
     include_dirs: Iterable[Path | str],
     defines: Iterable[str],
     cc: str | None,
 ) -> Handlers | XdpProgram:
-    """The program of a check's arguments."""
+    """Return the program for the cards: handlers in C, or an XDP program if `handlers` is an eBPF object."""
     more = include_dirs or defines or cc is not None
     if isinstance(handlers, Handlers | XdpProgram):
         if more:
@@ -168,8 +186,8 @@ def _program(
     return Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
 
 
-def _on_cards(program: Handlers | XdpProgram, dumps: Mapping[str, Path], given: Mapping[str, Any]) -> OnCards | None:
-    """The builds of an XDP program; none for handlers in C."""
+def on_cards_of(program: Handlers | XdpProgram, dumps: Mapping[str, Path], given: Mapping[str, Any]) -> OnCards | None:
+    """Return the object that builds an XDP program for each card; None for handlers in C."""
     if isinstance(program, XdpProgram):
         on_cards = OnCards(program, dumps)
         on_cards.check(given)
@@ -184,8 +202,12 @@ def _source(path: Path) -> SourceManifest:
 
 
 def line_rate_html(report: LineRateReport) -> str:
-    """A line-rate check: a card's figures, and in words the reason why it does not keep up."""
+    """Return a line-rate check for a notebook: each card's tables, and sentences with the reasons for its verdict."""
     text = f"<p>line-rate check, nicety {escape(report['version'])}, seed {report['seed']}</p>"
+    if "places" in report:
+        text += table_html(PLACES, places_table(report["places"]))
+        text += "".join(f"<p>{escape(words)}</p>" for words in driver_words(report.get("drivers", [])))
+        text += "".join(f"<p>{escape(words)}</p>" for words in core_words(report.get("ebpf_cores", [])))
     for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
         own = [row for row in report["rows"] if row["nic"] == nic]
         text += "".join(table_html(title, rows) for title, rows in tables_of(nic, own))
@@ -232,6 +254,8 @@ _HANDLER_COLUMNS = ("Packet", "Handler", "Runs", "Cycles", "p99", "Instr.", "p99
 
 def line_rate_text(report: LineRateReport) -> str:
     """A report as text."""
+    if "places" in report:
+        return _xdp_text(report)
     rows = report["rows"]
     if "traffic" in rows[0]:
         about = [*_expressions(rows[0]["traffic"]), f"seed {report['seed']}"]
@@ -254,8 +278,23 @@ def line_rate_text(report: LineRateReport) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _xdp_text(report: LineRateReport) -> str:
+    """A report of an XDP program as text: one table of all places, and sentences on each."""
+    lines = [f"# {line}" for line in (f"nicety Line-Rate Check v{report['version']}", *xdp_about(report))]
+    head, *body = places_table(report["places"])
+    lines += ["", f"# {PLACES}", *align([[f"# {head[0]}", *head[1:]], *body], range(2, len(head) - 1))]
+    for nic in distinct(place["nic"] for place in report["places"]):
+        own = [row for row in report["rows"] if row["nic"] == nic]
+        drivers = [row for row in report.get("drivers", []) if row["nic"] == nic]
+        cores = [row for row in report.get("ebpf_cores", []) if row["nic"] == nic]
+        others = [*driver_words(drivers), *core_words(cores)]
+        for words in [*refused_at_sizes(own), *(words_of(own) if own else []), *others]:
+            lines += ["", *textwrap.wrap(f"{nic}: {words}", 100, initial_indent="# ", subsequent_indent="# ")]
+    return "\n".join(lines) + "\n"
+
+
 def _expressions(traffic: TrafficFigures) -> list[str]:
-    """The offered traffic, a line per port."""
+    """Return lines with the expressions of the offered traffic; with several ports, a line per port."""
     ports = traffic.get("ports", [])
     if not ports:
         return [f"traffic, each packet a message: {traffic['traffic']}"]
@@ -266,7 +305,7 @@ def _expressions(traffic: TrafficFigures) -> list[str]:
 
 
 def words_of(rows: list[LineRateRow]) -> list[str]:
-    """A card's figures in sentences."""
+    """Return sentences about the figures of one card's rows."""
     return [
         *unused(rows),
         *shortfalls(rows),
@@ -280,7 +319,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:
-    """A card's figures as tables with titles; the first row has the columns' names."""
+    """Return titles and tables of one card's figures. Row 0 of a table names the columns."""
     rate = offered(rows)
     head = ["Packet", *(name.replace("RATE", rate) for name in _FIGURES)]
     tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [head, *map(_cells, rows)])]
@@ -320,8 +359,8 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
 
 
 def _traffic_table(figures: Sequence[TrafficFigures]) -> list[list[str]]:
-    """The disposition of the traffic; with several ports, also per port."""
-    # Forwarded frames for which the host had no buffer, mentioned only if there are some.
+    """Return a table of the packets per disposition; with several ports, also per port."""
+    # The column of frames for which the host had no buffer is shown only if there are such frames.
     left_out = any(each["dropped_at_host"] for each in figures)
     columns = [name for name in _TRAFFIC_COLUMNS if left_out or name != "No room"]
     if not any("ports" in each for each in figures):
@@ -384,7 +423,7 @@ def _cells(row: LineRateRow) -> list[str]:
 
 
 def waits(rows: list[LineRateRow]) -> list[str]:
-    """In words, the waits of packets for each other in a shared memory level, and the places of the waits."""
+    """Return sentences: waits for busy memory per packet and level, and the source lines with the longest waits."""
     texts = []
     for row in rows:
         for level in row["memory"]["levels"]:
@@ -405,7 +444,7 @@ def waits(rows: list[LineRateRow]) -> list[str]:
 
 
 def _cached(row: LineRateRow, cache: DataCache) -> str:
-    """In words, the effect of the data caches in front of a level."""
+    """Return sentences about the data caches in front of one memory level: hits, misses, transfers and waits."""
     rate = "" if cache["miss_rate"] is None else f" ({fixed(100 * cache['miss_rate'], 1)}%)"
     text = f"{named(row)}: of {fixed(cache['accesses'], 1)} accesses of a packet to {cache['level']}, "
     text += f"{fixed(cache['hits'], 1)} hit the data caches, {fixed(cache['misses'], 1)} miss{rate} and "
@@ -431,11 +470,11 @@ def _cached(row: LineRateRow, cache: DataCache) -> str:
 
 
 _FEW_CYCLES = 0.05
-"""Waits of fewer cycles per packet are not shown."""
+"""Minimum wait, in cycles per packet, that is mentioned."""
 
 
 def foundation(rows: list[LineRateRow]) -> list[str]:
-    """In words, the part of the answer that depends on ideal memory, in which no access waits for another."""
+    """Return sentences: the verdict assumes ideal memory for these levels, in which no access waits for another."""
     memory = rows[0]["memory"]
     ideal, cycles, levels = memory["ideal"], memory["ideal_cycles"], memory["uncontended"]
     texts = [
@@ -453,19 +492,18 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
     return [text, *texts]
 
 
-# Number of points of a computed line between the smallest and the largest size.
+# Number of computed points of a budget's curve between the smallest and the largest packet.
 _STEPS = 64
 
 
 def line_rate_figure(report: LineRateReport) -> Figure:
-    """A line-rate check: handler time and budget, utilisation, disposition of traffic, and the basis of the verdict."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    from nicety.show.axes import RC, set_titles, size_axis, time_unit, value_axis
+    """Draw a line-rate check: handler time and budget, utilisation, packet dispositions and sensitivity."""
+    from nicety.show.axes import house_style, new_figure, set_titles, size_axis, time_unit, value_axis
     from nicety.show.lines import draw
 
     rows = report["rows"]
+    if not rows:
+        return places_figure(report)
     scale, unit = time_unit(max(max(row["handler_ns"], row["handler_budget_ns"]) for row in rows))
     curves = _curves(rows, scale)
     below = []
@@ -475,16 +513,17 @@ def line_rate_figure(report: LineRateReport) -> Figure:
     if varied := len(sensitive(rows)):
         below.append((0.8 + 0.24 * varied, draw_sensitivity))
     heights = [3.4, 3.0, *(height for height, _ in below)]
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(9.0, 1.0 + sum(heights)), layout="constrained")
-        grid = figure.add_gridspec(len(heights), height_ratios=heights)
-        first, second, *others = [figure.add_subplot(grid[at]) for at in range(len(heights))]
+    with house_style():
+        figure = new_figure(9.0, 1.0 + sum(heights))
+        # Each panel has its own margins, so that long labels of one panel leave the others their width.
+        panels: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
+        first, second, *others = [panel.add_subplot() for panel in panels]
         value_axis(first, [value for curve in curves for value in curve.points.values()], f"Time a packet ({unit})")
         handles = draw(first, curves)
         size_axis(first, sorted({row["packet_bytes"] for row in rows}))
         first.set_xlabel("Packet size (B)")
-        title = "Line-rate check: handler time per packet, and its budget"
-        set_titles(first, title, circumstances(report["manifest"]))
+        title = f"{program_files(report['manifest'])}: handler time per packet, and its budget"
+        set_titles(first, title, [offered_text(rows), *circumstances(report["manifest"])])
         first.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
         draw_loads(second, rows)
         for axes, (_, draw_what) in zip(others, below, strict=True):
@@ -495,7 +534,7 @@ def line_rate_figure(report: LineRateReport) -> Figure:
 
 
 def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
-    """Handler time and its budget, in units of `scale` nanoseconds."""
+    """Return curves of the handler time and of its budget over the packet size, in units of `scale` nanoseconds."""
     from nicety.show.lines import COLOURS, Curve
 
     by_nic: dict[str, list[LineRateRow]] = {}
@@ -513,7 +552,7 @@ def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
     budgets = {nic: f"time between packets, times {own[0]['hpus']} HPUs" for nic, own in by_nic.items()}
     points = {nic: {size: budget / scale for size, budget in _budget(own).items()} for nic, own in by_nic.items()}
     if all(budget == points[rows[0]["nic"]] for budget in points.values()):
-        # A line that is the same for all cards is drawn once, in black.
+        # A budget that is the same for all cards is drawn once, in black.
         nic = next(iter(points))
         curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=len(points[nic]) == 1))
     else:
@@ -525,12 +564,12 @@ def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
 
 
 def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:
-    """The budget of handler time per packet, at the sizes of rows and between them.
+    """Return the budget of handler time per packet in nanoseconds by packet size, also for sizes between the rows.
 
-    It is the number of processors times max(g, (bytes + header) x G): g if bytes do not matter.
+    It is the number of processors times max(g, (bytes + header) x G). For small packets, g is the larger.
     """
     points = {row["packet_bytes"]: row["handler_budget_ns"] for row in rows}
-    # Times are rounded to picoseconds, which matters least in the longest.
+    # Budgets are rounded to picoseconds. The largest packet gives the slope, since its relative error is the smallest.
     last, first = max(rows, key=_wire_bytes), min(rows, key=_wire_bytes)
     gap, least, longest = min(points.values()), first["packet_bytes"], last["packet_bytes"]
     if points[longest] == gap:

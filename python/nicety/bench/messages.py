@@ -1,4 +1,4 @@
-"""The benchmarks of latency, bandwidth and message rate between two hosts. The cards' handlers are compiled first."""
+"""The benchmarks of latency, bandwidth and message rate between hosts. The cards' handlers are compiled first."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_benchmark(
 
     Args:
         benchmark: `latency` is half a round trip of send and receive. `bandwidth` and `message-rate` are a window of
-            messages in one direction, from the first post to the last completion.
+            messages in one direction; its time is from the first post to the last completion.
         handlers: the user's own handlers in C, instead of nicety's.
         cc: a compiler to use instead of the one in the `ziglang` package.
         allow_failures: failures of handlers that are part of the experiment; see `Cluster`.
@@ -65,6 +65,7 @@ def run_benchmark(
         _native.bench,
         lambda item: compiled(item["source"], item["isa"], cc, own=handlers),
         report_html,
+        report_figure,
         trace=trace,
         trace_scale=trace_scale,
         progress=progress,
@@ -88,11 +89,11 @@ _MEANINGS_OF_PUTS = {
 }
 _UNITS_SHORT = {"latency": "mean", "bandwidth": "MB/s", "message-rate": "messages/s"}
 _Table = tuple[str, list[list[str]]]
-"""A title, and rows; the first row names the columns."""
+"""A title, and rows of cells; row 0 names the columns."""
 
 
 def _meaning(report: Report) -> str:
-    """The measured quantity in a line."""
+    """Return a line that describes the measured quantity."""
     puts = report["manifest"].get("puts")
     if puts is None:
         return _MEANINGS[report["benchmark"]]
@@ -103,10 +104,10 @@ def _meaning(report: Report) -> str:
 
 
 def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> str:
-    """A benchmark's report as text: a table per card, and with `breakdown` one of stages per size.
+    """Return a report as text: a table per card; `breakdown` adds a table of stages per card and size.
 
     If every card ran the same single mode, the cards share a table. With `percentiles` each card and mode has its own
-    table. A pattern with several senders adds the figures of each direction.
+    table. A pattern with several senders adds a table per direction, or for an incast one of fairness.
     """
     rows = report["rows"]
     lines = [
@@ -131,7 +132,7 @@ def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool
 
 
 def _unaccounted(row: Row) -> list[str]:
-    """A note on the iterations with time that no stage accounts for."""
+    """Return a note with the number of iterations in which loss or reordering hides stages."""
     many = row.get("unaccounted_iterations", 0)
     if not many:
         return []
@@ -150,7 +151,7 @@ def _iterations(rows: Sequence[Row]) -> str:
 
 
 def _circumstances(report: Report) -> list[str]:
-    """Unusual circumstances, and the meaning of a pattern."""
+    """Return lines about unusual circumstances, and about the senders of a pattern."""
     pattern = report["manifest"].get("pattern", "pair")
     lines = circumstances({**report["manifest"], "pattern": "pair"})
     if pattern == "bidirectional":
@@ -163,12 +164,12 @@ def _circumstances(report: Report) -> list[str]:
 
 
 def figure_tables(report: Report) -> list[_Table]:
-    """A report's figures as tables with titles: a row per size, the first one with the columns' names."""
+    """Return a report's figures as titles and tables. Row 0 of a table names the columns."""
     return _tables(report, _UNITS[report["benchmark"]], lambda row: _figure(report, row, row["verified"]))
 
 
 def percentile_tables(report: Report) -> list[_Table]:
-    """A report's figures with minimum, percentiles and maximum, a table per card and mode."""
+    """Return titles and tables with minimum, percentiles and maximum, one per card and mode."""
     latency = report["benchmark"] == "latency"
     unit = _UNITS[report["benchmark"]] if latency else f"{_UNITS[report['benchmark']]}, and the time of a window (ns)"
     names = ["Size", _UNITS_SHORT[report["benchmark"]], *([] if latency else ["mean"])]
@@ -184,7 +185,7 @@ def percentile_tables(report: Report) -> list[_Table]:
 
 
 def _directions(report: Report) -> list[_Table]:
-    """Figures of each direction of a pattern: both ways, or for an incast the spread of the senders."""
+    """Return a table per direction of a bidirectional pattern, or for an incast a table of fairness."""
     rows = report["rows"]
     if not all("flows" in row for row in rows):
         return []
@@ -199,13 +200,13 @@ def _directions(report: Report) -> list[_Table]:
 
 
 _MOST_BESIDE = 6
-"""Maximum number of cards side by side in a table."""
+"""Maximum number of cards with a column each in one table. More cards have a row each."""
 
 
 def _tables(report: Report, what: str, cell: Callable[[Row], str]) -> list[_Table]:
-    """Tables with a row per size and a column per mode of a card, or per card of a single mode.
+    """Return titles and tables: a row per size and a column per mode, or per card if all cards ran one mode.
 
-    Many cards have a row each, and a column per size.
+    More than `_MOST_BESIDE` cards in one table have a row each, and then each size has a column.
     """
     rows = report["rows"]
     modes = distinct(row["mode"] for row in rows)
@@ -251,13 +252,13 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
         [name, *(fixed(round(column[name], 6)) if name in column else "-" for column in columns)]
         for name in merged_order([list(column) for column in columns])
     ]
-    # Exact to the femtosecond, so that the sum and the equal latency are rounded alike.
+    # Stages are rounded to a femtosecond, so that their sum and the latency agree in the printed digits.
     table.append(["sum", *(fixed(round(math.fsum(column.values()), 6)) for column in columns)])
     return ["", f"# {nic}, {size} B: where the time goes (ns)", *align(table, range(1, len(rows) + 1))]
 
 
 def _by_stage(row: Row) -> dict[str, float]:
-    """Nanoseconds by stage. A stage that was passed twice counts with both times."""
+    """Return nanoseconds by stage. The times of a stage that was passed several times are added."""
     total: dict[str, float] = {}
     for stage in row.get("stages", []):
         total[stage["stage"]] = total.get(stage["stage"], 0.0) + stage["ns"]
@@ -265,7 +266,7 @@ def _by_stage(row: Row) -> dict[str, float]:
 
 
 def report_html(report: Report) -> str:
-    """A benchmark's report: its figures, a table per card."""
+    """Return a report for a notebook: its figures, in a table per card."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in figure_tables(report))
 
@@ -278,14 +279,12 @@ _FIGURE_TITLES = {
 
 
 def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> Figure:
-    """A benchmark as a picture: the figure over the message size, a line per card and mode.
+    """Draw a benchmark's figure over the message size, with a line per card and mode.
 
     With `percentiles` a thin whisker at each point extends from the minimum to the maximum of the iterations, and a
     thick one from the median to the 99th percentile. With `breakdown` the picture has the stages instead.
     """
-    import matplotlib as mpl
-
-    from nicety.show.axes import RC, empty_figure, set_titles, size_axis, time_unit, value_axis
+    from nicety.show.axes import empty_figure, house_style, set_titles, size_axis, time_unit, value_axis
     from nicety.show.bars import stages_figure
     from nicety.show.curves import mode_lines, spread_of
 
@@ -296,7 +295,7 @@ def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool 
     scale, _ = time_unit(max((row["max_ns"] for row in rows), default=0.0))
 
     def rates(row: Row) -> tuple[float, float, float, float]:
-        # A window that takes longer has a lower rate.
+        # The longest window has the lowest rate.
         whole = value(row) * row["window_ns"]
         return whole / row["max_ns"], whole / row["p50_ns"], whole / row["p99_ns"], whole / row["min_ns"]
 
@@ -304,7 +303,7 @@ def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool 
     spread = (lambda row: spread_of(row, scale)) if report["benchmark"] == "latency" else rates
 
     figure, axes = empty_figure(7.2, 4.4)
-    with mpl.rc_context(RC):
+    with house_style():
         values = [value(row) for row in rows]
         value_axis(axes, [*values, *(end for row in rows for end in spread(row))] if percentiles else values, label)
         mode_lines(axes, rows, "size_bytes", value, spread=spread if percentiles else None)
@@ -315,7 +314,7 @@ def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool 
 
 
 def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
-    """The drawn figure in a readable unit, and the label of its axis."""
+    """Return a function from a row to the drawn figure in a readable unit, and the label of its axis."""
     from nicety.show.axes import GIGABYTES, time_unit
 
     rows = report["rows"]

@@ -39,7 +39,7 @@ def bench_stream(*, progress: Progress | None = None, **given: Unpack[StreamOpti
         RunError: the run failed, for example because a connection timed out.
     """
     report = json.loads(_native.stream_bench(request_text(StreamOptions, given), progress))
-    return cast(StreamReport, reported(report, socket_html))
+    return cast(StreamReport, reported(report, socket_html, socket_figure))
 
 
 @checked
@@ -55,11 +55,11 @@ def bench_request_response(*, progress: Progress | None = None, **given: Unpack[
         RunError: the run failed, for example because a connection timed out.
     """
     report = json.loads(_native.exchange_bench(request_text(ExchangeOptions, given), progress))
-    return cast(ExchangeReport, reported(report, socket_html))
+    return cast(ExchangeReport, reported(report, socket_html, socket_figure))
 
 
 def socket_html(report: StreamReport | ExchangeReport) -> str:
-    """A benchmark of sockets: a table per card and axis."""
+    """Return a report for a notebook: a table per card and axis."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in socket_tables(report))
 
@@ -68,7 +68,7 @@ _TITLES = {"stream": "Stream", "request-response": "Request/Response"}
 
 
 def socket_text(report: StreamReport | ExchangeReport) -> str:
-    """A report as text: a table per card and axis, and the CPU time of a packet by function group."""
+    """Return a report as text: a table per card and axis, and a packet's CPU time by function group."""
     lines = [f"# nicety {_TITLES[report['benchmark']]} Test v{report['version']}", *_about(report)]
     for title, (head, *body) in [*socket_tables(report), *_breakdowns(report)]:
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
@@ -82,11 +82,11 @@ def socket_text(report: StreamReport | ExchangeReport) -> str:
 
 
 _FEW = 3
-"""Minimum number of requests per connection for meaningful figures."""
+"""Minimum number of requests per connection; with fewer a warning is printed."""
 
 
 def _late(report: ExchangeReport) -> list[str]:
-    """Warnings: few requests were measured, or an unmeasured one took longer than all measured ones."""
+    """Return warnings: few requests were measured, or one without a reply took longer than all measured requests."""
     few = [
         f"# {row['nic']}, {row['connections']} connections: {row['requests']} requests are few; "
         "write a longer --duration"
@@ -116,16 +116,16 @@ def _about(report: StreamReport | ExchangeReport) -> list[str]:
 
 
 def _around(report: StreamReport | ExchangeReport) -> list[str]:
-    """Unusual circumstances; the peer is described elsewhere."""
+    """Return lines about unusual circumstances, except for the peer: `_about` describes it."""
     return circumstances({key: value for key, value in report["manifest"].items() if key != "peer"})
 
 
 _AXES = {"io_size_bytes": "Call (B)", "connections": "Connections", "cpus": "CPUs"}
-"""The axes of a sweep of streams."""
+"""Maps each axis of a sweep of streams, a field of its rows, to the title of its column."""
 
 
 def socket_tables(report: StreamReport | ExchangeReport) -> list[tuple[str, list[list[str]]]]:
-    """A table per card and axis with its title; the first row has the columns' names."""
+    """Return titles and tables: for streams one per card and axis, otherwise one per card. Row 0 names the columns."""
     if report["benchmark"] == "stream":
         head = ["Gb/s", "CPUs (%)", "ns/packet", "Instr.", "Switches", "Calls", "Intr.", "Resent", "Dropped"]
         return [
@@ -139,7 +139,10 @@ def socket_tables(report: StreamReport | ExchangeReport) -> list[tuple[str, list
 
 
 def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]]]:
-    """The rows of each card along each axis, with a title: those with the most frequent values of all other axes."""
+    """Return a title, the axis and the rows for each card and axis.
+
+    Along an axis, all other parameters of the rows have their most frequent values.
+    """
     rows: Sequence[Mapping[str, Any]] = report["rows"]
     found = []
     for nic in dict.fromkeys(row["nic"] for row in rows):
@@ -152,7 +155,7 @@ def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]
                 along.sort(key=lambda row: row[axis])
                 rest = ", ".join(f"{base[other]} {_NAMES[other]}" for other in others)
                 found.append((f"{nic}: {rest}", axis, along))
-        # An axis with all its other points failed has one row.
+        # If all points of an axis but one failed, its only row is not in a table yet.
         shown = [id(row) for _, _, along in found for row in along]
         for axis in _AXES:
             alone = [row for row in own if id(row) not in shown and row[axis] != base[axis]]
@@ -167,7 +170,7 @@ _NAMES = {"io_size_bytes": "B a call", "connections": "connections", "cpus": "CP
 
 
 def _usual(values: Sequence[int]) -> int:
-    """The most frequent value; of several equally frequent ones, the last."""
+    """Return the most frequent value. Of several equally frequent values, it is the one that appears last."""
     return max(dict.fromkeys(values), key=lambda value: (values.count(value), values.index(value)))
 
 
@@ -197,7 +200,7 @@ def _exchange_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _breakdowns(report: StreamReport | ExchangeReport) -> list[tuple[str, list[list[str]]]]:
-    """The CPU time of a packet by function group, from each card's last row."""
+    """Return a title and a table: a packet's CPU time by function group, in each card's last row."""
     last = {row["nic"]: row for row in report["rows"]}
     groups = [one["group"] for row in last.values() for one in row["breakdown"]]
     body = []
@@ -212,11 +215,8 @@ def _breakdowns(report: StreamReport | ExchangeReport) -> list[tuple[str, list[l
 
 
 def socket_figure(report: StreamReport | ExchangeReport) -> Figure:
-    """A report as a picture: throughput and the share of CPUs along each axis, or requests and latency."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    from nicety.show.axes import RC, set_figure_titles, size_axis, value_axis
+    """Draw a report: throughput and CPU utilisation of streams along each axis, or rate and latency of requests."""
+    from nicety.show.axes import house_style, new_figure, set_figure_titles, size_axis, value_axis
     from nicety.show.lines import Curve, draw
 
     panels: list[tuple[str, str, list[tuple[str, dict[int, float]]]]] = []
@@ -234,8 +234,8 @@ def socket_figure(report: StreamReport | ExchangeReport) -> Figure:
         rates = [(nic, {row["connections"]: row["requests_per_s"] for row in rows}) for nic, rows in own.items()]
         times = [(nic, {row["connections"]: row["latency_ns"] / 1e3 for row in rows}) for nic, rows in own.items()]
         panels = [("Connections", "Requests a second", rates), ("Connections", "Latency (µs)", times)]
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(9.6, 3.4 * ((len(panels) + 1) // 2) + 0.4), layout="constrained")
+    with house_style():
+        figure = new_figure(9.6, 3.4 * ((len(panels) + 1) // 2) + 0.4)
         axes = figure.subplots((len(panels) + 1) // 2, 2, squeeze=False).flat
         handles = []
         for place, (x, y, curves) in zip(axes, panels, strict=True):

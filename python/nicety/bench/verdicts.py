@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from nicety._generated.types import CardPart, LineRateRow, PortFigures, TrafficFigures, VariedValue
 from nicety.show.columns import distinct, fixed
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BARELY = 0.9
-"""From this utilisation of a part on, a card barely keeps up."""
+"""Minimum utilisation of the bottleneck for the verdict `barely`."""
 
 
 def verdict(row: LineRateRow) -> str:
-    """The verdict of a card and its bottleneck, in a few words."""
+    """Return a card's verdict in a few words, with the bottleneck and the shares of dropped and failed packets."""
     found = [("drops", row["packet_dispositions"]["dropped"]), ("fails", row["packet_dispositions"]["failed"])]
     parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
     barely = [row["bottleneck"]] if row["verdict"] == "barely" else []
@@ -25,17 +26,17 @@ def verdict(row: LineRateRow) -> str:
 
 
 def headrooms(rows: Sequence[LineRateRow]) -> list[str]:
-    """In words, the bottleneck per packet size, and the headroom of the other parts."""
+    """Return a sentence per packet size: the bottleneck, and the headroom of the other parts."""
     return [f"{named(row)}: {_headroom(row)}" for row in rows]
 
 
 def named(row: LineRateRow) -> str:
-    """The subject of a row: a packet size, or traffic."""
+    """Return the subject of the sentences about a row: the packet size, or `traffic`."""
     return "traffic" if "traffic" in row else f"{row['packet_bytes']} B"
 
 
 def offered(rows: Sequence[LineRateRow]) -> str:
-    """The rate at which packets are offered: that of the traffic, or the line rate."""
+    """Return the name of the rate at which packets are offered: the traffic's offered rate, or the line rate."""
     return "offered rate" if "traffic" in rows[0] else "line rate"
 
 
@@ -45,7 +46,7 @@ def _headroom(row: LineRateRow) -> str:
     others = [part for part in parts if part not in most]
     load: str = row["bottleneck"]
     if most and row["bottleneck"] == "cache misses":
-        # They are part of the cores' utilisation, not of the headroom beside it.
+        # Waits for cache misses are part of the cores' utilisation, and have no headroom of their own.
         load = f"{load} of {most[0]['name']} (cores wait for them {fixed(100 * most[0]['load'], 1)}% of the time)"
     elif most:
         load = f"{_called(most[0])}, {fixed(100 * most[0]['load'], 1)}% busy"
@@ -63,7 +64,7 @@ def _headroom(row: LineRateRow) -> str:
 
 
 def _unmodelled(row: LineRateRow) -> str:
-    """In words, the contention for which a row has no verdict, and the keys that model it."""
+    """Return words about contention that the card's spec does not model, and the keys that model it."""
     found = row["unmodelled"]
     if found is None or row["verdict"] == "no":
         return ""
@@ -84,9 +85,9 @@ def _unmodelled(row: LineRateRow) -> str:
     )
 
 
-# A card keeps up from this fraction of a rate on: the start and end of a run lower the measured rate.
+# Minimum fraction of the offered rate at which a card keeps up: start and end of a run lower the measured rate.
 _ALL = 0.99
-# From this multiple of a rate on, further digits are not printed.
+# A multiple of the offered rate above this is printed as "more than 1000 x".
 _MANY = 1000.0
 _LITTLE = 0.1
 
@@ -94,18 +95,18 @@ _LITTLE = 0.1
 def _times(rate: float) -> str:
     if rate > _MANY:
         return f"more than {fixed(_MANY, 0)} x"
-    # Small values have two digits too.
+    # Values below 0.1 have two significant digits.
     digits = 2 if rate >= _LITTLE or rate <= 0 else 1 - math.floor(math.log10(rate))
     return f"{fixed(rate, digits)} x"
 
 
 def _by_runs(row: LineRateRow) -> str:
-    """The rates of the runs that bracket the sustainable rate."""
+    """Return words: the highest rate that a run sustained, and the lowest rate that a run did not sustain."""
     most, least = row["sustained_fraction"], row["not_sustained_fraction"]
     above = [run for run in row["trials"] if run["rate_fraction"] == least]
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
-        # No rate is sustainable behind a burst.
+        # After a burst the card sustains no rate.
         return ""
     burst_packets = above[0]["burst_packets"] if above else burst["burst_packets"] if burst and least == 1 else 0
     behind = f", behind a burst of {burst_packets} packets" if burst_packets else ""
@@ -116,7 +117,7 @@ def _by_runs(row: LineRateRow) -> str:
 
 
 def _tried(row: LineRateRow) -> Iterator[str]:
-    """In words, that a run was stopped, or that a burst leaves the card behind."""
+    """Yield sentences: a run was stopped, a lock is unfair, or the card does not recover from a burst."""
     stopped = [run for run in row["trials"] if run["stopped"] is not None]
     for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
         yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
@@ -145,13 +146,13 @@ def _called(part: CardPart) -> str:
 
 
 _VALUES = 3
-"""Maximum number of assumed values in the table for a packet size; with fewer, no other value matters."""
+"""Maximum number of assumed values in the table for a packet size. Fewer mean that no other value has an effect."""
 
 SENSITIVE = ("Packet", "Assumed value", "Is", "Half of it", "Twice of it")
 
 
 def sensitive(rows: Sequence[LineRateRow]) -> list[list[str]]:
-    """The assumed values to which verdicts are most sensitive, as lines of a table."""
+    """Return rows of a table: the assumed values that affect the verdict or the sustainable rate most."""
     return [
         [str(row["packet_bytes"]), value["key"], value["value"], _varied(value["halved"]), _varied(value["doubled"])]
         for row in rows
@@ -168,7 +169,7 @@ def _varied(varied: VariedValue | None) -> str:
 
 
 def rests(rows: Sequence[LineRateRow]) -> list[str]:
-    """In words, the assumed values that were varied, and those that were not."""
+    """Return sentences: the number of assumed values that were varied, and the values that were not varied."""
     found = [row["sensitivity"] for row in rows if "sensitivity" in row]
     if not found:
         return []
@@ -193,10 +194,81 @@ def rests(rows: Sequence[LineRateRow]) -> list[str]:
     return texts
 
 
+def program_files(manifest: Mapping[str, Any]) -> str:
+    """Return the names of a program's files, without their folders."""
+    names = [Path(each["source"]).name for built in manifest.get("compiler", {}).values() for each in built["sources"]]
+    return ", ".join(distinct(names)) or "the program"
+
+
+def offered_text(rows: Sequence[LineRateRow]) -> str:
+    """Return words on the packets that are offered."""
+    traffic = distinct(row["traffic"]["traffic"] for row in rows if "traffic" in row)
+    return f"traffic {'; '.join(traffic)}" if traffic else "equal packets at the line rate"
+
+
+_LEAST_LOAD = 0.1
+"""Utilisation in percent of a part that pictures leave out."""
+_TRIALS = "by trials at other rates"
+
+
 def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw the utilisation of each part over packet sizes, with the thresholds of the verdicts `barely` and `no`."""
+    """Draw the utilisation of each part over packet sizes, with the thresholds of the verdicts `barely` and `no`.
+
+    With a single packet size on each card, a part has a bar for each card. Parts below 0.1% everywhere are left out.
+    """
+    rows = [
+        cast(LineRateRow, {**row, "parts": [part for part in row["parts"] if 100 * part["load"] >= _LEAST_LOAD]})
+        for row in rows
+    ]
+    title = f"Resource utilisation at the {offered(rows)}: barely from 90%, no above 100%"
+    axes.set_title(title, loc="left", fontsize=9)
+    if len(rows) == len(distinct(row["nic"] for row in rows)):
+        _draw_load_bars(axes, rows)
+    else:
+        _draw_load_curves(axes, rows)
+
+
+def _draw_load_bars(axes: Axes, rows: Sequence[LineRateRow]) -> None:
+    from nicety.show.bars import hatch
+    from nicety.show.lines import COLOURS
+
+    found: list[dict[str, float]] = [{} for _ in rows]
+    for row, loads in zip(rows, found, strict=True):
+        for part in row["parts"]:
+            loads[part["part"]] = max(100 * part["load"], loads.get(part["part"], 0.0))
+        if row["trials"]:
+            loads[_TRIALS] = 100 / row["capacity_fraction"]
+    names = sorted(distinct(name for loads in found for name in loads), key=lambda name: name == _TRIALS)
+    height = 0.8 / len(rows)
+    for number, (row, loads) in enumerate(zip(rows, found, strict=True)):
+        places = [at + (number - (len(rows) - 1) / 2) * height for at in range(len(names))]
+        values = [loads.get(name, 0.0) for name in names]
+        label = f"{row['nic']}, {row['packet_bytes']} B"
+        look: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "edgecolor": "white", "hatch": hatch(number)}
+        axes.barh(places, values, height=0.9 * height, label=label, linewidth=0.5, **look)
+        for place, value in zip(places, values, strict=True):
+            axes.annotate(
+                f"{fixed(value, 1)}%" if value else "-",
+                (value, place),
+                (3, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
+            )
+    most = max([100.0, *(value for loads in found for value in loads.values())])
+    for level, dashes in ((100 * BARELY, ":"), (100.0, "-")):
+        axes.axvline(level, color="#666666", linewidth=0.8, linestyle=dashes, label="_limit")
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.12 * most)
+    axes.set_xlabel("Utilisation (%)")
+    axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
+
+
+def _draw_load_curves(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     from nicety.show.axes import size_axis, value_axis
-    from nicety.show.lines import Curve, draw
+    from nicety.show.lines import MARKERS, Curve, draw
 
     parts = distinct(part["part"] for row in rows for part in row["parts"] if part["load"] > 0)
     nics = distinct(row["nic"] for row in rows)
@@ -211,21 +283,20 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
             }
             if points:
                 label = f"{nic}: {name}" if len(nics) > 1 else name
-                curves.append(Curve(label, points, colour=colour, style=style, marker=colour))
+                curves.append(Curve(label, points, colour=colour, style=style, marker=colour + len(MARKERS) * style))
         tried = {
             row["packet_bytes"]: 100 / row["capacity_fraction"] for row in rows if row["nic"] == nic and row["trials"]
         }
         if tried:
-            label = f"{nic}: by trials at other rates" if len(nics) > 1 else "by trials at other rates"
-            curves.append(Curve(label, tried, colour=len(parts), style=style + 1, marker=len(parts)))
+            label = f"{nic}: {_TRIALS}" if len(nics) > 1 else _TRIALS
+            marker = len(parts) + len(MARKERS) * style
+            curves.append(Curve(label, tried, colour=len(parts), style=style + 1, marker=marker))
     value_axis(axes, [*(value for curve in curves for value in curve.points.values()), 100.0], "Utilisation (%)")
     for level, dashes in ((100 * BARELY, ":"), (100.0, "-")):
         axes.axhline(level, color="#666666", linewidth=0.8, linestyle=dashes, label="_limit")
     handles = draw(axes, curves)
     size_axis(axes, sorted({row["packet_bytes"] for row in rows}))
     axes.set_xlabel("Packet size (B)")
-    title = f"Resource utilisation at the {offered(rows)}: barely from 90%, no above 100%"
-    axes.set_title(title, loc="left", fontsize=9)
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
@@ -239,14 +310,14 @@ DISPOSITIONS = (
 )
 """The dispositions of packets."""
 
-# A share in percent below which a number of the legend would be 0.0.
+# Minimum share in percent that the legend prints; smaller shares are "below 0.1%".
 _LEAST = 0.1
 
 
 def dispositions(figures: TrafficFigures | PortFigures, at_link: int = 0) -> list[int]:
-    """The number of packets per disposition. The last number holds those lost at the link.
+    """Return the number of packets per disposition, in the order of `DISPOSITIONS`. `at_link` is the last of them.
 
-    Frames leave by other ports than their arrival ports, so losses at a link belong to no port.
+    A frame leaves by another port than the one by which it arrived, so losses at a link are not counted per port.
     """
     passed, dropped_at_host = figures["passed"], figures["dropped_at_host"]
     dropped = [figures["dropped_by_handler"], figures["failed"], figures["dropped_by_overload"]]
@@ -254,7 +325,7 @@ def dispositions(figures: TrafficFigures | PortFigures, at_link: int = 0) -> lis
 
 
 def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw the disposition of the traffic on each card as a bar, with the latency of packets through the card."""
+    """Draw a bar per card and port: the shares of dispositions, and the latency of packets through the card."""
     from nicety.show.bars import hatch
     from nicety.show.lines import COLOURS
 
@@ -262,7 +333,7 @@ def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     shares: list[list[float]] = []
     for row in (row for row in rows if "traffic" in row):
         traffic = row["traffic"]
-        # A port that had no time to send anything has no shares.
+        # A port that has offered no packet has no shares.
         ports = [port for port in traffic.get("ports", []) if port["offered"]]
         found += [(f"{row['nic']}, port {port['port']}", port) for port in ports]
         shares += [[100 * count / port["offered"] for count in dispositions(port)] for port in ports]
@@ -293,7 +364,7 @@ def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow]) -> None:
 
 
 def _shares(disposition: str, bars: Sequence[str], widths: Sequence[float]) -> str:
-    """A disposition in the legend, with its share in each bar, one per line if there are several."""
+    """Return the legend's text for a disposition: its share in each bar, a line per bar if there are several."""
     if disposition == DISPOSITIONS[-1]:
         # Losses at a link belong to no port: see `dispositions`.
         told = [(bar, width) for bar, width in zip(bars, widths, strict=True) if ", port " not in bar]
@@ -319,8 +390,11 @@ def _latencies(nic: str, figures: TrafficFigures | PortFigures) -> str:
     return "\n".join([nic, *(f"{name} {fixed(value, 1)} ns" for name, value in times.items())])
 
 
+_TWO_DECADES = 100
+
+
 def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw the sustainable rate with assumed values halved and doubled: a bar for each."""
+    """Draw two bars for each assumed value: the sustainable rate with half and with twice the value."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     from nicety.show.lines import COLOURS
@@ -338,7 +412,9 @@ def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
             axes.plot([base], [len(names)], "|", color="black", markersize=12)
             names.append(f"{where}{row['packet_bytes']} B: {value['key']} = {value['value']}")
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    least, most = axes.get_xlim()
+    # Over more than two decades, the texts of 2 and 5 would touch.
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most / least <= _TWO_DECADES else (1,)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
     axes.axvline(1.0, color="#666666", linewidth=0.8)

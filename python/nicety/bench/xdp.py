@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from nicety import _native
 from nicety._generated.types import XdpBenchReport, XdpOptions, XdpRow
 from nicety.bench.measured import Progress, reported
+from nicety.bench.xdp_cards import places_of, write_dumps
 from nicety.errors import InputError, RunError
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
@@ -27,6 +28,7 @@ def bench_xdp(
     file: Path | str,
     *,
     maps: Mapping[str, str] | None = None,
+    dumps: Mapping[str, Path] | None = None,
     progress: Progress | None = None,
     **given: Unpack[XdpOptions],
 ) -> XdpBenchReport:
@@ -35,6 +37,7 @@ def bench_xdp(
     Args:
         file: an eBPF object, as Linux loads it.
         maps: entries of maps before each run as JSON, by the maps' names.
+        dumps: files for entries of maps after the run at the traffic's rate, by the maps' names.
         progress: called with the number of rows done, and the total.
         given: the arguments of `XdpOptions`.
 
@@ -44,13 +47,28 @@ def bench_xdp(
     """
     content = _object(file)
     entries = [{"map": name, "json": text} for name, text in (maps or {}).items()]
-    report = json.loads(_native.xdp_bench(content, request_text(XdpOptions, given, maps=entries), progress))
+    files = dumps or {}
+    _check_dumps(files, given)
+    request = request_text(XdpOptions, given, maps=entries, dumps=list(files))
+    report = json.loads(_native.xdp_bench(content, request, progress))
+    for row in report["rows"]:
+        write_dumps(row.pop("maps", {}), files)
     report["manifest"]["program"] = Path(file).name
     report["manifest"]["traffic"] = given.get("traffic") or "udp size=64 src=10.0.0.0/8 flows=1Ki"
-    shown = cast(XdpBenchReport, reported(report, xdp_html))
+    shown = cast(XdpBenchReport, reported(report, xdp_html, xdp_figure))
     if not given.get("lossy"):
         _require_frames(shown)
     return shown
+
+
+def _check_dumps(files: Mapping[str, Path], given: Mapping[str, Any]) -> None:
+    """Refuse dumps of several runs.
+
+    Raises:
+        InputError: there is more than one card, or more than one number of CPUs.
+    """
+    if files and (len(given.get("nics", ())) > 1 or len(given.get("cpus") or [0]) > 1):
+        raise InputError("--dump: the entries after one run; name one card, and one number of CPUs")
 
 
 def _object(file: Path | str) -> bytes:
@@ -149,12 +167,20 @@ def _about(report: XdpBenchReport) -> list[str]:
     return [*lines, *circumstances(report["manifest"])]
 
 
+def _aborted(report: XdpBenchReport) -> Iterator[str]:
+    """The lines at which programs ended with XDP_ABORTED."""
+    for row in report["rows"]:
+        if found := row["verdicts"]["aborted_at"]:
+            yield f"# {row['nic']}, {_cpus(row)}: XDP_ABORTED{places_of(found)}"
+
+
 def xdp_text(report: XdpBenchReport) -> str:
     """A report as text: tables of rates and costs, of verdicts, and of the busiest parts."""
     lines = [f"# nicety XDP Test v{report['version']}", *(f"# {line}" for line in _about(report))]
     for title, (head, *body) in xdp_tables(report):
         right = range(1, len(head))
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], right)]
+    lines += ["", *aborted] if (aborted := [*_aborted(report)]) else []
     return "\n".join(lines) + "\n"
 
 
@@ -166,18 +192,15 @@ def xdp_html(report: XdpBenchReport) -> str:
 
 def xdp_figure(report: XdpBenchReport) -> Figure:
     """A report as a picture: the rate without loss, and the CPU time of a frame, over the number of CPUs."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    from nicety.show.axes import RC, set_figure_titles, size_axis, value_axis
+    from nicety.show.axes import house_style, new_figure, set_figure_titles, size_axis, value_axis
     from nicety.show.lines import Curve, draw
 
     nics = dict.fromkeys(row["nic"] for row in report["rows"])
     own = {nic: [row for row in report["rows"] if row["nic"] == nic] for nic in nics}
     rates = {nic: {row["cpus"]: (row["lossless_pps"] or 0) / 1e6 for row in rows} for nic, rows in own.items()}
     times = {nic: {row["cpus"]: row["cpu_ns_per_frame"] for row in rows} for nic, rows in own.items()}
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(9.6, 3.8), layout="constrained")
+    with house_style():
+        figure = new_figure(9.6, 3.8)
         handles = []
         for place, (label, curves) in zip(
             figure.subplots(1, 2), [("Mpps without loss", rates), ("CPU ns a frame", times)], strict=True

@@ -1,19 +1,30 @@
-"""XDP programs in line-rate checks: builds for cards, and figures after runs."""
+"""XDP programs in line-rate checks: builds for cards, figures after runs, and one table of cards and hosts' drivers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from nicety._generated.types import LineRateRow, XdpFigures
-from nicety.bench.verdicts import named
+from nicety._generated.types import EbpfCoreRow, LineRateReport, LineRateRow, XdpAborted, XdpFigures, XdpPlace, XdpRow
+from nicety.bench.verdicts import named, program_files
 from nicety.build.card import XdpProgram
-from nicety.build.compiler import Compiled
 from nicety.errors import InputError
 from nicety.shared.files import write_whole
+from nicety.show.circumstances import circumstances
+from nicety.show.columns import distinct, fixed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def write_dumps(entries: Mapping[str, Iterable[Any]], files: Mapping[str, Path]) -> None:
+    """Write the entries of each map to its file, a line for each entry."""
+    for name, path in files.items():
+        lines = ",\n".join(json.dumps(entry) for entry in entries[name])
+        write_whole(path, f"[{lines}]\n".encode())
 
 
 @dataclass
@@ -40,34 +51,44 @@ class OnCards:
         if self.dumps and (len(given.get("nics", ())) > 1 or not one):
             raise InputError("--dump: the entries after one run; name one card, and one packet size or traffic")
 
-    def build(self, item: Mapping[str, Any]) -> Compiled:
-        """Build the program for a card of the plan.
+    def options(self) -> dict[str, Any]:
+        """The program in a request."""
+        maps = [{"map": name, "json": text} for name, text in self.program.entries()]
+        return {"program": self.program.program, "maps": maps, "dumps": list(self.dumps)}
+
+    def build(self, item: Mapping[str, Any]) -> tuple[bytes, str, list[str]]:
+        """The program for a card of the plan, the compiler's name and its flags; for a host's driver, the object.
 
         Raises:
-            InputError: its handlers have no frames, or the program is wrong.
+            InputError: the program is wrong.
         """
-        if item["xdp"] is None:
-            raise InputError(
-                f"{self.program.path}: an XDP program has frames, and handlers of {item['key']} have messages; name a"
-                " card with frames, as --nic spin-100g"
-            )
+        if item["interface"] == "xdp":
+            return self.program.content(), "none: the object as it is", []
         self._items[item["key"]] = item
-        return self.program.compile(item["isa"], item["xdp"])
+        compiled = self.program.compile(item["isa"], item["xdp"], item["interface"])
+        return compiled.elf, compiled.compiler, compiled.flags
 
     def told(self, text: str, elfs: Mapping[str, bytes], data: Iterable[bytes | None]) -> str:
         """The report with the figures of the program, after dumps are written."""
         report = json.loads(text)
+        places = {(each["nic"], each["packet_bytes"]): each for each in report["places"]}
         for row, bytes_ in zip(report["rows"], data, strict=True):
             if bytes_ is None:
                 continue
             item, elf = self._items[row["nic"]], elfs[row["nic"]]
             found = self.program.figures(row, elf, bytes_, item, list(self.dumps))
             row["xdp"] = found["figures"]
-            for name, path in self.dumps.items():
-                # A line for each entry.
-                lines = ",\n".join(json.dumps(entry) for entry in found["maps"][name])
-                write_whole(path, f"[{lines}]\n".encode())
+            places[row["nic"], row["packet_bytes"]]["verdicts"] = found["figures"]["verdicts"]
+            write_dumps(found["maps"], self.dumps)
+        for row in [*report.get("drivers", []), *report.get("ebpf_cores", [])]:
+            write_dumps(row.pop("maps", {}), self.dumps)
         return json.dumps(report)
+
+
+def places_of(aborted: Iterable[XdpAborted]) -> str:
+    """In words, the lines at which programs ended with XDP_ABORTED."""
+    places = [f"{each['frames']} at {each['place']} of {each['program']}" for each in aborted]
+    return f": {', '.join(places)}" if places else ""
 
 
 def xdp_words(rows: Iterable[LineRateRow]) -> list[str]:
@@ -88,7 +109,8 @@ def _of(figures: XdpFigures) -> list[str]:
         ),
     ]
     if aborted := counts.get("XDP_ABORTED"):
-        texts.append(f"{aborted} frames ended with XDP_ABORTED, and the card dropped them.")
+        at = places_of(figures["aborted_at"])
+        texts.append(f"{aborted} frames ended with XDP_ABORTED, and the card dropped them{at}.")
     if invalid := figures["invalid"]:
         texts.append(f"{invalid} frames ended with a number that is no verdict, and the card dropped them.")
     if failed := figures["redirects_failed"]:
@@ -103,3 +125,125 @@ def _of(figures: XdpFigures) -> list[str]:
         for name, count in figures["updates_full"].items()
     ]
     return texts
+
+
+PLACES = "rates (Mpps), cycles of a core and CPU time of the host for a frame (ns), and frames by verdict"
+"""The title of the table."""
+
+_HEAD = ("Card", "Place", "Packet", "Cores", "Cycles", "Offered", "Sustained", "% of offered", "Lost", "Host")
+_VERDICTS = ("XDP_PASS", "XDP_DROP", "XDP_TX", "XDP_REDIRECT", "XDP_ABORTED")
+
+
+def places_table(places: Sequence[XdpPlace]) -> list[list[str]]:
+    """The table with its head. Verdicts that no place has are left out."""
+    verdicts = [name for name in _VERDICTS if any(place["verdicts"].get(name) for place in places)]
+    head = [*_HEAD, *(name.removeprefix("XDP_") for name in verdicts), "Bottleneck"]
+    return [head, *(_cells(place, verdicts) for place in places)]
+
+
+def _cells(place: XdpPlace, verdicts: Sequence[str]) -> list[str]:
+    def given(value: float | None) -> str:
+        return "-" if value is None else fixed(value, 1)
+
+    load = place["bottleneck_load"]
+    return [
+        place["nic"],
+        place["place"],
+        str(place["packet_bytes"]),
+        str(place["processors"]),
+        given(place["cycles_mean"]),
+        fixed(place["offered_pps"] / 1e6, 2),
+        fixed(place["sustained_pps"] / 1e6, 2),
+        f"{fixed(100 * place['sustained_fraction'], 1)}%",
+        str(place["lost"]),
+        given(place["host_cpu_ns"]),
+        *(str(place["verdicts"].get(name, 0)) for name in verdicts),
+        place["bottleneck"] if load is None else f"{place['bottleneck']}, {fixed(100 * load, 1)}% busy",
+    ]
+
+
+def xdp_about(report: LineRateReport) -> list[str]:
+    """The traffic, the seed, and unusual circumstances."""
+    traffic = [row["traffic"]["traffic"] for row in report["rows"] if "traffic" in row]
+    traffic += [row["traffic"] for row in report.get("drivers", [])]
+    traffic += [row["traffic"] for row in report.get("ebpf_cores", [])]
+    has_sizes = any("traffic" not in row for row in report["rows"]) or len(distinct(traffic)) > 1
+    offered = "frames as fast as the wire carries them" if has_sizes else f"traffic, each packet a frame: {traffic[0]}"
+    return [offered, f"seed {report['seed']}", *circumstances(report["manifest"])]
+
+
+def driver_words(rows: Iterable[XdpRow]) -> list[str]:
+    """In words, the program in drivers: latency, losses, and errors that it may hide."""
+    return [f"{row['offered_bytes'] // max(row['offered'], 1)} B: {text}" for row in rows for text in _of_driver(row)]
+
+
+def _of_driver(row: XdpRow) -> list[str]:
+    latency, counts = row["latency"], cast("Mapping[str, Any]", row["verdicts"])
+    p50, p99 = (fixed(latency[name] / 1e3, 2) for name in ("p50_ns", "p99_ns"))
+    rate = "the offered rate" if row["lossless_pps"] is None else "the sustained rate"
+    instructions = fixed(row["instructions_per_frame"], 1)
+    texts = [
+        (
+            f"{row['mode']} mode on {row['cpus']} CPUs; at {rate} a frame takes {instructions} instructions of eBPF."
+            f" Its latency from the card to its verdict is {p50} us (median) and {p99} us (p99)."
+        )
+    ]
+    if row["lost"]:
+        lost = f"{row['lost']} of {row['offered']} frames were lost at the offered rate"
+        texts.append(f"{lost}, {row['lost_before']} of them without a buffer.")
+    if aborted := counts["aborted"] - counts["invalid"]:
+        at = places_of(counts["aborted_at"])
+        texts.append(f"{aborted} frames ended with XDP_ABORTED, and the driver dropped them{at}.")
+    errors = {
+        "invalid": "ended with a number that is no verdict, and the driver dropped them",
+        "unreachable": "with XDP_REDIRECT had no destination, and the driver dropped them",
+    }
+    texts += [f"{counts[name]} frames {words}." for name, words in errors.items() if counts[name]]
+    return texts
+
+
+def core_words(rows: Iterable[EbpfCoreRow]) -> list[str]:
+    """In words, the program on a core that executes eBPF: rows, cycles, latency and losses."""
+    return [f"{row['offered_bytes'] // max(row['offered'], 1)} B: {text}" for row in rows for text in _of_core(row)]
+
+
+def _of_core(row: EbpfCoreRow) -> list[str]:
+    latency = row["latency"]
+    p50, p99 = (fixed(latency[name]) for name in ("p50_ns", "p99_ns"))
+    per_row = fixed(row["instructions_per_row"], 2)
+    texts = [
+        (
+            f"{row['slots']} instructions are {row['rows']} rows of {row['lanes']} lanes,"
+            f" {fixed(row['slots_per_row'], 2)} a row. A frame takes {fixed(row['instructions_per_frame'], 1)}"
+            f" instructions in {fixed(row['rows_per_frame'], 1)} rows, {per_row} a row."
+        ),
+        (
+            f"a frame keeps the core for {fixed(row['cycles_mean'], 1)} cycles,"
+            f" {fixed(row['waiting_cycles_mean'], 1)} of them for its bytes and"
+            f" {fixed(row['helper_cycles_mean'], 1)} for helpers. Its latency is {p50} ns (median) and {p99} ns (p99)."
+        ),
+    ]
+    if row["lost"]:
+        texts.append(f"{row['lost']} of {row['offered']} frames found the input queue full at the offered rate.")
+    return texts
+
+
+def places_figure(report: LineRateReport) -> Figure:
+    """A picture of the table: the sustained rates, beside those offered."""
+    from nicety.show.axes import house_style, new_figure, set_figure_titles
+
+    places = report["places"]
+    with house_style():
+        figure = new_figure(9.0, 1.6 + 0.5 * len(places))
+        axes = figure.add_subplot()
+        names = [f"{place['nic']}, {place['place']}, {place['packet_bytes']} B" for place in places]
+        axes.barh(names, [place["offered_pps"] / 1e6 for place in places], color="#dddddd", label="offered")
+        rates = [place["sustained_pps"] / 1e6 for place in places]
+        axes.barh(names, rates, height=0.5, color="#4477aa", label="sustained")
+        axes.set_xlabel("Mpps")
+        axes.invert_yaxis()
+        axes.set_axisbelow(True)
+        what, *notes = xdp_about(report)
+        set_figure_titles(figure, f"{program_files(report['manifest'])}: {what}", notes)
+        figure.legend(frameon=False, fontsize=8, loc="outside lower left", ncols=2)
+    return figure

@@ -1,1 +1,1 @@
-"""Programs for cards: C sources, the compiler that makes ELF files of them, and the cache of these."""
+"""Programs for cards: C sources, the compiler that makes ELF files of them, and the cache of these ELF files."""

@@ -1,6 +1,6 @@
-"""The folder of compiled handlers that nicety keeps between runs. Contents are checked before use.
+"""The folder of compiled handlers that nicety keeps between runs. A file's contents are checked before use.
 
-A crash of the machine may truncate any file there or fill it with zeros, so each file's name identifies its content.
+A crash of the machine may truncate a cached file or fill it with zeros, so each file's name is a digest of its content.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def cache_dir() -> Path:
 
 
 def make_dir(path: Path) -> Path:
-    """Make a folder of the cache, and return it.
+    """Make the folder `path` of the cache, and return `path`.
 
     Raises:
-        InputError: it cannot be made.
+        InputError: the folder cannot be made.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -40,10 +40,10 @@ def make_dir(path: Path) -> Path:
 
 
 def keep(folder: Path, content: bytes, ending: str) -> Path:
-    """Keep content in a folder of the cache, in a file named by its digest; return that file.
+    """Write content to a file in a folder of the cache, and return that file. The file's name is the content's digest.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
     path = make_dir(folder) / f"{digest([content])}{ending}"
     write_whole(path, content, safe=False)
@@ -51,7 +51,7 @@ def keep(folder: Path, content: bytes, ending: str) -> Path:
 
 
 def kept(path: Path) -> bytes | None:
-    """The contents that `keep` put into a file, or None if it is missing or damaged."""
+    """Return the contents that `keep` wrote to a file, or None if the file is missing or damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -65,7 +65,7 @@ def find(folder: Path, ending: str) -> Path | None:
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
-    """A name for a sequence of texts: 32 hexadecimal digits that differ if any part does."""
+    """Return a name for a sequence of texts: 32 hexadecimal digits that differ if any of the texts differs."""
     total = hashlib.sha256()
     for part in parts:
         data = part.encode(errors="surrogateescape") if isinstance(part, str) else part

@@ -18,14 +18,16 @@ from nicety import _native
 from nicety._generated.types import LineRateRow
 from nicety.build.cache import cache_dir, keep
 from nicety.build.compiler import Build, Compiled, library_folder
-from nicety.build.toolchain import find_toolchain
+from nicety.build.toolchain import Interface, find_toolchain
 from nicety.errors import InputError
 
-_RUNTIME = tuple(
-    f"xdp/{name}.c" for name in ("frame", "hash", "host", "lpm", "lru", "maps", "other", "packet", "queue", "ring")
-)
-_KEPT = ("frame_handler", "nicety_xdp_prepare", "nicety_xdp_set", "nicety_xdp_entries")
-# Maps and data, which code may reach without their descriptors, and the host by their names.
+_RUNTIME = tuple(f"xdp/{name}.c" for name in ("hash", "host", "lpm", "lru", "maps", "other", "packet", "queue", "ring"))
+_CHECKS = "xdp/check.c"
+_KEPT = ("nicety_xdp_prepare", "nicety_xdp_set", "nicety_xdp_entries")
+# The runtime's handler, and the function by which a card finds it.
+_OF_FRAMES = ("xdp/frame.c", "frame_handler")
+_OF_TASKS = ("xdp/task.c", "init_handlers")
+# Global names of maps and data. Code may reach these without a map's descriptor, and the host finds them by name.
 _FOR_HOST = re.compile(r"^\t\.globl (nicety_(?:map|data)_\w+)$", re.MULTILINE)
 _MACHINE = slice(18, 20)
 _EBPF = 247
@@ -41,16 +43,16 @@ def is_object(path: Path) -> bool:
     return head.startswith(b"\x7fELF") and int.from_bytes(head[_MACHINE], "little") == _EBPF
 
 
-def card_values(nic: str) -> tuple[str, dict[str, Any]]:
-    """The instruction set of a card's cores, and its values for XDP programs.
+def card_values(nic: str) -> dict[str, Any]:
+    """Return the instruction set of a card's cores (`isa`), their `interface`, and parameters for XDP programs (`xdp`).
 
     Raises:
-        InputError: there is no such card, or its handlers have no frames.
+        InputError: there is no such card, or its handlers process messages instead of frames.
     """
-    (item,) = json.loads(_native.line_rate_plan(json.dumps({"nics": [nic]})))["compile"]
+    (item,) = json.loads(_native.line_rate_plan(json.dumps({"nics": [nic], "xdp": {}})))["compile"]
     if item["xdp"] is None:
-        raise InputError(f"{nic}: handlers of this card have messages, XDP programs frames; name another, as spin-100g")
-    return item["isa"], item["xdp"]
+        raise InputError(f"{nic}: this card has no handler processors; name one that has them, as --nic spin-100g")
+    return cast("dict[str, Any]", item)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,27 +61,32 @@ class XdpProgram:
 
     Attributes:
         source: the eBPF object.
-        program: the program's name, where the object has several.
-        maps: names of maps, and their entries before the first packet: lists as `bpftool -j map dump` prints them, or
-            such a list as JSON.
-        cc: a compiler to use instead of the one in the `ziglang` package; it assembles and links.
+        program: the program's name in the object; required if the object has several programs.
+        maps: the key is the name of a map, the value its entries before the first packet. Entries are a list as
+            `bpftool -j map dump` prints it, or such a list as JSON.
+        cc: a compiler to use instead of the one in the `ziglang` package. It assembles and links.
+        unverified: check each access and each argument of a helper on the card. An error is a trap.
+        lenient: take a program that Linux's verifier refuses for certain, without checks. `check_handlers` and `debug`
+            do so, since they look for its errors.
     """
 
     source: Path | str
     program: str | None = field(default=None, kw_only=True)
     maps: Mapping[str, object] = field(default_factory=dict, kw_only=True)
     cc: str | None = field(default=None, kw_only=True)
+    unverified: bool = field(default=False, kw_only=True)
+    lenient: bool = field(default=False, kw_only=True)
 
     @property
     def path(self) -> Path:
-        """The eBPF object."""
+        """The object's path."""
         return Path(self.source)
 
     def content(self) -> bytes:
         """The object's bytes.
 
         Raises:
-            InputError: it cannot be read.
+            InputError: the object cannot be read.
         """
         try:
             return self.path.read_bytes()
@@ -87,20 +94,24 @@ class XdpProgram:
             raise InputError(f"{self.source}: cannot read it ({error.strerror})") from error
 
     def request(self, isa: str, card: Mapping[str, Any]) -> str:
-        """The request for a card, as JSON.
+        """Return the request to translate the object for a card, as JSON.
 
         Args:
-            isa: the instruction set of its cores.
-            card: its values, as a plan has them.
+            isa: the instruction set of the card's cores.
+            card: the card's parameters for XDP programs; see `card_values`.
         """
-        maps = [(name, given if isinstance(given, str) else json.dumps(given)) for name, given in self.maps.items()]
-        own = {"program": self.program, "maps": maps, "misaligned": "zicclsm" in isa, "cluster": None}
-        # The translator and the cores name no Zicclsm.
+        own = {"program": self.program, "maps": self.entries(), "misaligned": "zicclsm" in isa}
+        own |= {"unverified": self.unverified, "lenient": self.lenient}
+        # The translator and the cores do not know the name Zicclsm: they take `misaligned`.
         plain = "_".join(name for name in isa.split("_") if name != "zicclsm")
         return json.dumps({**own, **card, "isa": plain})
 
+    def entries(self) -> list[tuple[str, str]]:
+        """Return the name of each map, and the map's entries before the first packet as JSON."""
+        return [(name, given if isinstance(given, str) else json.dumps(given)) for name, given in self.maps.items()]
+
     def translate(self, isa: str, card: Mapping[str, Any]) -> dict[str, Any]:
-        """The assembly, with the program's name and the bytes of its maps.
+        """Return the program's assembly, its name, and the bytes of its maps.
 
         Raises:
             InputError: the object, the program or a map is wrong.
@@ -108,11 +119,16 @@ class XdpProgram:
         found = self._of(_native.xdp_build, self.content(), self.request(isa, card))
         return cast("dict[str, Any]", json.loads(found))
 
-    def compile(self, isa: str, card: Mapping[str, Any]) -> Compiled:
-        """The program for a card, with its maps filled.
+    def compile(self, isa: str, card: Mapping[str, Any], interface: Interface = "nicety") -> Compiled:
+        """Compile the program for a card, and fill its maps.
+
+        Args:
+            isa: the instruction set of the card's cores.
+            card: the card's parameters for XDP programs; see `card_values`.
+            interface: the interface of the card's handlers.
 
         Raises:
-            CompileError: the compiler refused it; its messages went to stderr.
+            CompileError: the compiler refused the program; its messages went to stderr.
             InputError: the object, the program or a map is wrong.
         """
         content, request = self.content(), self.request(isa, card)
@@ -120,15 +136,20 @@ class XdpProgram:
         source = keep(cache_dir() / "assembly", text.encode(), ".S")
         toolchain = find_toolchain(self.cc)
         flags = toolchain.compile_flags(isa)
+        handler, entry = _OF_FRAMES if interface == "nicety" else _OF_TASKS
         build = Build(
             toolchain,
             isa,
-            "nicety",
+            interface,
             flags,
             flags,
             library_folder(),
-            runtime=_RUNTIME,
-            kept=(*_KEPT, *_FOR_HOST.findall(text)),
+            runtime=(handler, *_RUNTIME, *([_CHECKS] if self.unverified else [])),
+            runtime_defines=[
+                *([f"NICETY_XDP_CLUSTER={card['cluster']}"] if card["cluster"] else []),
+                *(["NICETY_XDP_UNVERIFIED=1"] if self.unverified else []),
+            ],
+            kept=(entry, *_KEPT, *_FOR_HOST.findall(text)),
             finish=lambda elf: self._of(_native.xdp_finish, content, elf, request),
             salt=content + request.encode(),
         )
@@ -138,19 +159,59 @@ class XdpProgram:
     def figures(
         self, row: LineRateRow, elf: bytes, data: bytes, item: Mapping[str, Any], names: list[str]
     ) -> dict[str, Any]:
-        """The figures of the program after a run, and the entries of maps with these names.
+        """Return the program's figures after a run, and the entries of the maps with the given names.
 
         Raises:
             InputError: there is no such map.
         """
         returned = next((each["returned"] for each in row["handlers"] if each["handler"] == "payload"), {})
-        request = self.request(item["isa"], item["xdp"])
-        after = partial(_native.xdp_after, self.content(), elf, data, request)
+        return self.after(elf, data, returned, (item["isa"], item["xdp"]), names)
+
+    def after(
+        self,
+        elf: bytes,
+        data: bytes,
+        returned: Mapping[str, int],
+        card: tuple[str, Mapping[str, Any]],
+        names: list[str],
+    ) -> dict[str, Any]:
+        """The figures of the program, and entries of maps, in the data of a card with this instruction set and values.
+
+        Raises:
+            InputError: there is no such map.
+        """
+        after = partial(_native.xdp_after, self.content(), elf, data, self.request(*card))
         return cast("dict[str, Any]", json.loads(self._of(after, json.dumps(returned), names)))
 
     def _of(self, act: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a function; its errors begin with the object's name."""
+        """Call `act` and return its result. An `InputError` of `act` begins with the object's name."""
         try:
             return act(*arguments)
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class OnCard:
+    """A program that was built for a card.
+
+    Attributes:
+        program: the program.
+        isa: the instruction set of the card's cores.
+        card: the card's values.
+        elf: the program for the card.
+    """
+
+    program: XdpProgram
+    isa: str
+    card: Mapping[str, Any]
+    elf: bytes
+
+    def entries(self, data: bytes, name: str) -> list[dict[str, Any]]:
+        """The entries of a map in the data of the card.
+
+        Raises:
+            InputError: there is no such map.
+        """
+        found = self.program.after(self.elf, data, {}, (self.isa, self.card), [name])
+        return cast("list[dict[str, Any]]", found["maps"][name])

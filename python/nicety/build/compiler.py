@@ -1,10 +1,9 @@
 """Compilation of C handlers to RV32 and RV64 programs: `nicety cc`.
 
-A program is compiled freestanding and linked with nicety's small runtime. That has `memcpy` and its family, 64-bit
-division, and the functions of the C library that need neither files nor a heap. The link addresses are those that a
-card expects. Read-only code and constants are at 0x1d000000, data in HPU memory at 0x10000000 (at 0x1c000000 for a card
-of PsPIN). Every function that is not `static` stays in it, so that a card finds handlers by their names.
-
+A program is compiled freestanding and linked with nicety's small runtime. The runtime has `memcpy` and its family,
+64-bit division, and the functions of the C library that need neither files nor a heap. The link addresses are those
+that a card expects. Read-only code and constants are at 0x1d000000, data in HPU memory at 0x10000000 (at 0x1c000000 for
+a card of PsPIN). The linker keeps every function that is not `static`, so that a card finds handlers by their names.
 Programs are kept in the cache folder (`NICETY_CACHE`, or the platform's own) under a digest of all inputs: sources,
 headers, options, compiler and runtime.
 """
@@ -40,7 +39,7 @@ __all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
 
 _SUFFIXES = (".c", ".s", ".S")
 _RUNTIME = ("memory.c", "integer.c")
-# Callers before the functions that they call.
+# A library file precedes the files with the functions that it calls.
 _LIBRARY = ("output.c", "format.c", "text.c", "standard.c", "math.zig", "exact.c")
 _LAYOUTS: dict[Interface, str] = {"nicety": "layout.ld", "pspin": "pspin.ld", "fpspin": "pspin.ld"}
 # Folders of headers, in search order.
@@ -59,10 +58,10 @@ class Compiled:
 
     Attributes:
         elf: the ELF file's bytes.
-        path: its place: the requested output, or a file of the cache.
+        path: the ELF file's path: the requested output, or a file of the cache.
         command: the command line that compiled the first source.
-        compiler: the compiler's own description.
-        flags: the compiler's options, include folders and macros included.
+        compiler: the first line of the compiler's description of itself.
+        flags: the compiler's options, with include folders and macros.
     """
 
     elf: bytes
@@ -77,9 +76,9 @@ class Symbols:
     """The global names of one object file or program.
 
     Attributes:
-        functions: names of the functions that it defines.
-        defined: all names that it defines, functions included.
-        undefined: names that it uses and does not define.
+        functions: names of the functions that the file defines.
+        defined: all names that the file defines, functions included.
+        undefined: names that the file uses and does not define.
     """
 
     functions: frozenset[str]
@@ -108,11 +107,11 @@ def compile_handlers(
         isa: the processor's extensions, as in a card's spec (`hpu.isa`).
         interface: the interface of the sources, as in a card's spec (`hpu.interface`): `nicety`, or `pspin` or `fpspin`
             for handlers that include the headers of PsPIN or FPsPIN.
-        output: a file for the program, beside the cache.
+        output: a file for the program; the cache has the program as well.
 
     Raises:
-        CompileError: the compiler or linker refused it, with its messages on stderr, or it has no code.
-        InputError: a source, folder, macro, isa or compiler that does not exist or is invalid.
+        CompileError: the compiler or the linker refused the program (its messages are on stderr), or it has no code.
+        InputError: a source, folder, macro, isa or compiler does not exist or is invalid.
     """
     paths = [checked_source(Path(source)) for source in sources]
     if not paths:
@@ -123,7 +122,7 @@ def compile_handlers(
     toolchain = find_toolchain(cc)
     library = library_folder()
     own = [*(f"-I{folder}" for folder in folders), *(f"-D{macro}" for macro in macros)]
-    # nicety's own handlers are tested, and must keep the cycles of their published figures.
+    # nicety's own handlers are tested. Checks would change their cycles, which match published figures.
     is_own = all(library in path.parents for path in paths)
     checks = [] if is_own else toolchain.check_flags(interface)
     flags = [*toolchain.compile_flags(isa, interface), *checks, *own]
@@ -144,8 +143,29 @@ def compile_handlers(
 
 
 @checked
+def handler_flags(*, isa: str = DEFAULT_ISA, interface: Interface = "nicety") -> list[str]:
+    """Return options with which clang and clangd find the headers of handlers, for a file `compile_flags.txt`.
+
+    The function writes the headers into the cache folder.
+
+    Args:
+        isa: the processor's extensions, as in a card's spec (`hpu.isa`).
+        interface: the interface of the sources, as in a card's spec (`hpu.interface`).
+
+    Raises:
+        InputError: the isa is invalid, or the cache folder cannot be written.
+    """
+    library = library_folder()
+    return [
+        *Toolchain(("clang",), "clang", "").compile_flags(isa, interface),
+        *(f"-I{library / folder}" for folder in _HEADERS[interface]),
+        f"-isystem{library / 'runtime' / 'include'}",
+    ]
+
+
+@checked
 def library_source(name: str) -> Path:
-    """The path of a handler in nicety's own library, for example `pingpong_stream.c` or `nfp/pcsa.c`.
+    """Return the path of a handler in nicety's own library, for example `pingpong_stream.c` or `nfp/pcsa.c`.
 
     Raises:
         InputError: the library has no such handler.
@@ -166,13 +186,14 @@ class Build:
         toolchain: the compiler.
         isa: the processor's extensions.
         interface: the interface of the sources.
-        flags: the compiler's options, include folders and macros included.
-        arguments: these, and the folders of nicety's headers.
+        flags: the compiler's options, with include folders and macros.
+        arguments: `flags`, and the folders of nicety's headers.
         library: the folder with nicety's handlers, headers and runtime.
         runtime: further sources of the runtime.
-        kept: functions of these that nobody calls.
-        finish: changes the linked program.
-        salt: the inputs of `finish`.
+        runtime_defines: macros of the runtime's further sources.
+        kept: names of functions that the linker must keep although no code calls them.
+        finish: takes the linked program's bytes, and returns the changed program.
+        salt: the inputs of `finish`, as a part of the cache key.
     """
 
     toolchain: Toolchain
@@ -182,24 +203,25 @@ class Build:
     arguments: list[str]
     library: Path
     runtime: tuple[str, ...] = ()
+    runtime_defines: Sequence[str] = ()
     kept: tuple[str, ...] = ()
     finish: Callable[[bytes], bytes] | None = None
     salt: bytes = b""
 
     def program(self, sources: Sequence[Path]) -> tuple[Path, bytes]:
-        """The program: its place in the cache, and its bytes.
+        """Return the program's path in the cache, and its bytes. Compile it if the cache does not have it.
 
         Raises:
-            CompileError: the compiler or linker refused it.
+            CompileError: the compiler or the linker refused the program.
         """
         entry = make_dir(cache_dir() / "programs" / self.key(sources))
         return _lookup(entry) or self.run(sources, entry)
 
     def key(self, sources: Sequence[Path]) -> str:
-        """A digest of all inputs of the program, except for the user's headers."""
+        """Return a digest of all inputs of the program, except for the user's headers."""
         # The working folder is included because debug information names it.
         parts: list[str | bytes] = [self.toolchain.version, *self.toolchain.argv, str(Path.cwd())]
-        parts += [self.library.name, *self.arguments, *self.runtime, self.salt]
+        parts += [self.library.name, *self.arguments, *self.runtime, *self.runtime_defines, self.salt]
         for source in sources:
             parts += [str(source), source.read_bytes()]
         return digest(parts)
@@ -224,7 +246,7 @@ class Build:
         if self.finish is not None:
             elf = self.finish(elf)
         program = keep(entry, elf, ".elf")
-        # Files that changed while the compiler ran give a record that will not match, which costs a compilation.
+        # If a file changed during compilation, its digest here will not match, and the next use compiles again.
         files = {str(path.absolute()): _fingerprint(path) for path in used if self.library not in path.parents}
         record = {"program": program.name, "files": files}
         write_whole(entry / "record.json", json.dumps(record, sort_keys=True).encode(), safe=False)
@@ -236,7 +258,7 @@ class Build:
             raise CompileError(f"{source}: does not compile; the compiler's messages are above{self._other(source)}")
 
     def _other(self, source: Path) -> str:
-        """In words, that a source includes a header of the other interface: no compiler names the interface."""
+        """Return words on included headers that belong to another interface. The compiler only says "not found"."""
 
         def has(interface: Interface, name: str) -> bool:
             folders = [self.library / folder for folder in (*_HEADERS[interface], "runtime/include")]
@@ -272,12 +294,12 @@ class Build:
             starts = True
         provided = frozenset[str]().union(*(read_symbols(unit.read_bytes()).defined for unit in runtime))
 
-        # The linker would drop functions without callers, and handlers have none.
+        # The linker would drop functions that no code calls. The card calls handlers.
         layout = program.with_suffix(".ld")
         base = (self.library / "runtime" / _LAYOUTS[self.interface]).read_text()
         layout.write_text(f"EXTERN({' '.join(sorted(functions))})\n{base}" if functions else base)
         arguments = self.toolchain.link_flags(self.isa, layout)
-        # A program of handlers alone has no entry.
+        # A program of handlers alone has no entry point.
         arguments += ["-Wl,-e,_start" if starts else "-Wl,-e,0", *map(str, objects), *map(str, runtime)]
         for name in _LIBRARY:
             if not needed - provided:
@@ -300,7 +322,7 @@ class Build:
             raise CompileError(f"{names}: does not link; the linker's messages are above")
 
     def _refuse(self, sources: Sequence[Path], missing: frozenset[str]) -> None:
-        """Refuse features that no card has: atomic operations without instructions for them, and a heap."""
+        """Raise an error for a heap, or for atomic operations on a target without atomic instructions."""
         names = ", ".join(map(str, sources))
         atomics = sorted(name for name in missing if name.startswith("__atomic_"))
         if atomics and "a" not in isa_extensions(self.isa):
@@ -315,12 +337,15 @@ class Build:
             )
 
     def _runtime(self, name: str) -> Path:
-        """The object file of one of the runtime's sources, compiled if it is not in the cache."""
+        """Return the object file of one source of the runtime; compile it if the cache does not have it."""
         toolchain = self.toolchain
         runtime = self.library / "runtime"
         flags = [*toolchain.compile_flags(self.isa), *RUNTIME_FLAGS[toolchain.kind]]
-        # XDP programs have the headers of frames, and maps with values of any type.
-        flags += ["-I", str(self.library / "include"), "-fno-strict-aliasing"] if "/" in name else []
+        if "/" in name:
+            # XDP programs have the headers of frames and of tasks, and maps with values of any type.
+            folders = ["include", *(folder for folder in _HEADERS[self.interface] if folder != "include")]
+            flags += [part for folder in folders for part in ("-I", str(self.library / folder))]
+            flags += ["-fno-strict-aliasing", *(f"-D{define}" for define in self.runtime_defines)]
         # Debug information must not name a folder of this machine, such as that of zig's standard library.
         flags += [f"-ffile-prefix-map={self.library}=nicety", "-isystem", str(runtime / "include")]
         flags += ["-g0"] if name.endswith(".zig") else []
@@ -369,7 +394,7 @@ def read_symbols(image: bytes) -> Symbols:
     """Read the global names of a RISC-V object file or program.
 
     Raises:
-        ValueError: the bytes are no such file.
+        ValueError: the bytes are no RISC-V object file or program.
     """
     return Symbols(*map(frozenset, _native.elf_names(image)))
 
@@ -385,11 +410,11 @@ def _symbols(unit: Path, source: Path) -> Symbols:
 
 
 def _dependencies(rules: Path) -> set[Path]:
-    """The files that a make rule written by -MMD names."""
+    """Return the files that a make rule written by -MMD names."""
     try:
         text = rules.read_text(errors="surrogateescape")
     except OSError:
-        return set()  # an assembler source that is not preprocessed has none
+        return set()  # an assembler source that is not preprocessed has no such rule
     text = text.replace("\\\n", " ")
     _target, _colon, files = text.partition(": ")
     names = re.findall(r"(?:\\.|[^\s\\])+", files)
@@ -404,7 +429,7 @@ def _fingerprint(path: Path) -> str:
 
 
 def _lookup(entry: Path) -> tuple[Path, bytes] | None:
-    """The program of a cache entry, if it is there and undamaged, and none of its source files has changed."""
+    """Return the program of a cache entry. None if it is missing or damaged, or if a source file has changed."""
     try:
         record = json.loads((entry / "record.json").read_bytes())
         if all(_fingerprint(Path(path)) == value for path, value in record["files"].items()):
@@ -423,7 +448,7 @@ def _bundled() -> dict[str, str]:
 
 
 def library_folder() -> Path:
-    """The folder with nicety's own handlers, header and runtime, written to the cache if it is not there."""
+    """Return the folder with nicety's own handlers, headers and runtime. Files missing in the cache are written."""
     sources = _bundled()
     folder = cache_dir() / "library" / digest(part for name in sorted(sources) for part in (name, sources[name]))
     for name, text in sources.items():
@@ -437,7 +462,7 @@ def library_folder() -> Path:
 def compiled(
     name: str, isa: str, cc: str | None, defines: tuple[str, ...] = (), own: PathLike[str] | str | None = None
 ) -> tuple[bytes, ProgramManifest]:
-    """A program of the library, or the user's own instead, for a card, and its manifest entry."""
+    """Compile a program of the library for a card, or `own` instead. Return its bytes and its manifest entry."""
     source = library_source(name) if own is None else Path(own)
     program = compile_handlers([source], isa=isa, cc=cc, defines=defines)
     return program.elf, {

@@ -1,7 +1,7 @@
 """C programs of hosts with Portals: `nicety cc --host`.
 
-Such a program is an ordinary one of this machine. It includes `portals4.h`, and `portals4_spin.h` and `nicety_exec.h`
-for handlers and its rank. It is linked with `libportals`, which `nicety exec` loads into its processes.
+Such a program runs natively on this machine. It includes `portals4.h`; `portals4_spin.h` gives it handlers, and
+`nicety_exec.h` its rank. It is linked with `libportals`, which `nicety exec` loads into its processes.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _OPTIONS = ("-std=gnu17", "-O2", "-g", "-Wall")
 
 
 def libraries_folder() -> Path:
-    """The cache folder for the libraries that this build of nicety loads into processes. Each build has its own."""
+    """Return the cache folder for the libraries that nicety loads into processes. Each build of nicety has its own."""
     return make_dir(cache_dir() / "exec" / f"{_native.version()}-{_native.exec_build()}")
 
 
 @checked
 def host_flags() -> list[str]:
-    """Options of any C compiler for a program of a host: the places of `portals4.h` and `libportals`.
+    """Return compiler options for a program of a host: the folders of `portals4.h` and `libportals`, and `-lportals`.
 
-    The files are in the cache folder; this writes them there.
+    The function writes these files into the cache folder.
 
     Raises:
         InputError: this is not Linux, or the folder cannot be written.
@@ -65,8 +65,8 @@ def compile_host(
         The program's path.
 
     Raises:
-        CompileError: the compiler or linker refused it, with its messages on stderr.
-        InputError: a source, folder, macro or compiler that does not exist or is invalid; or this is not Linux.
+        CompileError: the compiler or the linker refused the program; its messages are on stderr.
+        InputError: a source, folder, macro or compiler does not exist or is invalid; or this is not Linux.
     """
     paths = [checked_source(Path(source)) for source in sources]
     if not paths:
@@ -87,7 +87,7 @@ def compile_host(
 
 
 def _compiler(cc: str | None) -> Toolchain:
-    """The compiler for this machine."""
+    """Return the compiler for this machine's programs."""
     if cc is None:
         path = shutil.which("cc")
         return find_toolchain(None) if path is None else Toolchain((path,), "gcc", "")

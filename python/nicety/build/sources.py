@@ -28,16 +28,16 @@ class Program:
         names(self.sources, "a source", "handlers.c")
         for name, example in (("include_dirs", "headers"), ("defines", "NAME=1")):
             given = names(getattr(self, name), f"each of {name}", example)
-            # An iterator is read once and kept.
+            # An iterator can be read only once, so its items are kept in a tuple.
             object.__setattr__(self, name, tuple(given))
         if self.cc is not None:
             text(self.cc, "cc", "riscv64-unknown-elf-gcc")
 
     def compile(self, *, isa: str, interface: Interface = "nicety") -> Compiled:
-        """Compile for an instruction set, such as `rv32imac_zicsr`, and an interface, as in a card's spec.
+        """Compile for an instruction set, such as `rv32imac_zicsr`, and for an interface of handlers (`hpu.interface`).
 
         Raises:
-            CompileError: the compiler refused it; its messages went to stderr.
+            CompileError: the compiler refused the program; its messages went to stderr.
         """
         from nicety.build.compiler import compile_handlers
 
@@ -51,7 +51,7 @@ class Program:
         )
 
     def paths(self) -> list[Path]:
-        """The source files."""
+        """Return the source files."""
         given = [self.sources] if isinstance(self.sources, str | PathLike) else self.sources
         return [Path(source) for source in given]
 
@@ -60,13 +60,13 @@ class Program:
 class Handlers(Program):
     """A C program with handlers: `Handlers("f.c", payload="my_payload_handler")`.
 
-    Compiled when it is first attached, for the card to which it is attached, and kept in the cache.
+    The program is compiled for a card when it is first attached to that card, and kept in the cache.
 
     Attributes:
-        sources: the C file, or several, by their paths relative to the program's working folder.
-        header: its header handler, if it is not called `header_handler`.
-        payload: its payload handler, if it is not called `payload_handler`.
-        completion: its completion handler, if it is not called `completion_handler`.
+        sources: the C file, or several. Relative paths start at the working folder of this process.
+        header: the name of the header handler, if it is not `header_handler`.
+        payload: the name of the payload handler, if it is not `payload_handler`.
+        completion: the name of the completion handler, if it is not `completion_handler`.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
@@ -87,10 +87,10 @@ class Handlers(Program):
 class Processes(Program):
     """A C program with processes: `Processes("worker.c")`.
 
-    Compiled when the first of them is started, for the card on which it is started, and kept in the cache.
+    The program is compiled for a card when its first process is started on that card, and kept in the cache.
 
     Attributes:
-        sources: the C file, or several, by their paths relative to the program's working folder.
+        sources: the C file, or several. Relative paths start at the working folder of this process.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.

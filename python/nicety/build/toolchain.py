@@ -21,14 +21,14 @@ DEFAULT_ISA = "rv32imac_zicsr"
 
 Kind = Literal["zig", "clang", "gcc"]
 
-# The interface of handlers: nicety.h, or the headers of PsPIN or FPsPIN.
+# The interface that handlers use: nicety.h, or the headers of PsPIN or FPsPIN.
 Interface = Literal["nicety", "pspin", "fpspin"]
 
 _ISA = re.compile(r"(?P<base>rv32|rv64)(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
 
 _BITS = ("b", "zba", "zbb", "zbs")
 
-# The extension of cores that make misaligned accesses themselves.
+# The RISC-V extension of cores that execute misaligned loads and stores.
 _UNALIGNED = "zicclsm"
 
 _COMMON = (
@@ -47,18 +47,18 @@ _COMMON = (
     "-fno-asynchronous-unwind-tables",
 )
 
-# Undefined behaviour in C that the processor defines, at no cost. A null pointer is an address, which no memory of a
-# card has; sums wrap round; an endless loop continues.
+# Options for behaviour that C leaves undefined and the processor defines, at no cost. A null pointer is an address, at
+# which no card has memory. Signed sums wrap round, and an endless loop continues.
 _DEFINED = ("-fno-delete-null-pointer-checks", "-fwrapv", "-fno-finite-loops")
 
 # Undefined behaviour that becomes a trap.
 _TRAPS = "unreachable,integer-divide-by-zero,shift-exponent,vla-bound"
 
-# The first clang with a separate trap per check, and with the reason in its line table.
+# The first release of clang that has a separate trap per check, and the reason for a trap in its line table.
 _SEPARATE_TRAPS = 20
 
-# Folding a loop into a call of the function that it implements would never end. A program exports its author's names,
-# none of ours.
+# The runtime's functions must not be replaced by calls of themselves: a loop in memcpy would become a call of memcpy. A
+# program exports its author's names, and none of the runtime's.
 _RUNTIME = ("-fno-builtin", "-fvisibility=hidden")
 RUNTIME_FLAGS: dict[Kind, tuple[str, ...]] = {
     "zig": _RUNTIME,
@@ -68,7 +68,7 @@ RUNTIME_FLAGS: dict[Kind, tuple[str, ...]] = {
 
 
 def isa_extensions(isa: str) -> list[str]:
-    """The extensions of an isa string such as `rv32imac_zicsr`, without the base: `m`, `a`, `c`, `zicsr`.
+    """Return the extensions in an isa string such as `rv32imac_zicsr`, without the base: `m`, `a`, `c`, `zicsr`.
 
     `b` is expanded to `zba`, `zbb` and `zbs`, since not every compiler knows it.
 
@@ -106,9 +106,9 @@ class Toolchain:
 
     Attributes:
         argv: the command that starts it.
-        kind: the kind of options that it takes.
-        version: the first line of its description.
-        environment: additional environment variables.
+        kind: the family of compilers, which decides the form of options.
+        version: the first line of the compiler's description of itself.
+        environment: names and values of additional environment variables.
     """
 
     argv: tuple[str, ...]
@@ -117,10 +117,10 @@ class Toolchain:
     environment: tuple[tuple[str, str], ...] = ()
 
     def target_flags(self, isa: str) -> list[str]:
-        """Options that select the processor. Misaligned access is generated only for Zicclsm."""
+        """Return options that select the processor. Code has misaligned accesses only if `isa` has Zicclsm."""
         extensions = isa_extensions(isa)
         unaligned = _UNALIGNED in extensions
-        # Compilers have separate options for it.
+        # Compilers have separate options for misaligned accesses.
         extensions = [name for name in extensions if name != _UNALIGNED]
         bits, abi = (64, "lp64") if is_wide(isa) else (32, "ilp32")
         if self.kind == "zig":
@@ -128,9 +128,9 @@ class Toolchain:
             return ["-target", f"riscv{bits}-freestanding-none", f"-mcpu={cpu}"]
         letters = "".join(name for name in extensions if len(name) == 1)
         march = "_".join([f"rv{bits}i{letters}", *(name for name in extensions if len(name) > 1)])
-        # Floats are passed in float registers. Handlers get none: their caller uses integers alone.
+        # Functions take floats in float registers. Handlers take no floats: the card passes integers alone.
         flags = [f"-march={march}", f"-mabi={abi}{'f' if 'f' in extensions else ''}"]
-        # clang aligns every access unless the processor need not.
+        # clang aligns every access by default.
         if unaligned:
             flags.append("-mno-strict-align")
         elif self.kind == "gcc":
@@ -138,20 +138,20 @@ class Toolchain:
         return [f"--target=riscv{bits}-unknown-elf", *flags] if self.kind == "clang" else flags
 
     def compile_flags(self, isa: str, interface: Interface = "nicety") -> list[str]:
-        """Options for compiling one source, without include folders and macros."""
+        """Return options for compiling one source, without include folders and macros."""
         if interface != "nicety":
-            # Its packed structures are accessed by whole words. Its compiler warns of pointers passed as addresses.
+            # PsPIN's code accesses packed structures by whole words, and passes pointers as integers.
             unaligned = isa if _UNALIGNED in isa_extensions(isa) else f"{isa}_{_UNALIGNED}"
             return [*self.compile_flags(unaligned), "-O3", "-Wno-error=int-conversion"]
-        # zig omits assertions in optimised code; the author decides whether they are in.
+        # zig defines NDEBUG in optimised code. Here the author decides whether assertions are active.
         own = ["-fno-sanitize=all", "-UNDEBUG"] if self.kind == "zig" else []
         return [*self.target_flags(isa), *_COMMON, *own]
 
     def check_flags(self, interface: Interface) -> list[str]:
-        """Options that make undefined behaviour do what the processor does, or trap at its place."""
+        """Return options that make undefined behaviour do what the processor does, or trap where it happens."""
         flags = [*_DEFINED]
         if interface == "nicety":
-            # PsPIN's own examples have functions that lack a result.
+            # Some of PsPIN's own examples have non-void functions without a return statement.
             flags.append("-Werror=return-type")
         if self.kind == "gcc":
             return [*flags, f"-fsanitize={_TRAPS},bounds", "-fsanitize-undefined-trap-on-error"]
@@ -159,36 +159,36 @@ class Toolchain:
         return [*flags, "-fno-sanitize-merge"] if self._clang() >= _SEPARATE_TRAPS else flags
 
     def _clang(self) -> int:
-        """The release of clang, or 0 if it is unknown."""
+        """Return the release of clang, or 0 if it is unknown."""
         found = re.search(r"clang version (\d+)", self.version)
         return int(found[1]) if found else 0
 
     def link_flags(self, isa: str, layout: Path) -> list[str]:
-        """Options for linking objects at the addresses in `layout`."""
+        """Return options for linking objects at the addresses in `layout`."""
         lld = ["-fuse-ld=lld"] if self.kind == "clang" else []
-        # The compiler's own library is omitted: ours is small, the same for all, and known to the last cycle.
+        # The compiler's own library is omitted: nicety's runtime is small, and takes the same cycles everywhere.
         target = self.target_flags(isa)
         if self.kind == "gcc":
-            # gcc finds its own library by the base and its letters, and has none for longer names.
+            # gcc selects its own library by the isa's base and letters, and has none for longer extension names.
             target[0] = target[0].partition("_")[0]
         return [*target, *lld, "-static", "-nostdlib", "-Wl,--gc-sections", "-T", str(layout)]
 
     def library_flags(self, *, mathematics: bool) -> list[str]:
-        """Options that add the compiler's own library for missing functions: floating point in software.
+        """Return options that add the compiler's own library for missing functions, such as floating point in software.
 
         Args:
             mathematics: whether a function of math.h is missing as well.
         """
         if self.kind == "clang":
             return []
-        # zig has those in this library and in its standard library.
+        # zig's library and its standard library have the functions of math.h.
         return ["-lm", "-lgcc"] if mathematics and self.kind == "gcc" else ["-lgcc"]
 
     def start(self, arguments: Sequence[str]) -> int:
-        """Run the compiler and forward its messages to stderr, with names from files escaped; return its exit status.
+        """Run the compiler, and return its exit status. Its messages go to stderr with control characters escaped.
 
         Raises:
-            InputError: it does not start.
+            InputError: the compiler does not start.
         """
         environment = {**os.environ, **dict(self.environment)}
         try:
@@ -206,7 +206,7 @@ class Toolchain:
 
 
 def find_toolchain(cc: str | None) -> Toolchain:
-    """The compiler that the user named, or the one of the `ziglang` package.
+    """Return the compiler that the user named, or by default the compiler in the `ziglang` package.
 
     Raises:
         InputError: there is no such program, or it is no C compiler.
@@ -220,7 +220,7 @@ def _zig_environment() -> tuple[tuple[str, str], ...]:
 
 
 def _ziglang() -> Toolchain:
-    # Imported here: metadata costs every command some 20 ms, and a cached compilation needs neither.
+    # Imported here, since reading package metadata costs some 20 ms, which a cached compilation saves.
     from importlib import metadata, util
 
     found = util.find_spec("ziglang")
@@ -233,7 +233,7 @@ def _ziglang() -> Toolchain:
     program = folder / ("zig.exe" if os.name == "nt" else "zig")
     release = metadata.version("ziglang")
     environment = _zig_environment()
-    # A query costs as much as compiling a small handler, so the answer is cached.
+    # Asking the compiler for its version costs as much as compiling a small handler, so the answer is cached.
     folder = cache_dir() / "toolchains" / digest([str(program), release])
     answer = find(folder, ".txt")
     if answer is not None:

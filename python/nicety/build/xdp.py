@@ -19,6 +19,11 @@ from nicety.shared.typed import checked
 _OPTIONS = ("-O2", "-g", "-Wall", "-ffreestanding", "-fno-asynchronous-unwind-tables")
 
 
+def xdp_flags() -> list[str]:
+    """Return options with which clang and clangd find the headers of XDP programs, for a file `compile_flags.txt`."""
+    return ["--target=bpf", *_OPTIONS, f"-I{library_folder() / 'include'}"]
+
+
 @checked
 def compile_xdp(
     source: Path | str,

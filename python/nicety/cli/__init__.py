@@ -15,30 +15,30 @@ from collections.abc import Sequence
 
 INTERRUPTED = 130
 _ENDED = {INTERRUPTED: "interrupted", 129: "hung up", 143: "terminated"}
-"""The exit statuses of commands ended by a signal, and their messages."""
+"""Maps the exit status of a command that a signal ended to the message on stderr."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     silent = False
     try:
-        # Imported here, since Ctrl-C may be pressed before all is loaded.
+        # Imported inside `try`, since Ctrl-C may be pressed while modules are loaded.
         from nicety.cli.streams import set_up
 
         set_up()
         for number in ("SIGTERM", "SIGHUP"):
-            # Under nohup SIGHUP is ignored, and Windows has none.
+            # nohup ignores SIGHUP, and Windows has no SIGHUP.
             if (ends := getattr(signal, number, None)) and signal.getsignal(ends) is signal.SIG_DFL:
                 signal.signal(ends, _terminate)
         from nicety.cli.app import app_for, everything
 
         given = sys.argv[1:] if arguments is None else list(arguments)
-        # A shell that completes a line passes it by the environment.
+        # A shell that completes a line passes the line in an environment variable.
         app = everything() if "_NICETY_COMPLETE" in os.environ else app_for(given)
         app(args=given, prog_name="nicety")
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
-        # Only one of several processes reports it.
+        # Only one of several MPI processes prints the end.
         silent = getattr(ended, "silent", False)
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -63,11 +63,11 @@ def _report(error: Exception, *, as_json: bool = False) -> int:
     from nicety.errors import Error, InputError
     from nicety.shared.text import printable_text
 
-    # A file's own error names it. An error without a name is about stdout.
+    # An error about a file has the file's name. An error without a name is about stdout.
     if isinstance(error, OSError) and error.filename is None:
         return _unwritten(error)
     if isinstance(error, UnicodeEncodeError):
-        # Python decodes bytes of a name that are not UTF-8 to surrogates, which cannot be encoded.
+        # Python decodes bytes that are not UTF-8 to surrogates. These cannot be encoded.
         print(f"nicety: a name or an argument is no text in UTF-8 ({error.reason}); rename it", file=sys.stderr)
         return 2
     if not isinstance(error, Error):
@@ -83,11 +83,11 @@ def _report(error: Exception, *, as_json: bool = False) -> int:
 
 
 def _unwritten(error: OSError) -> int:
-    """Report that stdout is not writable."""
+    """Print that stdout is not writable, unless its reader has closed the pipe. Return the exit status."""
     from nicety.cli.streams import discard
 
     discard(sys.stdout)
-    # A reader that closes its pipe early, like `head`, needs no message.
+    # `head` closes its pipe early, which is no error.
     if not isinstance(error, BrokenPipeError):
         print(f"nicety: cannot write stdout: {error.strerror or error}", file=sys.stderr)
     return 1

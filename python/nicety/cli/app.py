@@ -16,20 +16,27 @@ def _add_sweep(app: typer.Typer) -> typer.Typer:
     return app
 
 
+def _with_examples(app: typer.Typer) -> typer.Typer:
+    from nicety.cli.tools.examples import add_examples
+
+    add_examples(app)
+    return app
+
+
 def app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The command line with the parts that these arguments need."""
+    """Return the command line with only the commands that these arguments need."""
     match list(arguments):
         case [] | ["--help" | "-h"]:
             return outline()
         case ["--version"]:
             return without_commands()
         case ["sweep", *_]:
-            return _add_sweep(without_commands())
+            return _with_examples(_add_sweep(without_commands()))
     part = commands_for(arguments)
-    # All commands, since the line names none.
-    return _add_sweep(part) if len(part.registered_groups) > 1 else part
+    # With several groups, `part` has all commands but sweep.
+    return _with_examples(_add_sweep(part) if len(part.registered_groups) > 1 else part)
 
 
 def everything() -> typer.Typer:
-    """The command line with all commands."""
-    return _add_sweep(commands_for())
+    """Return the command line with all commands."""
+    return _with_examples(_add_sweep(commands_for()))

@@ -12,19 +12,47 @@ from typing import Annotated, Any
 
 import typer
 
-from nicety.cli.options import Capture
+from nicety.cli.options import Capture, complete_cards, complete_words
 from nicety.errors import InputError
 from nicety.shared.checks import U64, Expressions, Names, Numbers, Overrides, one_of, shown
 from nicety.shared.options import Argument, arguments_of
 from nicety.shared.ranges import Quantity, format_numbers, format_size, parse_number, parse_ranges
+
+_CARDS = ("nics", "nic", "peer")
+"""Arguments with names of cards."""
+
+_OF_CASES = {
+    "broadcast": ("rdma", "portals4", "spin-store", "spin-stream"),
+    "accumulate": ("rdma", "spin"),
+    "datatype": ("rdma", "spin"),
+    "matching": ("host", "spin"),
+    "storage": ("host", "spin"),
+    "kv": ("host", "spin"),
+}
+_OF_MESSAGES = (
+    *("rdma", "portals4", "spin-store", "spin-stream", "channels", "put"),
+    *("auto", "pio", "dma", "copy", "translate"),
+)
+WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    **{(command, "modes"): modes for command, modes in _OF_CASES.items()},
+    **{(command, "modes"): _OF_MESSAGES for command in ("latency", "bandwidth", "message-rate")},
+    **{(command, "modes"): ("direct", "indirect") for command in ("channel-latency", "channel-bandwidth")},
+    **{(command, "modes"): ("host", "card") for command in ("run", "compare")},
+    ("", "directions"): ("host-to-card", "card-to-host"),
+    ("matching", "arrivals"): ("expected", "unexpected"),
+    ("storage", "operations"): ("write", "read", "rebuild"),
+    ("kv", "operations"): ("insert", "update", "lookup"),
+    ("", "offload"): ("bcast", "barrier", "allreduce", "allreduce=always"),
+}
+"""Maps a command (empty for any) and an argument to the words that a shell completes."""
 
 
 class CommandOption:
     """An argument of a request as an option of a command.
 
     Attributes:
-        argument: the argument.
-        flag: the option's name.
+        argument: the argument of the request.
+        flag: the option's name, such as `--seed`.
     """
 
     def __init__(self, argument: Argument, command: str) -> None:
@@ -33,6 +61,7 @@ class CommandOption:
         flag = "--set" if argument.type == Overrides else f"--{name.replace('_', '-')}"
         self.flag = argument.option.flag or flag
         usual = argument.option.usual
+        self._command = command
         self._usual = usual[command] if isinstance(usual, Mapping) else usual
 
     @property
@@ -41,7 +70,7 @@ class CommandOption:
 
     @property
     def _default(self) -> Any:
-        """The default value in command-line form, or None if there is no single value."""
+        """The default value as the user would write it, or None if there is no single default."""
         default = self.argument.option.default
         if self.argument.type == Names:
             return [self._usual] if self._usual is not None else None if default is None else [",".join(default)]
@@ -55,14 +84,14 @@ class CommandOption:
 
     @property
     def _limits(self) -> list[str]:
-        """The range of a number, if the argument has limits of its own."""
+        """Words on the range of a number. Empty if the argument accepts every 64-bit number."""
         least, most = self.argument.option.least, self.argument.option.most
         if self.argument.type is not int or (least == 0 and most == U64):
             return []
         return [f"At least {least}." if most == U64 else f"{least} to {most}."]
 
     def parameter(self) -> inspect.Parameter:
-        """The option as a parameter of a command's function."""
+        """Return the option as a parameter of a command's function."""
         of, option = self.argument.type, self.argument.option
         default = self._default
         kind: Any = str
@@ -72,24 +101,43 @@ class CommandOption:
         elif of == Numbers:
             metavar = metavar or "RANGE"
         elif of is bytes:
-            metavar = "HEX"
+            metavar = "HEX|@FILE"
         elif of is bool:
             kind, default = bool, False
         elif of is int and not self._is_size:
             metavar = "N"
-        # Cards must always be named, unless a command says otherwise.
+        # Without a usual value, the user must name the cards.
         if self.argument.name == "nics" and self._usual is None:
             default = inspect.Parameter.empty
         elif default is None:
             kind = kind | None
         text = " ".join([self.argument.text.replace("`", ""), *self._limits])
-        info = typer.Option(self.flag, metavar=metavar, help=text)
+        info = typer.Option(self.flag, metavar=metavar, help=text, autocompletion=self._completion())
         return inspect.Parameter(
             self.argument.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
         )
 
+    def _completion(self) -> Callable[[str], list[str]] | None:
+        """Return a function that completes a value in a shell; None for a value without known words."""
+        name, of = self.argument.name, self.argument.type
+        if name in _CARDS:
+            return complete_cards
+        if typing.get_origin(of) is typing.Literal:
+            known: tuple[str, ...] = typing.get_args(of)
+        elif re.fullmatch(r"[a-z]+(\|[a-z]+)+", self.argument.option.metavar or ""):
+            known = tuple((self.argument.option.metavar or "").split("|"))
+        else:
+            known = WORDS.get((self._command, name), WORDS.get(("", name), ()))
+        if not known:
+            return None
+
+        def complete(incomplete: str) -> list[str]:
+            return complete_words(incomplete, known)
+
+        return complete
+
     def asked(self, value: Any) -> Any:
-        """Like `read`, for a required value that may be missing.
+        """Parse the user's value like `read`; an error if a required value is missing.
 
         Raises:
             InputError: the value is missing or invalid.
@@ -101,7 +149,7 @@ class CommandOption:
         return found
 
     def read(self, value: Any) -> Any:
-        """Parse the user's value; None for the request's own default.
+        """Parse the user's value. Return None for the request's own default.
 
         Raises:
             InputError: the value is invalid.
@@ -139,15 +187,22 @@ class CommandOption:
         return number
 
     def _bytes(self, value: str) -> bytes:
+        if value.startswith("@"):
+            try:
+                return Path(value[1:]).read_bytes()
+            except OSError as error:
+                raise InputError(f"{self.flag} {value}: cannot read {value[1:]} ({error.strerror})") from error
         try:
             return bytes.fromhex(value.removeprefix("0x"))
         except ValueError as error:
-            text = f"{self.flag} {value}: bytes are written as two hexadecimal digits each, as in 0100ff"
+            text = (
+                f"{self.flag} {value}: bytes are written as two hexadecimal digits each, as in 0100ff, and a file @FILE"
+            )
             raise InputError(text) from error
 
 
 def parse_names(items: typing.Sequence[str], option: str, what: str = "name") -> list[str]:
-    """Split comma-separated names, each once. All rules are kept: a repeated rule overlaps itself, an error."""
+    """Split comma-separated names, without repetitions. Repeated rules are kept: they overlap, which is an error."""
     names = [name.strip() for item in items for name in item.split(",")]
     if not all(names):
         raise InputError(f"{option} {','.join(items)!r}: an empty {what}; write {what}s between commas")
@@ -170,8 +225,8 @@ def command(
         name: the command's name.
         act: the command's function, which gets the given arguments of requests by name.
         requests: TypedDicts, as in `nicety.shared.options`.
-        text: the command's help, if that is not the first request's docstring.
-        more: makes the `output` of `act` from options that several commands have.
+        text: the command's help; by default the first request's docstring.
+        more: makes the argument `output` of `act` from options that several commands have.
         captures: whether the command has runs with links to capture.
     """
     own, common = signature(act), signature(more) if more else {}
@@ -200,7 +255,7 @@ def command(
 
 @contextmanager
 def named_as_options(names: Iterable[str]) -> Iterator[None]:
-    """Replace one of these parameters at the beginning of an error by the name of its option."""
+    """If an error begins with one of these parameters, replace the parameter by the name of its option."""
     try:
         yield
     except InputError as error:
@@ -215,8 +270,8 @@ def captured(path: Path | None, others: Iterable[Any]) -> Iterator[None]:
     """Capture the links of runs in a file, if `path` names one.
 
     Args:
-        path: the file.
-        others: the other options, which include the command's other files.
+        path: the file for the capture.
+        others: values of the command's other options, including its other files.
 
     Raises:
         InputError: the file cannot be written, or another option names it too.
@@ -239,6 +294,6 @@ def _of(request: type, command: str) -> list[Argument]:
 
 
 def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a function by name, with evaluated annotations."""
+    """Return the parameters of a function by name, with evaluated annotations."""
     parameters = inspect.signature(function, eval_str=True).parameters
     return {name: each for name, each in parameters.items() if each.kind is not inspect.Parameter.VAR_KEYWORD}

@@ -1,4 +1,4 @@
-"""The commands that run something once. A command line imports the modules that it needs, so that it begins quickly."""
+"""The commands that run something once. Only the modules of the given command are imported, for a quick start."""
 
 from __future__ import annotations
 
@@ -69,10 +69,40 @@ def _hpu(app: typer.Typer) -> None:
     app.add_typer(hpu, name="hpu")
 
 
+def _man(app: typer.Typer) -> None:
+    from nicety.cli.tools import man
+
+    man.register(app)
+
+
+def _debug(app: typer.Typer) -> None:
+    from nicety.cli.tools import debug
+
+    debug.register(app)
+
+
 def _xdp(app: typer.Typer) -> None:
     from nicety.cli.tools.xdp import xdp
 
     app.add_typer(xdp, name="xdp")
+
+
+def _profile(app: typer.Typer) -> None:
+    from nicety.cli.tools import profile
+
+    profile.register(app)
+
+
+def _check(app: typer.Typer) -> None:
+    from nicety.cli.tools import check
+
+    check.register(app)
+
+
+def _serve(app: typer.Typer) -> None:
+    from nicety.cli.tools import serve
+
+    serve.register(app)
 
 
 def _bench(app: typer.Typer) -> None:
@@ -97,21 +127,26 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "specs": _specs,
     "hpu": _hpu,
     "xdp": _xdp,
+    "profile": _profile,
+    "debug": _debug,
     "bench": _bench,
+    "check": _check,
+    "serve": _serve,
     "goal": _goal,
+    "man": _man,
 }
-"""The functions that add commands, in the order of the help."""
+"""Maps a command's name to the function that adds it, in the order of the help."""
 
 
 def without_commands() -> typer.Typer:
-    """The command line, still without commands."""
+    """Return the command line without any command."""
     app = group("Simulate programs that run on network cards: right, fast enough, and worth it?", completion=True)
     app.callback()(_main)
     return app
 
 
 def _narrowed(inside: typer.Typer, word: str) -> typer.Typer:
-    """A copy of a group with the command `word` alone, or the group itself if it has no such command."""
+    """Return a copy of a group with the command `word` alone, or the group itself if it has no such command."""
     named = [each for each in inside.registered_commands if each.name == word]
     if not named:
         return inside
@@ -121,10 +156,11 @@ def _narrowed(inside: typer.Typer, word: str) -> typer.Typer:
 
 
 def commands_for(words: Sequence[str] = ()) -> typer.Typer:
-    """The command line with only the command that `words` name first. With all commands if they name none."""
+    """Return the command line with only the command that `words` begin with, or with all commands."""
     app = without_commands()
     name, word = [*words, "", ""][:2]
-    if name not in _COMMANDS:
+    # The manual page is of all commands.
+    if name not in _COMMANDS or name == "man":
         for add in dict.fromkeys(_COMMANDS.values()):
             add(app)
         return app
@@ -136,7 +172,7 @@ def commands_for(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def outline() -> typer.Typer:
-    """The command line as its help shows it: groups of commands are empty."""
+    """Return the command line for its help: groups of commands are empty."""
     app = without_commands()
     for add in dict.fromkeys(add for name, add in _COMMANDS.items() if name not in GROUPS):
         add(app)

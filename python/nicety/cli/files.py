@@ -1,8 +1,8 @@
-"""The files that a benchmark writes beside its printed output."""
+"""The files of a command: the program that it measures or checks, and what it writes beside its printed output."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -15,10 +15,17 @@ from nicety.show.tables import check_arrow, csv_text, report_table, write_arrow
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nicety.build.card import XdpProgram
+    from nicety.build.sources import Handlers
+
+
+OF_PROGRAMS = ("nics", "overrides", "seed")
+"""Options that commands for handlers have for a program of hosts too."""
+
 
 @dataclass(frozen=True)
 class Files:
-    """The requested files, None for a file that is not requested."""
+    """The files that the user requested. None for a file that is not requested."""
 
     plot: Path | None = None
     csv: Path | None = None
@@ -27,7 +34,7 @@ class Files:
     trace_scale: str | None = None
 
     def check(self) -> None:
-        """Refuse unwritable files before anything runs."""
+        """Raise an error before the run if a file cannot be written, or two options name the same file."""
         named = {"--plot": self.plot, "--csv": self.csv, "--arrow": self.arrow, "--trace": self.trace}
         places: dict[Path, str] = {}
         for option, path in named.items():
@@ -48,14 +55,14 @@ class Files:
 
     @property
     def scale(self) -> Literal["ns", "ps"]:
-        """The unit of a tick of the timeline."""
+        """The unit of the timeline's ticks."""
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
     def write(self, report: Mapping[str, Any], figure: Callable[[], Figure]) -> None:
-        """Write the files made from a report. The benchmark writes the timeline.
+        """Write the table and the picture of a report. The benchmark itself writes the timeline.
 
         Args:
-            report: a report with rows that are written as tables.
+            report: a report; its rows become the rows of a table.
             figure: draws the report.
         """
         if self.csv is not None:
@@ -68,11 +75,25 @@ class Files:
             save(figure(), self.plot)
 
 
+def check_kind(
+    file: Path, arguments: Sequence[str] | None, of_handlers: Mapping[str, object], given: Mapping[str, Any]
+) -> None:
+    """Refuse options and arguments that are not for this kind of file."""
+    if file.suffix != ".py":
+        if arguments:
+            raise InputError(f"{arguments[0]}: arguments are for a program of hosts, PROGRAM.py; leave it out")
+        return
+    named = [option for option, value in of_handlers.items() if value]
+    named += [f"--{name.replace('_', '-')}" for name, value in given.items() if value and name not in OF_PROGRAMS]
+    if named:
+        raise InputError(f"{named[0]}: for handlers; a program of hosts has --nic, --set, --seed and its own arguments")
+
+
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file.
+    """Return the bytes of a file.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the file cannot be read.
     """
     from nicety.errors import InputError
 
@@ -83,10 +104,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def assigned(text: str, option: str) -> tuple[str, Path]:
-    """The name and the file of an option `NAME=FILE`.
+    """Split an option `NAME=FILE` into name and file.
 
     Raises:
-        InputError: it has another form.
+        InputError: the option has another form.
     """
     from nicety.errors import InputError
 
@@ -97,10 +118,10 @@ def assigned(text: str, option: str) -> tuple[str, Path]:
 
 
 def entries(path: Path) -> str:
-    """The entries of a map in a file, as JSON.
+    """Return the text of a file with entries of a map, as JSON.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the file cannot be read, or is no text.
     """
     from nicety.errors import InputError
 
@@ -108,3 +129,46 @@ def entries(path: Path) -> str:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: no text; write a list of entries as JSON") from error
+
+
+def program_of(
+    file: Path,
+    named: Mapping[str, str | None],
+    include_dirs: list[Path] | None,
+    defines: list[str] | None,
+    cc: str | None,
+    *,
+    program: str | None,
+    maps: list[str] | None,
+    dumps: list[str] | None = None,
+    unverified: bool = False,
+) -> Handlers | XdpProgram:
+    """The handlers in a C file, or the XDP program of an eBPF object.
+
+    Args:
+        file: the file.
+        named: names of handlers, by their options.
+        include_dirs: folders of headers.
+        defines: macros.
+        cc: a compiler.
+        program: the XDP program.
+        maps: files with entries of maps, as NAME=FILE.
+        dumps: files for entries of maps, as NAME=FILE.
+        unverified: whether an XDP program is checked on the card.
+
+    Raises:
+        InputError: an option is for the other kind of file.
+    """
+    from nicety.build.card import XdpProgram, is_object
+    from nicety.build.sources import Handlers
+
+    if is_object(file):
+        of_sources = {**{f"--{name}": value for name, value in named.items()}, "-I": include_dirs, "-D": defines}
+        if other := next((option for option, value in of_sources.items() if value), None):
+            raise InputError(f"{other}: for handlers in C, and {file} is an eBPF object; leave it out")
+        fills = [(name, entries(path)) for name, path in (assigned(text, "--map") for text in maps or [])]
+        return XdpProgram(file, program=program, maps=dict(fills), cc=cc, unverified=unverified)
+    of_objects = {"--program": program, "--map": maps, "--dump": dumps, "--unverified": unverified}
+    if other := next((option for option, value in of_objects.items() if value), None):
+        raise InputError(f"{other}: for XDP programs, and {file} is no eBPF object; leave it out")
+    return Handlers(file, **named, include_dirs=include_dirs or [], defines=defines or [], cc=cc)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +16,11 @@ from nicety.shared.checks import U64, meant
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
-"""Errors that the command line reports by itself: an unknown option, or a word instead of a number."""
+"""Errors in the use of the command line: an unknown option, or a word instead of a number."""
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error of a command."""
+    """Return the text of an error that ended a command."""
     if isinstance(error, UsageError):
         worded: Any = error
         return str(worded.format_message())
@@ -28,7 +28,7 @@ def error_text(error: BaseException) -> str:
 
 
 class _Group(TyperGroup):
-    """Lists commands and cards if one is missing, and describes commands in whole sentences."""
+    """If a command or a card is missing, lists those that exist. In the help, a command's text is a whole sentence."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
@@ -60,7 +60,7 @@ class _Group(TyperGroup):
 
 
 class _RunGroup(_Group):
-    """Has a command `run`, the default command."""
+    """Has a command `run`. Arguments that name no command go to `run`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in {*self.commands, *SETTINGS["help_option_names"]}:
@@ -76,7 +76,7 @@ GROUPS = {
     "goal": "Schedules of applications in GOAL's formats, and their times on LogGOPS or on cards.",
     "sweep": "Run a command at every point of a grid: nicety sweep STUDY.toml, short for nicety sweep run STUDY.toml.",
 }
-"""The groups of commands, and their descriptions."""
+"""Maps the name of a command group to its description."""
 
 
 def group(text: str, *, completion: bool = False, runs: bool = False) -> typer.Typer:
@@ -98,6 +98,20 @@ def group(text: str, *, completion: bool = False, runs: bool = False) -> typer.T
     )
 
 
+def complete_cards(incomplete: str) -> list[str]:
+    """Complete the last of comma-separated cards: names, and spec files of this folder."""
+    from nicety.shared.cards import card_names
+
+    return complete_words(incomplete, [*card_names(), *(f"./{path.name}" for path in sorted(Path().glob("*.toml")))])
+
+
+def complete_words(incomplete: str, words: Iterable[str]) -> list[str]:
+    """Complete the last of comma-separated words; those that are there already are left out."""
+    before, comma, last = incomplete.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{word}" for word in words if word.startswith(last) and word not in given]
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Overrides = Annotated[
     list[str] | None,
@@ -108,7 +122,36 @@ Compiler = Annotated[
     typer.Option("--cc", metavar="PROGRAM", help="A clang or RISC-V gcc, instead of the ziglang package's."),
 ]
 IncludeDirs = Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="A folder to look for headers in.")]
+Unverified = Annotated[
+    bool, typer.Option("--unverified", help="Check each access of an XDP program that Linux's verifier refuses.")
+]
 Defines = Annotated[list[str] | None, typer.Option("-D", metavar="X=Y", help="A macro.")]
+AnyProgram = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE.c|FILE.o|PROGRAM.py",
+        help="The handlers in C, an eBPF object with an XDP program, or a program of hosts, as for nicety run.",
+    ),
+]
+ProgramArguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ARGS]...", help="Arguments of PROGRAM.py; put -- before one with a dash."),
+]
+ProgramFile = Annotated[
+    Path, typer.Argument(metavar="FILE.c|FILE.o", help="The handlers in C, or an eBPF object with an XDP program.")
+]
+HeaderName = Annotated[str | None, typer.Option(metavar="NAME", help="The header handler, if not header_handler.")]
+PayloadName = Annotated[str | None, typer.Option(metavar="NAME", help="The payload handler, if not payload_handler.")]
+CompletionName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The completion handler, if not completion_handler.")
+]
+XdpName = Annotated[str | None, typer.Option(metavar="NAME", help="The XDP program, where the object has several.")]
+MapFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", metavar="NAME=FILE", help="Entries of an XDP map before the first packet, as JSON of bpftool."
+    ),
+]
 OwnHandlers = Annotated[
     Path | None, typer.Option("--handlers", metavar="FILE.c", help="Your own handlers, instead of nicety's.")
 ]
@@ -150,7 +193,7 @@ AllowFailures = Annotated[
 
 
 def count(least: int = 0, most: int = U64) -> Callable[[str | int], int]:
-    """A reader of whole numbers with prefixes, such as 10k, for an option."""
+    """Return a parser of an option's whole number, from `least` to `most`, with an optional prefix as in 10k."""
 
     def read(text: str | int) -> int:
         try:

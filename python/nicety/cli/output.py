@@ -1,4 +1,4 @@
-"""Input and output of commands."""
+"""Output of commands: documents, text, notes and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ R = TypeVar("R")
 
 
 def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple[R, BaseException | None]:
-    """A report, and the error if parts of it failed, such as some of its points; otherwise None."""
+    """Call `act`. Return its report, and the error if parts of it failed (otherwise None).
+
+    An error without a report is raised.
+    """
     try:
         return act(*arguments, **options), None
     except (Error, KeyboardInterrupt) as failure:
@@ -30,13 +33,13 @@ def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple
 
 
 _printed: list[Any] = []
-"""The documents that have been printed."""
+"""The documents that this process has printed."""
 _collected: ContextVar[list[Any] | None] = ContextVar("_collected", default=None)
 
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Any]]:
-    """Collect documents in a list instead of printing them."""
+    """Collect JSON documents in a list instead of printing them."""
     documents: list[Any] = []
     before = _collected.set(documents)
     try:
@@ -46,19 +49,19 @@ def collected() -> Iterator[list[Any]]:
 
 
 def is_collected() -> bool:
-    """Whether documents are collected: the command is a point of a study."""
+    """Return whether documents are collected, since the command is a point of a study."""
     return _collected.get() is not None
 
 
 def print_error(error: Exception) -> None:
-    """Print an error as the JSON document of a command without its own document."""
+    """Print an error as the command's JSON document, unless the command has printed one."""
     if not _printed:
         failures = {"failures": error.failures} if isinstance(error, HandlerFailure) else {}
         print_json({"error": {"kind": type(error).__name__, "text": str(error), **failures}})
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout. Letters missing in stdout's encoding are escaped as numbers."""
+    r"""Print one JSON document on stdout. Characters that stdout's encoding lacks are escaped as \u sequences."""
     documents = _collected.get()
     if documents is not None:
         documents.append(document)
@@ -77,7 +80,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def told_behind(words: Sequence[str], *, to_stderr: bool) -> Iterator[None]:
-    """Print another program's message about an error after the error itself."""
+    """If the block raises an error, attach `words`, another program's message. It is printed after the error."""
     try:
         yield
     except Error as error:
@@ -86,7 +89,7 @@ def told_behind(words: Sequence[str], *, to_stderr: bool) -> Iterator[None]:
 
 
 def print_behind(text: str, *, to_stderr: bool) -> None:
-    """Print text of another program unchanged, after all earlier output."""
+    """Print text of another program unchanged, after all earlier output of that stream."""
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(text)
     stream.flush()
@@ -117,10 +120,10 @@ def recording_notes() -> Iterator[None]:
 
 
 _MOST = 8
-"""Maximum number of reported failures."""
+"""Maximum number of failures that an error lists."""
 
 
 def failed(lines: Sequence[str]) -> RunError:
-    """Make an error of several failures: the first ones, a line each, and the number of the others."""
+    """Return an error with the first failures, a line each, and the number of further failures."""
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return RunError("\n".join([*lines[:_MOST], *more]))

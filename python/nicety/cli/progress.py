@@ -1,4 +1,7 @@
-"""Progress on stderr: a bar on a terminal, after a second, and lines of early results, after half a second."""
+"""Progress on stderr: on a terminal a bar that appears after 1 s, elsewhere a line every 10 s.
+
+Lines of early results, the news, follow 0.5 s after the first one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,12 +20,14 @@ if TYPE_CHECKING:
 
 _AFTER_S = 1.0
 _NEWS_AFTER_S = 0.5
+_EVERY_S = 10.0
+"""Seconds between two lines of progress if stderr is no terminal."""
 _NEWS = "NICETY_NEWS"
-"""The environment variable that suppresses news with 0 if stderr is no terminal."""
+"""The environment variable for lines if stderr is no terminal: progress and news. With 0 none is printed."""
 
 
 class Bar:
-    """The work done, and the total; shown once the work has taken a while."""
+    """A progress bar. It is shown if the work takes longer than a second."""
 
     def __init__(self, description: str, *, terminal: bool = True) -> None:
         self._terminal = terminal
@@ -31,9 +37,11 @@ class Bar:
         self._lock = threading.Lock()
         self._ended = False
         self._shown: rich.progress.Progress | None = None
-        # News that is not on stderr yet; None once the work has taken a while.
+        # News that is not printed yet. None after 0.5 s: later news is printed at once.
         self._news: list[str] | None = []
         self._timer: threading.Timer | None = None
+        self._stop = threading.Event()
+        self._began = time.monotonic()
 
     @property
     def share(self) -> float:
@@ -41,14 +49,14 @@ class Bar:
         return self._done / self._total if self._total else 0.0
 
     def advance(self, done: int, total: int, description: str | None = None) -> None:
-        """Report the work done."""
+        """Set the amount of work done, and the total."""
         with self._lock:
             self._done, self._total = done, total
             self._description = description or self._description
             self._update()
 
     def tell(self, news: str) -> None:
-        """Report an early result, which is shown if the rest of the work takes a while."""
+        """Show an early result, unless the work ends within 0.5 s of the first one: in the bar, or as a line."""
         with self._lock:
             self._description = news
             self._update()
@@ -75,13 +83,20 @@ class Bar:
 
             note(news)
 
+    def tell_regularly(self) -> None:
+        """Print a line of progress every 10 s until the work has ended."""
+        while not self._stop.wait(_EVERY_S):
+            with self._lock:
+                done = f" {self._done} of {self._total}," if self._total else ""
+                self._say(f"{self._description}:{done} {time.monotonic() - self._began:.0f} s")
+
     def _update(self) -> None:
         if self._shown is not None:
             task = self._shown.task_ids[0]
             self._shown.update(task, description=printable(self._description), completed=self._done, total=self._total)
 
     def show(self) -> None:
-        """Draw the bar, unless it has ended."""
+        """Draw the bar, unless the work has ended."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -90,7 +105,7 @@ class Bar:
         with self._lock:
             if self._ended or self._shown is not None:
                 return
-            # Output of a program goes to its usual place.
+            # Output of the user's program goes to its usual streams.
             self._shown = Progress(
                 *columns,
                 console=Console(stderr=True),
@@ -104,6 +119,7 @@ class Bar:
 
     def end(self) -> None:
         """Remove the bar."""
+        self._stop.set()
         with self._lock:
             self._ended = True
             if self._timer is not None:
@@ -114,10 +130,12 @@ class Bar:
 
 @contextlib.contextmanager
 def progress(description: str) -> Iterator[Bar]:
-    """A bar on stderr that appears after a second and disappears at the end; without a terminal, only news."""
+    """Make a bar on stderr for the block. Without a terminal, lines tell the progress and news instead."""
     terminal = sys.stderr.isatty()
     bar = Bar(description, terminal=terminal)
     if not terminal:
+        if os.environ.get(_NEWS) != "0":
+            threading.Thread(target=bar.tell_regularly, daemon=True).start()
         try:
             yield bar
         finally:

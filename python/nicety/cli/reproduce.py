@@ -13,7 +13,10 @@ from nicety.cli.options import Json, Overrides, Seed
 
 def _reproduce(
     study: Annotated[
-        str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms, qnix, apenet, niagara2 or pspin.")
+        str,
+        typer.Argument(
+            metavar="STUDY", help="The study: spin, nfcomms, qnix, apenet, niagara2, pspin, xdp or nfp-6000."
+        ),
     ],
     report: Annotated[
         Path | None,

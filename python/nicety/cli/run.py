@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nicety.program.script import ProgramReport
 
 _MOST = 8
-"""Maximum number of ranks with reported drops."""
+"""Maximum number of ranks with reported drops; the rest are counted."""
 
 
 def _run(
@@ -58,7 +58,7 @@ def _run(
     files.check()
     if files.trace is not None and len(nics) > 1:
         raise InputError(f"--trace {files.trace}: a timeline is of one card; name one with --nic")
-    # Stdout has only the document.
+    # With --json, stdout has only the document, so the program's own output goes to stderr.
     prints = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     with recording_notes(), progress("running") as bar, prints:
         try:
@@ -89,7 +89,7 @@ def _run(
 
 
 def _tell_lost(report: ProgramReport) -> None:
-    """Report messages and frames that were dropped."""
+    """Print notes on messages that cards dropped, and on frames that ports lost."""
     from nicety.cli.output import note
 
     drops = report["messages_dropped"]

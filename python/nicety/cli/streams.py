@@ -1,4 +1,4 @@
-"""The streams of the command line, as inherited from the user's shell: closed, full, or with a limited encoding."""
+"""The command line's standard streams, as inherited from the shell: closed, full, or with a limited encoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STDIN, _STDOUT, _STDERR = range(3)
 
 
 class _Messages(io.TextIOWrapper):
-    """Stderr, which accepts every message. If it is not writable, the message is lost, and the command continues."""
+    """Stderr that never fails: if it is not writable, a message is lost, and the command continues."""
 
     def write(self, text: str) -> int:
         try:
@@ -29,7 +29,7 @@ class _Messages(io.TextIOWrapper):
 
 
 def discard(stream: Any) -> None:
-    """Discard a stream's pending output, so that Python does not try again at exit."""
+    """Discard a stream's pending output, so that Python does not write it again at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -37,16 +37,16 @@ def discard(stream: Any) -> None:
 
 
 def set_up() -> None:
-    """Make streams of the descriptors that every process should have.
+    """Open the standard streams that this process has inherited closed.
 
-    Otherwise the next opened file would get a closed descriptor. A closed stdout becomes unwritable, so that a command
-    with output fails.
+    Otherwise the next opened file would get the descriptor of a closed stream. A closed stdout becomes unwritable, so
+    that a command with output fails.
     """
     for number, mode in ((_STDIN, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free descriptor is this one.
+            # `open` returns the lowest free descriptor, which is `number`.
             os.open(os.devnull, mode)
             os.set_inheritable(number, True)
     if sys.stdin is None:
@@ -55,7 +55,7 @@ def set_up() -> None:
         sys.stdout = open(_STDOUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, as long as the process
     if sys.stderr is None:
         sys.stderr = open(_STDERR, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, as long as the process
-    # Letters missing in an encoding are written as numbers.
+    # Characters that an encoding lacks are written as escapes.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     if isinstance(sys.stderr, io.TextIOWrapper) and not isinstance(sys.stderr, _Messages):
@@ -66,7 +66,7 @@ def set_up() -> None:
 
 
 def can_write(text: str) -> bool:
-    """Whether stdout's encoding has all letters of a text."""
+    """Return whether stdout's encoding has all characters of a text."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeError:

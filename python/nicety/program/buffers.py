@@ -1,4 +1,4 @@
-"""Memory of hosts, as their programs use it."""
+"""Host memory as programs use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Buffer(_native.HostMemory):
-    """Memory of a host, or a part of it; slice it for a part. `array` is the same memory for numpy.
+    """Memory of a host. A slice is a part of it, and `array` is the same memory for numpy.
 
     Attributes:
         address: the first byte's address in the host's memory; events use such addresses.
@@ -21,7 +21,7 @@ class Buffer(_native.HostMemory):
     """
 
     def __getitem__(self, part: slice) -> Buffer:
-        """A part of the buffer, the same memory: `buffer[64:128]`."""
+        """Return a part of the buffer, which shares the memory: `buffer[64:128]`."""
         if not isinstance(part, slice):
             raise InputError(f"a buffer is sliced, as in buffer[0:8]; for one byte write buffer.array[{part}]")
         start, stop, step = part.indices(len(self))

@@ -1,4 +1,4 @@
-"""The calls of a host's program: the part in the Python package, outside the simulation."""
+"""The calls of a host's program to its card: the part in Python. The simulation executes the calls."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
 
 Loaded = dict[tuple["Handlers | Processes", str], int]
-"""The loaded programs of a run, by program and compilation target, and the number of each in commands."""
+"""Maps a program and its compilation target to the number that commands use for the loaded program."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A posted transfer of a process, which may not have ended."""
+    """A transfer that a process has posted. It may not have ended yet."""
 
     number: int
 
 
 def operation_number(operation: Operation) -> int:
-    """The number of an operation, in commands."""
+    """Return the number that commands use for an operation."""
     if not isinstance(operation, Operation):
         raise InputError(f"an operation is what a call that posts a transfer gives, not {operation!r}")
     return operation.number
 
 
 class CardCalls:
-    """Calls of a host to its card. Each makes a command from its arguments, which the simulation executes."""
+    """Calls of a host to its card. Each call makes a command from its arguments, and the simulation executes it."""
 
     def __init__(self, calls: _native.Calls, loaded: Loaded) -> None:
         self._calls = calls

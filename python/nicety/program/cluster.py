@@ -14,18 +14,20 @@
 
     run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
 
-Virtual time, not asyncio, drives a program: it may await the calls of its host, and coroutines made of these. While
-Python runs, virtual time stands still, so a program's own computation takes no time. `Host.compute` takes time.
+Virtual time, not asyncio, drives a program: it may await the calls of its host, and coroutines that await these. While
+Python code runs, virtual time does not pass, so Python's own computation takes no time. `Host.compute` takes time.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, Unpack
 
 from nicety import _native
 from nicety._generated.types import NetworkOptions
+from nicety.build.sources import Processes
 from nicety.errors import InputError
 from nicety.program.calls import Loaded
 from nicety.program.failures import Allowed, allowed, require
@@ -39,9 +41,9 @@ from nicety.show.recordings import Level
 Cards = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A card for all hosts, or one per rank: names of specs, or paths of TOML files."""
 Traffic = str | Sequence[str]
-"""Traffic for hosts' cards: an expression, or several."""
+"""Traffic for hosts' cards: one expression, or several."""
 Users = Sequence[int]
-"""A user per rank."""
+"""The number of a user for each rank."""
 
 
 class Cluster:
@@ -63,6 +65,7 @@ class Cluster:
         uids: Users = (),
         allow_failures: Allowed = (),
         traffic: Traffic = (),
+        profile: bool = False,
         **given: Unpack[NetworkOptions],
     ) -> None:
         """Build the hosts with their cards, and the network.
@@ -83,20 +86,26 @@ class Cluster:
             uids: the user of each rank's operations, one number each, which match entries may require
                 (`me_append(uid=...)`); user 0 by default.
             allow_failures: failures that are part of the experiment: `trap`, a handler is stopped; `fail`, a handler
-                returns a failure; `budget`, a budget of its application is used up; `refused`, the card refuses a
-                command; `lost`, packets are lost or damaged, no card retransmits them, and programs that do not wait
-                for them continue. Give one of these names, several, or `all`. `Run.failures` lists the failures.
+                returns a failure; `budget`, an application's budget of cycles is used up; `refused`, the card refuses a
+                command; `lost`, packets are lost or damaged, no card retransmits them, and no program waits for them.
+                Give one of these names, several, or `all`. `Run.failures` lists the failures.
             traffic: frames for a host's card while programs run, as in `udp dport=53 size=imix rate=10Gbps to=1`: an
                 expression, or several. Each expression has its own tester, an end of a link like a host, after the last
                 rank. The tester sends from `start` on until the programs have ended, and accepts all arriving frames.
                 If the expression has no addresses, frames are from the tester to the host. `Run.traffic` has the
                 frames' disposition.
+            profile: profile the processes of flow processors; `Run.profile` has a row for each card and program. The
+                cluster has one shard.
 
         Raises:
             InputError: an invalid card, change, topology, flow control, faults, users or traffic.
         """
         self._nodes = whole(nodes, "nodes", U32)
         self._allowed = allowed(allow_failures)
+        if profile and shards != 1:
+            raise InputError("profile: a profile is of a cluster of one shard; leave shards out")
+        self._profile = profile
+        self._loaded: Loaded = {}
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
         options = asked(NetworkOptions, given)
         topology = options["topology"]
@@ -117,14 +126,14 @@ class Cluster:
             whole(shards, "shards"),
         )
         arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids)
-        # Errors in them are raised here, not at the run.
+        # Errors in expressions of traffic are raised here, before the run.
         self._simulation = _native.Simulation(*arguments, options["flow_control"], expressions)
 
     @property
     def fault_notes(self) -> str:
-        """Effects of the network's faults and full buffers in the last run, if cards did not recover from them.
+        """Return notes on packets that faults or full buffers lost in the last run, and no card retransmitted.
 
-        Notes for an error message, one per line, each with a leading newline; empty without any.
+        The notes continue an error message: each note is a line with a leading newline. Empty without such losses.
         """
         return self._simulation.fault_notes()
 
@@ -133,12 +142,20 @@ class Cluster:
 
         Raises:
             Deadlock: programs wait and no event is left; the error names the operation for which each program waits.
-            HandlerTrap: a failed handler is the reason for such a deadlock.
+            HandlerTrap: programs wait, no event is left, and a handler that failed is the reason.
             HandlerFailure: the programs ended, but with a failure that is not allowed.
             RunError: a call failed and the program did not handle the error, or a switch dropped a packet that no card
                 retransmits.
-            Exception: an exception of a program.
+            Exception: a program raised this exception.
         """
+        return self._run(programs)
+
+    def _run(
+        self,
+        programs: Program | Mapping[int, Program],
+        check: int | None = None,
+        debug: tuple[_native.DebugSession, int] | None = None,
+    ) -> Run:
         of_rank = programs if isinstance(programs, Mapping) else dict.fromkeys(range(self._nodes), programs)
         for rank, program in of_rank.items():
             if not callable(program):
@@ -148,6 +165,7 @@ class Cluster:
             if not 0 <= whole(rank, "a rank") < self._nodes:
                 raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
         loaded: Loaded = {}
+        self._loaded = loaded
         begun: list[tuple[_native.Calls, Coroutine[Any, Any, Any]]] = []
         try:
             for rank, program in of_rank.items():
@@ -156,9 +174,55 @@ class Cluster:
             for _, coroutine in begun:
                 coroutine.close()
             raise
-        text, recording, returned = self._simulation.run(begun)
+        text, recording, returned, profile = self._simulation.run(begun, self._profile, check, debug)
         results = dict(zip(of_rank, returned, strict=True))
-        return require(run_of(text, results, recording), self._allowed)
+        return require(run_of(text, results, recording, profile), self._allowed)
+
+    def check(self, programs: Program | Mapping[int, Program], *, schedule: int = 0) -> dict[str, Any]:
+        """Run programs as `run` does, with the processes of flow processors under the checker.
+
+        Args:
+            programs: as for `run`.
+            schedule: the interleaving: 0 is that of the cards, others delay contexts by random cycles.
+
+        Returns:
+            The findings, and the numbers of processes and instructions. A run that fails has them too, if there are
+            any.
+
+        Raises:
+            InputError: a card without processes.
+            Exception: that of `run`, if there are no findings.
+        """
+        failure: Exception | None = None
+        try:
+            self._run(programs, schedule)
+        except Exception as error:
+            failure = error
+        text = self._simulation.checked()
+        found: dict[str, Any] = {} if text is None else json.loads(text)
+        if failure is not None and (isinstance(failure, InputError) or not found.get("findings")):
+            raise failure
+        return found
+
+    def debug(self, programs: Program | Mapping[int, Program], session: _native.DebugSession, *, rank: int = 0) -> Run:
+        """Run programs as `run` does, with the processes on a rank's first card in a debugging session.
+
+        Raises:
+            InputError: there is no such rank, or its card has no processes.
+            KeyboardInterrupt: the session abandons the run, to go back in time.
+        """
+        if not 0 <= whole(rank, "rank") < self._nodes:
+            raise InputError(f"there is no rank {rank}; the cluster has ranks 0 to {self._nodes - 1}")
+        return self._run(programs, debug=(session, rank))
+
+    def program_with(self, function: str) -> bytes:
+        """Return the compiled program with processes of the last run that has a function, or no bytes."""
+        for program, isa in self._loaded:
+            if isinstance(program, Processes):
+                elf = program.compile(isa=isa).elf
+                if function.encode() in elf:
+                    return elf
+        return b""
 
     def _begin(self, rank: int, program: Program, loaded: Loaded) -> tuple[_native.Calls, Coroutine[Any, Any, Any]]:
         name = getattr(program, "__name__", repr(program))
@@ -172,12 +236,12 @@ class Cluster:
 
 
 def usual_topology(nodes: int, testers: int) -> str:
-    """The simplest topology of `nodes` hosts, with testers that send traffic to them."""
+    """Return the simplest topology for `nodes` hosts and `testers` testers that send traffic to them."""
     return {1: "alone", 2: "pair"}.get(nodes + testers, "star")
 
 
 def _expressions(traffic: object) -> list[str]:
-    """The expressions of traffic."""
+    """Return the expressions of traffic as a list."""
     if isinstance(traffic, str):
         return [traffic]
     if isinstance(traffic, Mapping | bytes) or not isinstance(traffic, Iterable):
@@ -190,7 +254,7 @@ def _expressions(traffic: object) -> list[str]:
 
 
 def _cards(nic: object, nodes: int) -> list[str]:
-    """The names or paths of cards: one for all hosts, or one per rank."""
+    """Return the names or paths of cards: one for all hosts, or one per rank."""
     if isinstance(nic, str | PathLike):
         return [fspath(nic)]
     if isinstance(nic, Mapping | bytes) or not isinstance(nic, Sequence):

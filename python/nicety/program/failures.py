@@ -1,4 +1,4 @@
-"""Failures of handlers and processes in completed runs, and the allowed ones among them."""
+"""Failures of handlers and processes in completed runs, and the kinds of failure that a user allows."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ retransmits them.
 """
 
 _LISTED = 8
-"""Maximum number of failures in a text; a report has all."""
+"""Maximum number of failures that an error message lists; a report has all failures."""
 
 Allowed = str | Iterable[str]
-"""Kinds of failures with which a run may end, or `all`."""
+"""The kinds of failures with which a run may end, or `all`."""
 
 
 def allowed(value: Allowed) -> frozenset[str]:
-    """The kinds that a user allows, checked.
+    """Return the set of kinds that a user allows.
 
     Raises:
-        InputError: there is no such kind.
+        InputError: there is no such kind of failure.
     """
     names: Iterable[object] = value.split(",") if isinstance(value, str) else _each(value)
     found = [name.strip() if isinstance(name, str) else name for name in names]
@@ -52,10 +52,10 @@ def _each(value: object) -> Iterable[object]:
 
 
 def require(run: Run, kinds: frozenset[str]) -> Run:
-    """Return a run in which nothing failed except allowed failures.
+    """Return the run if it has no failures except of the kinds `kinds`.
 
     Raises:
-        HandlerFailure: something else failed.
+        HandlerFailure: the run has a failure of another kind.
     """
     failed = [asdict(failure) for failure in run.failures if failure.kind not in kinds]
     if failed:
@@ -64,7 +64,7 @@ def require(run: Run, kinds: frozenset[str]) -> Run:
 
 
 def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
-    """Like `require` for a report with `failures` that name the card, and the point if there is any.
+    """Check the failures of a report as `require` checks a run's. Each failure names its card, and its point if any.
 
     Raises:
         HandlerFailure: there is a failure that is not allowed.
@@ -77,15 +77,15 @@ def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
 
 
 def require_points(report: Mapping[str, Any], attempts: Attempts | None = None) -> None:
-    """Like `require_report` for a report in which some points failed and have no row.
+    """Raise an error if some points of a report failed and have no row.
 
     Args:
         report: the report; its `failed_points` names the failed points.
-        attempts: the failed points, if available.
+        attempts: the failed points with their exceptions, if available.
 
     Raises:
-        Error: of the class of the first failed point's error; its `report` is the report.
-        KeyboardInterrupt: the rest was interrupted; with a `report`, too.
+        Error: of the class of the first failed point's error. Its attribute `report` is the report.
+        KeyboardInterrupt: the user interrupted the remaining points. Its attribute `report` is the report.
     """
     points = report.get("failed_points")
     if not points:
@@ -104,13 +104,13 @@ def require_points(report: Mapping[str, Any], attempts: Attempts | None = None) 
 
 @dataclass
 class Attempts:
-    """Points that are run one after the other. Some may fail."""
+    """Runs points one after the other, and keeps the errors of those that fail."""
 
     errors: dict[str, BaseException] = field(default_factory=dict)
-    """Errors of failed points, by the points' names."""
+    """Maps the name of a failed point to its error."""
 
     def run(self, point: str, act: Callable[[], _R]) -> _R | None:
-        """The result of `act`, or None if it failed or an earlier point was interrupted."""
+        """Return the result of `act`. None if it failed, or if the user interrupted an earlier point."""
         if any(isinstance(error, KeyboardInterrupt) for error in self.errors.values()):
             return None
         try:
@@ -120,7 +120,7 @@ class Attempts:
             return None
 
     def report(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """A report with its `failed_points`; if it has no rows, the first failed point's error is raised."""
+        """Return the report with its `failed_points`. If it has no rows, raise the first failed point's error."""
         if not self.errors:
             return dict(report)
         if not report["rows"]:
@@ -144,11 +144,11 @@ def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:
 class HandlerFailure(HandlerTrap):
     """A run was completed, and something failed in it.
 
-    A handler or process trapped, failed, exceeded its budget or had a command refused, or packets were lost that no
-    card retransmits. `allow_failures` of the run sets the allowed failures.
+    A handler or process trapped, failed, exceeded its budget, or the card refused its command; or packets were lost
+    that no card retransmits. The argument `allow_failures` of the run sets the allowed failures.
 
     Attributes:
-        failures: the failures, as in `Run.failures`; for a benchmark or `run_program` also the card, `nic`.
+        failures: the failures, as in `Run.failures`. For a benchmark or `run_program` each also has its card, `nic`.
         run: the run, if `Cluster.run` raised the exception.
         report: the complete report, if a benchmark or `run_program` raised the exception.
     """
@@ -166,7 +166,7 @@ class HandlerFailure(HandlerTrap):
 
 
 def retold(error: Error, text: str) -> Error:
-    """The same error with another text."""
+    """Return an error of the same class with another text."""
     if isinstance(error, HandlerFailure):
         return HandlerFailure(text, error.failures, run=error.run, report=error.report)
     return type(error)(text)

@@ -1,4 +1,4 @@
-"""Hosts in the view of their programs."""
+"""Hosts as their programs see them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 ANY = None
-"""Any source, or any tag."""
+"""Matches every source, or every tag."""
 
 Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
-"""Memory of a computation: a buffer, or blocks of one as pairs of offset and length."""
+"""Memory that a computation accesses: a buffer, or a buffer and pairs of offset and length in it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Received:
 
 
 class PendingRecv:
-    """A posted receive: `received = await pending` waits for its message, once.
+    """A posted receive: `received = await pending` waits for its message. It can be awaited once.
 
     Raises, where it is awaited:
         RunError: the message is longer than the buffer, or the card had no more match entries.
@@ -54,7 +54,7 @@ class PendingRecv:
         self._awaited = False
 
     def __await__(self) -> Generator[Any, Any, Received]:
-        # Not a generator, so that the call behind it still finds the program's line.
+        # A plain method, so that an error in the call below still finds the program's line.
         if self._awaited:
             raise InputError(f"{self!r} was awaited before; post another receive")
         self._awaited = True
@@ -65,13 +65,14 @@ class PendingRecv:
 
 
 Program = Callable[["Host"], Coroutine[Any, Any, Any]]
-"""An async function of one host."""
+"""An async function that takes its host."""
 
 
 class Host:
-    """A host of a cluster in the view of its program: the features common to all cards.
+    """A host of a cluster as its program sees it: the features that all cards have.
 
-    The features of one design of card are in `portals`, `channels`, `vni`, `rdma`, `socket`, `frames` and `xdp`.
+    The features that only some designs of card have are in `portals`, `channels`, `vni`, `rdma`, `socket`, `frames` and
+    `xdp`.
     Awaited calls take virtual time; others are set-up, and take none.
     """
 
@@ -84,7 +85,7 @@ class Host:
 
     @property
     def rank(self) -> int:
-        """This host's number."""
+        """This host's rank, from 0."""
         return self._calls.rank
 
     @property
@@ -148,14 +149,14 @@ class Host:
         """The graphics processor of this host, if the card can access its memory.
 
         Raises:
-            InputError: the card cannot access such memory; the text has the cards that can.
+            InputError: the card cannot access the memory of a graphics processor; the text has the cards that can.
         """
         self._require("gpu")
         return Gpu(self._calls)
 
     @cached_property
     def socket(self) -> Sockets:
-        """Sockets of TCP and UDP, if the card is below the kernel's protocols.
+        """Sockets of TCP and UDP, if the kernel's network stack uses the card.
 
         Raises:
             InputError: the card has no sockets; the text has the card's features, and the cards with sockets.
@@ -165,7 +166,7 @@ class Host:
 
     @cached_property
     def frames(self) -> Frames:
-        """Handlers on frames, if the card is below the kernel's protocols and has processors for them.
+        """Handlers on frames, if the kernel's network stack uses the card and the card has processors for them.
 
         Raises:
             InputError: the card has no handlers on frames; the text has the card's features.
@@ -175,10 +176,10 @@ class Host:
 
     @cached_property
     def xdp(self) -> Xdp:
-        """XDP programs in the driver, if the card is below the kernel's protocols.
+        """XDP programs in the driver, if the kernel's network stack uses the card.
 
         Raises:
-            InputError: it is not, or its spec has no costs of XDP; the text has the card's features.
+            InputError: the card is of another kind, or its spec has no costs of XDP; the text has the card's features.
         """
         self._require("xdp")
         return Xdp(self._calls)
@@ -198,13 +199,15 @@ class Host:
         return Buffer(self._calls.alloc(length_bytes))
 
     def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
-        """Send a buffer to a rank's `recv` of the same tag, possibly to this rank; the buffer may be reused afterwards.
+        """Send a buffer to a rank's `recv` of the same tag. The buffer may be reused afterwards.
 
-        A message waits for its receive. A long one may wait at its sender; `send` then ends after `recv` has begun.
+        The rank may be this one.
+
+        A message waits for its receive. A long message may wait at its sender: its `send` ends after `recv` has begun.
 
         Args:
-            buffer: the message.
-            to: the rank.
+            buffer: the bytes to send.
+            to: the rank that receives.
             tag: a number of 63 bits.
 
         Raises:
@@ -217,7 +220,7 @@ class Host:
     ) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
-        A message that arrives before its receive waits. A message with a posted receive takes less time: see
+        A message that arrives before its receive is kept. A message with a posted receive takes less time: see
         `post_recv`.
 
         Args:
@@ -232,18 +235,18 @@ class Host:
 
         Raises:
             InputError: there is no such rank, the tag is too large, or bits are ignored without a tag.
-            RunError: the message is longer than the buffer, or a message was lost for lack of room.
+            RunError: the message is longer than the buffer, or the card dropped a message for lack of room.
         """
         return self._messages.recv(buffer, source, tag, ignore, Received)
 
     def post_recv(
         self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY, ignore: int = 0
     ) -> Awaitable[PendingRecv]:
-        """Post a receive without waiting for its message: `received = await pending` does that later.
+        """Post a receive without waiting for its message: `received = await pending` waits for it later.
 
-        So a receive can precede its message, which saves a copy or a round trip to the sender. Post it, and then notify
-        the sender, by a `barrier` or a message. The receive stays posted until a message arrives; on a Portals card it
-        is a match entry.
+        A receive that precedes its message saves a copy or a round trip to the sender. Post the receive, and then
+        notify the sender by a `barrier` or a message. The receive stays posted until a message arrives; on a Portals
+        card it is a match entry.
 
             pending = await host.post_recv(back, source=left)
             await host.barrier()
@@ -265,9 +268,9 @@ class Host:
     ) -> Awaitable[None]:
         """Compute on one of the host's CPUs.
 
-        Without `reads` and `writes`, the computation takes `ns` plus `cycles`. With them, missing cache lines are
-        fetched meanwhile, and the slowest part determines the time. These lines count as traffic of host memory. The
-        call changes no bytes: the program itself does.
+        Without `reads` and `writes`, the computation takes `ns` plus `cycles`. With them, the CPU fetches missing cache
+        lines during the computation, and the slowest part determines the time. These lines count as traffic of host
+        memory. The call changes no bytes: the program itself does.
 
         Args:
             ns: nanoseconds, rounded up to whole picoseconds.
@@ -279,7 +282,7 @@ class Host:
         return self._messages.compute(ns, cycles, reads, writes)
 
     def copy(self, source: Buffer, to: Buffer) -> Awaitable[None]:
-        """Copy a buffer with one of the host's CPUs, 16 bytes per cycle or limited by memory; see `compute`.
+        """Copy a buffer on one of the host's CPUs: 16 bytes per cycle, or slower if memory limits; see `compute`.
 
         Raises:
             RunError: the buffers differ in length.
@@ -295,14 +298,14 @@ class Host:
 
             first, second = await host.gather(left(host), right(host))
 
-        A thread has the program's host, buffers and card. Each continues when its own calls end, in virtual time.
-        Computations wait for a free CPU of the host.
+        A thread shares the program's host, buffers and card. Each thread continues when its own call ends, in virtual
+        time. A computation waits for a free CPU of the host.
 
         Returns:
             The return values of the coroutines, in the given order.
 
         Raises:
-            Exception: the exception of the first coroutine that failed, when all have ended.
+            Exception: the exception of the first coroutine that failed. It is raised when all have ended.
         """
         given: tuple[object, ...] = coroutines
         for coroutine in given:
@@ -331,13 +334,13 @@ _HANDLES = {
     "frames": Frames,
     "xdp": Xdp,
 }
-"""The interfaces of single designs of card, by their names in a host."""
+"""Maps a property of `Host` to its interface, which only some designs of card have."""
 
 _RENAMED = {"vni_process": ("vni", "process")}
 
 
 def _instead(name: str) -> str:
-    """A spelling hint, if a name that a host does not have belongs to one of its handles."""
+    """Return advice if a name that a host does not have is a member of one of the host's interfaces."""
     found = [(handle, name) for handle, kind in _HANDLES.items() if not name.startswith("_") and hasattr(kind, name)]
     for handle, known in [_RENAMED[name]] if name in _RENAMED else found:
         member = getattr(_HANDLES[handle], known)

@@ -1,4 +1,4 @@
-"""RDMA: processes of a host put into, and get from, memory that others have registered.
+"""RDMA: a process puts into, and gets from, memory that other processes have registered.
 
     async def main(host):
         rdma, other = host.rdma, 1 - host.rank
@@ -11,7 +11,7 @@
         await rdma.wait(put)
         return await rdma.received()
 
-Host and graphics processor have their own page sizes, and the card has a TLB for both.
+Host and graphics processor have different page sizes. The card has one TLB for the pages of both.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from nicety.program.calls import Operation, operation_number
 from nicety.shared.checks import U32, whole
 
 Notify = Literal["poll", "interrupt"]
-"""The way in which programs learn of events: the driver polls the card's queue, or an interrupt calls it."""
+"""The way in which programs get events: the driver polls the card's queue, or an interrupt calls the driver."""
 
 RdmaEventKind = Literal["sent", "fetched", "refused", "received", "rejected"]
 """The kind of an event.
 
 `sent`: the card has read the bytes of a put or send, and the buffer may be reused. `fetched`: the bytes of a get are in
-its buffer. `refused`: a put, send or get of this process was refused. `received`: the bytes of another process's put or
-send are in memory. `rejected`: a put, send or get of another process was refused here.
+its buffer. `refused`: another rank, or this one, refused a put, send or get of this process. `received`: the bytes of
+another process's put or send are in memory. `rejected`: this host refused a put, send or get of another process.
 
-`received` events from one rank are in the order in which that rank posted its puts and sends, unless some were refused.
-Each comes after the bytes of all earlier messages. On a fat tree with `hash-message` they are in order of arrival.
-Events of other kinds have no order, neither among each other nor relative to `received` events.
+`received` events from one rank are in the order in which that rank posted its puts and sends, except for refused ones.
+A `received` event comes after the bytes of all earlier messages. On a fat tree with `hash-message` these events are in
+order of arrival. Events of other kinds have no order, neither among each other nor relative to `received` events.
 """
 
 
@@ -47,9 +47,9 @@ class Region:
     """Memory that a process has registered.
 
     Attributes:
-        number: its number on its card.
-        address: its first address, for puts and gets of others.
-        length_bytes: its length.
+        number: the region's number on its card.
+        address: the region's first address, for puts and gets of other processes.
+        length_bytes: the region's length in bytes.
     """
 
     number: int
@@ -59,23 +59,23 @@ class Region:
 
 @dataclass(frozen=True)
 class RdmaEvent:
-    """An event of a process.
+    """An event in the queue of a process.
 
     Attributes:
-        kind: its kind.
-        rank: the rank at the other end.
-        address: the address of the bytes on this host, or the intended one. At the receiver of a send, the address of
-            the streaming buffer, or 0 without one. At the sender of a refused put or send, the address of the sent
-            buffer, or 0 if `ring.entries` further descriptors were written since.
-        length_bytes: the message's length.
-        data: the sender's word in a put or send.
+        kind: the kind of event.
+        rank: the rank with which the message was exchanged.
+        address: the address of the bytes on this host, or of the place for them. At the receiver of a send, it is the
+            address of the streaming buffer, or 0 without one. At the sender of a refused put or send, it is the address
+            of the sent buffer, or 0 if `ring.entries` further descriptors were written since.
+        length_bytes: the message's length in bytes.
+        data: the word that the sender gave its put or send.
         streaming: whether the bytes are in a streaming buffer.
         operation: the operation of this process that the event ends, if any.
         reason: the reason of a refusal: `unregistered`, `foreign` (registered by another process),
-            `no streaming buffer`, `too long` for the next streaming buffer, `busy`, `no process` (with that number, for
-            a message of no bytes), or `lost` (a packet of the message).
-        refused_by: the rank that refused the operation. It is this rank if a get fails for its own destination, or for
-            a lost packet of its reply.
+            `no streaming buffer`, `too long` for the next streaming buffer, `busy`, `no process` (there is no process
+            with that number; for a message of no bytes), or `lost` (a packet of the message was lost).
+        refused_by: the rank that refused the operation. It is this rank if a get fails for its own destination, or if
+            a packet of its reply is lost.
     """
 
     kind: RdmaEventKind
@@ -123,13 +123,13 @@ class RdmaProcess:
 
     @property
     def streaming(self) -> int:
-        """The number of its unused streaming buffers."""
+        """The number of this process's unused streaming buffers."""
         return self._calls.streaming(self._number)
 
     def register(self, buffer: Buffer) -> Awaitable[Region]:
-        """Register a buffer, of the host or its graphics processor, as a source and target of messages.
+        """Register a buffer of the host or of its graphics processor, as a source and target of messages.
 
-        A system call locks its pages, and the embedded processor of the card enters them in its table.
+        A system call locks the buffer's pages, and the card's embedded processor enters them in the card's table.
 
         Raises:
             InputError: the buffer is empty.
@@ -138,7 +138,7 @@ class RdmaProcess:
         return self._calls.register(self._number, buffer, Region)
 
     def deregister(self, region: Region) -> Awaitable[None]:
-        """End a registration when the transfers that have begun are done. Later messages are refused.
+        """End a registration. Returns when transfers that have begun are done; later messages are refused.
 
         Raises:
             RunError: the process has no such region.
@@ -153,7 +153,7 @@ class RdmaProcess:
         Args:
             buffer: the bytes, in a region of this process.
             to: the rank, possibly this one.
-            address: the target address of the bytes, in a region of that rank's process with this number.
+            address: the target address, in a region of the process with this process's number on that rank.
             data: a number for the event at the receiver.
 
         Raises:
@@ -163,7 +163,7 @@ class RdmaProcess:
         return self._calls.put(self._number, buffer, to, address, data, Operation)
 
     def send(self, buffer: Buffer, *, to: int, data: int = 0) -> Awaitable[Operation]:
-        """Send a registered buffer into the first unused streaming buffer of the process with this number on a rank.
+        """Send a registered buffer to a rank, into the first unused streaming buffer of the process with this number.
 
         Raises:
             InputError: there is no such rank, or the message is too long.
@@ -181,7 +181,9 @@ class RdmaProcess:
         return self._calls.get(self._number, buffer, source, address, Operation)
 
     def post_streaming(self, buffer: Buffer) -> Awaitable[None]:
-        """Post a streaming buffer, which must be in a region, behind the unused ones. A send of no bytes takes none.
+        """Post a streaming buffer, which must be in a region. Sends use streaming buffers in the order of posting.
+
+        A send of no bytes uses none.
 
         Raises:
             RunError: the buffer is not registered, it overlaps an unused streaming buffer, or too many are unused.
@@ -189,7 +191,7 @@ class RdmaProcess:
         return self._calls.post_streaming(self._number, buffer)
 
     def wait(self, operation: Operation) -> Awaitable[RdmaEvent]:
-        """Wait for the end of an operation of this process; other events stay in the queue.
+        """Wait for the end of an operation of this process. Other events stay in the queue.
 
         After a put or send the buffer may then be reused; after a get its bytes have arrived.
 
@@ -200,26 +202,26 @@ class RdmaProcess:
         return self._calls.wait(self._number, operation_number(operation), _event)
 
     def received(self) -> Awaitable[RdmaEvent]:
-        """Wait for a put or send of another process; other events stay in the queue.
+        """Wait for a put or send of another process. Other events stay in the queue.
 
         Raises:
-            RunError: events were lost because a queue was full; reported once.
+            RunError: events were lost because a queue was full. The error is raised once.
         """
         return self._calls.received(self._number, _event)
 
     def event(self) -> Awaitable[RdmaEvent]:
-        """Wait for the next event.
+        """Wait for the next event of any kind.
 
         Raises:
-            RunError: events were lost because a queue was full; reported once.
+            RunError: events were lost because a queue was full. The error is raised once.
         """
         return self._calls.event(self._number, _event)
 
     def poll(self) -> Awaitable[RdmaEvent | None]:
-        """Look for an event once, and return it, or None.
+        """Look once for an event, and return it, or None.
 
         Raises:
-            RunError: events were lost because a queue was full; reported once.
+            RunError: events were lost because a queue was full. The error is raised once.
         """
         return self._calls.poll(self._number, _event)
 
@@ -235,28 +237,28 @@ class Rdma(RdmaProcess):
         self._host = calls
 
     def process(self, number: int) -> RdmaProcess:
-        """A process of this host, with a number of the program's choice."""
+        """Return a process of this host. The program chooses its number."""
         return RdmaProcess(self._host, whole(number, "number", U32))
 
     def __repr__(self) -> str:
         return f"<Rdma of rank {self._rank}>"
 
     def set_notify(self, notify: Notify) -> None:
-        """Choose how programs of this host learn of events: `poll` or `interrupt`. Set-up: takes no virtual time."""
+        """Choose how this host's programs get events: `poll` or `interrupt`. Set-up: takes no virtual time."""
         self._calls.set_notify(notify)
 
     def set_addressing(self, addressing: Literal["virtual", "physical"]) -> None:
-        """Choose the addresses of puts and gets of this host: physical addresses skip the receiver's TLB.
+        """Choose the kind of address in puts and gets of this host. Physical addresses skip the receiver's TLB.
 
-        Virtual and physical addresses are equal numbers here, and both must be registered. Set-up: takes no virtual
-        time.
+        A virtual address and its physical address are equal numbers here, and memory must be registered for both.
+        Set-up: takes no virtual time.
         """
         if addressing not in ("virtual", "physical"):
             raise InputError(f"addressing is 'virtual' or 'physical', not {addressing!r}")
         self._calls.set_physical(addressing == "physical")
 
     def flush_receive(self, flush: bool = True) -> None:
-        """Choose whether this host's card drops arriving packets, to measure the transmit side of others."""
+        """Choose whether this host's card drops arriving packets. That measures the transmit side of other hosts."""
         self._calls.set_flushed(flush)
 
 
@@ -267,7 +269,7 @@ class Gpu:
         self._calls = _native.RdmaCalls(calls)
 
     def alloc(self, length_bytes: int) -> Buffer:
-        """Allocate zeroed memory of the graphics processor. The program reads and changes its bytes in no virtual time.
+        """Allocate zeroed memory of the graphics processor. Python accesses its bytes in no virtual time.
 
         Raises:
             RunError: the graphics processor has too little memory left.

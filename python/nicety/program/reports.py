@@ -1,4 +1,4 @@
-"""The report of a node, read from JSON, and its counts by the design of its card."""
+"""The report of a node, made from JSON: the node's counts, and the counts of its card by the card's design."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nicety.errors import InputError
 _R = TypeVar("_R")
 
 _PARTS: dict[type, dict[str, dict[frozenset[str], type]]] = {}
-"""Fields of reports that are reports themselves; see `_parts`."""
+"""Maps a type of report to the types of its nested reports; see `_parts`."""
 
 _NAMES = {
     PortalsReport: "portals",
@@ -33,12 +33,12 @@ _NAMES = {
 
 
 def told(failure: Mapping[str, Any]) -> str:
-    """A failure as text."""
+    """Return a failure as text, with the number of times if it occurred more than once."""
     return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
 
 
 class NodeReport(NodeCounts):
-    """A node during a run: its counts, and its card's counts under the host's name for the card's interface."""
+    """The counts of a node during a run. The card's counts have the name of the card's interface in `Host`."""
 
     @property
     def portals(self) -> PortalsReport:
@@ -69,7 +69,7 @@ class NodeReport(NodeCounts):
 
     @property
     def rdma(self) -> RdmaReport:
-        """Counts of a card with RDMA.
+        """Counts of a card with RDMA, under the same name as `host.rdma`.
 
         Raises:
             InputError: the card is of another design.
@@ -78,7 +78,7 @@ class NodeReport(NodeCounts):
 
     @property
     def socket(self) -> EthernetReport:
-        """Counts of an Ethernet card, of the protocols and the threads of its host's kernel.
+        """Counts of an Ethernet card, of the protocols and of the threads of its host's kernel.
 
         Raises:
             InputError: the card is of another design.
@@ -93,7 +93,7 @@ class NodeReport(NodeCounts):
 
 
 def report_of(kind: type[_R], counted: dict[str, Any]) -> _R:
-    """A report read from JSON, with the reports in it. It takes ownership of the dict."""
+    """Make a report and the reports nested in it from a dict of JSON. The dict is changed."""
     parts = _PARTS.get(kind)
     if parts is None:
         parts = _PARTS[kind] = _parts(kind)
@@ -106,7 +106,7 @@ def report_of(kind: type[_R], counted: dict[str, Any]) -> _R:
 
 
 def _parts(kind: type) -> dict[str, dict[frozenset[str], type]]:
-    """For each field of a report that is itself a report: its possible types, each by the set of its fields."""
+    """Map a field with a nested report to its possible types. The key of each type is the set of its field names."""
     reports: dict[str, dict[frozenset[str], type]] = {}
     for name, hint in typing.get_type_hints(kind).items():
         for each in typing.get_args(hint) or (hint,):
@@ -120,7 +120,7 @@ def _read(kinds: Mapping[frozenset[str], type], value: dict[str, Any]) -> Any:
 
 
 def transport_of(node: NodeReport) -> TransportReport:
-    """Counts of the reliable transport of a node's card: zero without reliable transport."""
+    """Return the counts of the reliable transport of a node's card; all zero on a card without one."""
     if isinstance(node.card, PortalsReport):
         return node.card.transport
     return TransportReport(**{field.name: 0 for field in fields(TransportReport)})

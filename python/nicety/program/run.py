@@ -16,6 +16,7 @@ from nicety.show.recordings import Recorded
 if TYPE_CHECKING:
     from nicety import _native
     from nicety._generated.reports import ApplicationReport, RefusedCommand, TransportReport
+    from nicety._generated.types import ProfileRow
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,13 @@ class Run(Recorded):
         time_ps: the time of the last event, in picoseconds.
         events: number of events of the simulation.
         nodes: a report per rank.
-        results: the return value of each rank's program.
-        failures: failures on the cards, by rank: of handlers and processes, and refused commands. If a failure is not
+        results: the key is a rank, the value the return value of that rank's program.
+        failures: failures of handlers and processes on the cards, and refused commands, by rank. If a failure is not
             allowed, `Cluster.run` raises a `HandlerFailure` with this run as its `run`.
-        links: effects of faults, for each direction of a link that can have faults.
+        links: effects of faults on each direction of a link that can have faults.
         ports: drops and pauses of hosts' and switches' ports, if the network has no credits.
-        traffic: the disposition of the traffic for hosts' cards, per expression.
+        traffic: for each expression of traffic, the number of frames per disposition.
+        profile: for a cluster with `profile`, a row for each card and program of processes.
     """
 
     time_ps: int
@@ -42,6 +44,7 @@ class Run(Recorded):
     failures: list[Failure] = field(default_factory=list)
     ports: list[NetworkPortReport] = field(default_factory=list)
     traffic: list[TrafficReport] = field(default_factory=list)
+    profile: list[ProfileRow] = field(default_factory=list, repr=False)
     _recording: _native.Recording = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -56,8 +59,8 @@ class Run(Recorded):
         return run_html(self)
 
 
-def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> Run:
-    """A completed run with its programs' results and its recording."""
+def run_of(text: str, results: dict[int, Any], recording: _native.Recording, profile: str | None = None) -> Run:
+    """Make a run from its report as JSON, its programs' results, its recording, and the rows of its profile as JSON."""
     report = json.loads(text)
     links = [report_of(LinkReport, link) for link in report.pop("links")]
     ports = [report_of(NetworkPortReport, port) for port in report.pop("ports")]
@@ -72,18 +75,19 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
         ports=ports,
         traffic=traffic,
         failures=failures,
+        profile=[] if profile is None else json.loads(profile),
         _recording=recording,
     )
 
 
 _LONGEST = 60
-"""Maximum number of characters of a result."""
+"""Maximum number of characters of a program's result in the table."""
 _MOST = 32
-"""Maximum number of rows of a table."""
+"""Maximum number of rows of a table; the rest are counted."""
 
 
 def run_html(run: Run) -> str:
-    """A run: its duration, and the counts of each node without those that are zero on all nodes."""
+    """Return a run as HTML: its duration, and the counts of each node. Counts that are 0 on all nodes are left out."""
     found = [_counts(node) for node in run.nodes]
     names = dict.fromkeys(name for counts in found for name in counts)
     counts = [name for name in names if any(counts.get(name) for counts in found)]
@@ -98,7 +102,7 @@ def run_html(run: Run) -> str:
         text += f"<p>and {len(run.nodes) - _MOST} more ranks</p>"
     portals = [(rank, node.card) for rank, node in enumerate(run.nodes) if isinstance(node.card, PortalsReport)]
     applications = [(rank, part) for rank, card in portals for part in card.applications]
-    # The counts of a lone default application are those of the node.
+    # If there is only the default application, its counts are the node's counts.
     if any(part.name != "default" for _, part in applications):
         text += _parts("applications", applications)
     transports = [(rank, card.transport) for rank, card in portals]
@@ -113,7 +117,7 @@ def run_html(run: Run) -> str:
 
 
 def _traffic(traffic: Sequence[TrafficReport]) -> str:
-    """A table of the traffic for hosts' cards, or nothing without any."""
+    """Return a table of the traffic for hosts' cards; empty without traffic."""
     if not traffic:
         return ""
     names = ("rank", "offered", "handled", "passed", "dropped_by_handler", "dropped_by_overload", "dropped_at_host")
@@ -126,7 +130,7 @@ def _traffic(traffic: Sequence[TrafficReport]) -> str:
 
 
 def _ports(ports: Sequence[NetworkPortReport]) -> str:
-    """A table of ports, or nothing without any."""
+    """Return a table of ports; empty without ports."""
     if not ports:
         return ""
     rows = [[field.name.replace("_", " ") for field in fields(NetworkPortReport)]]
@@ -137,14 +141,14 @@ def _ports(ports: Sequence[NetworkPortReport]) -> str:
 
 
 def _counts(node: NodeReport) -> dict[str, int]:
-    """Counts of a node and of its card, by name."""
+    """Map the name of a count to its value, for a node and its card."""
     parts = [part for part in (node.card, node) if part is not None]
     found = ((field.name, getattr(part, field.name)) for part in parts for field in fields(part))
     return {name: count for name, count in found if isinstance(count, int)}
 
 
 def _parts(title: str, parts: Sequence[tuple[int, ApplicationReport | TransportReport | RefusedCommand]]) -> str:
-    """A table of the reports of a node's parts, or nothing without any."""
+    """Return a table of nested reports, one row for each pair of rank and report; empty without any."""
     if not parts:
         return ""
     names = [field.name for field in fields(parts[0][1])]

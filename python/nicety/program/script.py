@@ -1,6 +1,6 @@
 """Programs in files, run on one card or several: `nicety run`.
 
-A file has the program of its hosts: `main` for all of them, or `programs` for each:
+A file has a program for all hosts, `main`, or a program for each rank, `programs`:
 
     async def main(host): ...          # every rank
     programs = {0: ping, 1: pong}      # or a program for each rank
@@ -10,7 +10,7 @@ A file has the program of its hosts: `main` for all of them, or `programs` for e
     allow_failures = "fail"            # handlers that fail are part of the experiment
 
 The return value of a program becomes a row of the report. It is a dict of names to numbers or texts, one number, or a
-tuple of them.
+tuple of numbers or texts.
 """
 
 from __future__ import annotations
@@ -46,22 +46,24 @@ from nicety.shared.faults import faults_line
 from nicety.shared.options import asked
 from nicety.shared.typed import checked
 from nicety.show.columns import align, distinct, fixed
-from nicety.show.tables import csv_rows, flatten
+from nicety.show.html import Shown, text_html
+from nicety.show.tables import Table, csv_rows, flatten
 
 
 class ProgramReport(TypedDict):
     """The report of a file's programs; `nicety run --json` prints exactly this.
 
-    A row has `nic` and `rank` (None if no rank of the card reported), and the return values of the program under their
-    names. `time_ns` is the time of the last event of the run. `host_memory` is bytes read and written by node.
+    A row has `nic` and `rank` (None if no program on the card returned a value), and the program's return values under
+    their names. `time_ns` is the time of the last event of the run. `host_memory` is bytes read and written by node.
 
     `failures` is failures on cards for which no program waited, as in `Run.failures`. `messages_dropped` is the number
-    of messages that a card dropped, and the first of them. `frames_lost` is the same for frames of a port: `unclaimed`
-    were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is the commands
-    of handlers that a card refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `printed`
-    and `suppressed`. All of them name card and rank. `traffic` is the disposition of traffic for hosts' cards, as in
-    `Run.traffic`, with the card's name. `failed_points` has the cards without a row, because their run ended with an
-    error, if other cards have rows.
+    of messages that a card dropped, and a description of the first one. `frames_lost` is the number of frames that a
+    port lost: `unclaimed` frames were for queues that were not open, and `waiting` frames were never received by a
+    process. `refused_commands` is the commands of handlers that a card refused, as in `RefusedCommand`.
+    `handler_lines` is the number of lines that handlers `printed`, and of lines that were `suppressed`. Each entry of
+    these lists names card and rank. `traffic` is the number of frames per disposition, as in `Run.traffic`, with the
+    card's name. `profile` has the rows of a profile, if it was requested. `failed_points` lists the cards without a row
+    because their run ended with an error, if other cards have rows.
     """
 
     program: str
@@ -75,14 +77,15 @@ class ProgramReport(TypedDict):
     refused_commands: list[dict[str, Any]]
     handler_lines: list[dict[str, Any]]
     traffic: list[dict[str, Any]]
+    profile: NotRequired[list[dict[str, Any]]]
     failed_points: NotRequired[list[FailedPoint]]
 
 
 _OF_CARDS = ("failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines")
-"""Fields of a report that are lists over all cards."""
+"""Fields of a report that are lists over all cards; see `ProgramReport`."""
 
 _OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "ports", "transport")
-"""Reserved names of a row."""
+"""Names of a row that a program's return value must not have."""
 
 
 @dataclass(frozen=True)
@@ -95,24 +98,31 @@ class _File:
 
 @dataclass
 class _Runs:
-    """The runs on cards, one after the other.
+    """Runs of the programs on several cards, one after the other, and their results.
 
     Attributes:
-        network: options of the network with effects in rows.
+        network: the options `faults` and `flow_control`, if given; each adds fields to rows.
         rows: the rows of all cards.
-        traffic: the disposition of traffic on all cards.
-        of_cards: further notes of all cards, by the names of `_OF_CARDS`.
-        attempts: the cards with a failed run.
+        traffic: the numbers of frames per disposition, for all cards.
+        profile: the rows of profiles, for all cards.
+        of_cards: the key is a name in `_OF_CARDS`, the value the list with that name in the report.
+        attempts: the errors of the cards with a failed run.
     """
 
     network: Mapping[str, str]
     rows: list[dict[str, Any]] = field(default_factory=list)
     traffic: list[dict[str, Any]] = field(default_factory=list)
+    profile: list[dict[str, Any]] = field(default_factory=list)
     of_cards: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in _OF_CARDS})
     attempts: Attempts = field(default_factory=Attempts)
 
+    def fields(self, *, profile: bool) -> dict[str, Any]:
+        """Return the fields of the report that have the results."""
+        fields = {"rows": self.rows, **self.of_cards, "traffic": self.traffic}
+        return {**fields, "profile": self.profile} if profile else fields
+
     def add(self, nic: str, cluster: Cluster, programs: Program | Mapping[int, Program]) -> Run | None:
-        """Run on a card; None if that run failed, or an earlier run was interrupted."""
+        """Run the programs on a card. None if the run failed, or if the user interrupted an earlier run."""
 
         def act() -> Run:
             with _explained(nic):
@@ -123,6 +133,7 @@ class _Runs:
             of_network = _network(run, self.network)
             self.rows += [row | of_network for row in _rows(nic, run)]
             self.traffic += [{"nic": nic, **asdict(each)} for each in run.traffic]
+            self.profile += [{**row, "nic": nic} for row in run.profile]
             for kind, found in _of_cards(nic, run).items():
                 self.of_cards[kind] += found
         return run
@@ -137,6 +148,7 @@ def run_program(
     traffic: Traffic = (),
     trace: str | PathLike[str] | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
+    profile: bool = False,
     progress: Callable[[int, int, str], None] | None = None,
     **given: Unpack[ProgramOptions],
 ) -> ProgramReport:
@@ -144,12 +156,13 @@ def run_program(
 
     Args:
         path: the file. It is loaded once, for any number of cards.
-        arguments: the file's `sys.argv` after its own name.
+        arguments: the program's arguments, which it finds in `sys.argv` after the file's name.
         allow_failures: failures that are part of the experiment, as for `Cluster.run`, in addition to those that the
             file allows.
         traffic: frames for hosts' cards while the programs run, as for `Cluster`.
         trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
         trace_scale: the tick of the timeline, a nanosecond or a picosecond.
+        profile: profile the processes of flow processors; `profile` of the report has a row for each card and program.
         progress: called with the number of cards done, the total, and the next card.
 
     Raises:
@@ -165,8 +178,7 @@ def run_program(
     cards = [json.loads(_native.spec_show(nic, overrides)) for nic in nics]
     called = _named_apart([card["name"] for card in cards], alone=trace is not None)
     kinds = allowed(allow_failures)
-    path = Path(path)
-    source = _read(path)
+    source = _read(path := Path(path))
     runs = _Runs(network)
     with _loaded(path, source, arguments) as module:
         testers = 1 if isinstance(traffic, str) else len(traffic)
@@ -185,6 +197,7 @@ def run_program(
                 recording="messages" if trace is None else "everything",
                 allow_failures="all",
                 traffic=traffic,
+                profile=profile,
             )
             for nic in nics
         ]
@@ -201,20 +214,55 @@ def run_program(
         "manifest": {"program_sha256": hashlib.sha256(source).hexdigest(), "arguments": list(arguments)}
         | _circumstances(cards, file, overrides, options["noise"], traffic)
         | network,
-        "rows": runs.rows,
-        **runs.of_cards,
-        "traffic": runs.traffic,
+        **runs.fields(profile=profile),
     }
-    whole = cast(ProgramReport, runs.attempts.report(report))
+    whole = cast(ProgramReport, Shown(runs.attempts.report(report), _html, table=program_table))
     require_points(whole, runs.attempts)
     require_report(whole, kinds | file.allowed)
     return whole
 
 
+@contextlib.contextmanager
+def on_one_card(
+    path: Path, arguments: Sequence[str], what: str, **given: Unpack[ProgramOptions]
+) -> Iterator[tuple[Cluster, Program | Mapping[int, Program]]]:
+    """Load a file, and yield a cluster of its card and its programs. The block is a part of the file's execution.
+
+    Args:
+        path: the file.
+        arguments: the program's arguments.
+        what: the subject of an error if there is not one card, as in "a check".
+        given: the arguments of `ProgramOptions`.
+
+    Raises:
+        InputError: as for `run_program`, or several cards.
+    """
+    options = asked(ProgramOptions, given)
+    nics, overrides = options["nics"], options["overrides"] or []
+    if len(nics) != 1:
+        raise InputError(f"--nic: {what} is of one card, and {len(nics)} are named")
+    source = _read(path)
+    with _loaded(path, source, arguments) as module:
+        file = _definitions(path, module, options["nodes"], options["topology"], 0)
+        with _explained(nics[0]):
+            cluster = Cluster(
+                file.nodes,
+                nics[0],
+                topology=file.topology,
+                seed=options["seed"],
+                set=overrides,
+                noise=options["noise"],
+                faults=options["faults"],
+                flow_control=options["flow_control"],
+                allow_failures="all",
+            )
+            yield cluster, file.programs
+
+
 def _circumstances(
     cards: Sequence[dict[str, Any]], file: _File, overrides: Sequence[str], noise: str | None, traffic: Traffic
 ) -> dict[str, Any]:
-    """The circumstances of a run for its manifest."""
+    """Return the entries of the manifest that describe the conditions of a run."""
     return {
         "specs": {card["name"]: {"title": card["title"], "spec_hash": card["hash"]} for card in cards},
         "overrides": overrides,
@@ -226,10 +274,10 @@ def _circumstances(
 
 
 def _named_apart(called: list[str], *, alone: bool) -> list[str]:
-    """The names of cards, which have to differ; only one card for a timeline.
+    """Return the names of cards after a check.
 
     Raises:
-        InputError: two are equal, or there are several for a timeline.
+        InputError: two names are equal, or there are several cards for a timeline.
     """
     for name in called:
         if called.count(name) > 1:
@@ -240,7 +288,7 @@ def _named_apart(called: list[str], *, alone: bool) -> list[str]:
 
 
 def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Notes of cards on a run, in addition to its figures, by the names of `_OF_CARDS`."""
+    """Return for each name in `_OF_CARDS` the entries of one card's run."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
     found["failures"] += [{"nic": nic, **asdict(failure)} for failure in run.failures]
     for rank, node in enumerate(run.nodes):
@@ -260,7 +308,7 @@ def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
 
 
 def _network(run: Run, network: Mapping[str, str]) -> dict[str, Any]:
-    """Effects of faults and of a named flow control, and of the cards' transports."""
+    """Return the counts of faults, of ports and of the cards' transports, if the user gave such an option."""
     if not network:
         return {}
     faults = {"faults": [asdict(link) for link in run.links]} if "faults" in network else {}
@@ -285,7 +333,7 @@ _MODULE = "__nicety_program__"
 
 @contextlib.contextmanager
 def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[ModuleType]:
-    """The file as a module, which finds its neighbours and arguments as a script does."""
+    """Load the file as a module. Its `sys.argv` and `sys.path` are those of a script during the block."""
     module = ModuleType(_MODULE)
     module.__file__ = str(path)
     argv, folders = sys.argv, list(sys.path)
@@ -300,7 +348,7 @@ def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[Mod
             except (SyntaxError, ValueError) as error:
                 if isinstance(error, SyntaxError) and error.filename:
                     raise
-                # A null byte: Python does not name the file.
+                # A null byte in the file is an error without a file name.
                 raise InputError(f"{path}: {error}") from error
             exec(code, module.__dict__)  # noqa: S102, running the user's program is the point
         yield module
@@ -311,7 +359,7 @@ def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[Mod
 
 
 def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: str | None, testers: int) -> _File:
-    """The file's definitions, replaced by those of the command line."""
+    """Return the file's definitions. Values from the command line replace those of the file."""
     programs = _programs(path, module)
     if nodes is None:
         nodes = getattr(module, "nodes", None)
@@ -348,7 +396,7 @@ def _programs(path: Path, module: ModuleType) -> Program | Mapping[int, Program]
 
 
 def _rows(nic: str, run: Run) -> list[dict[str, Any]]:
-    """A row per rank that reported, or else one row without a rank."""
+    """Return a row per rank with a returned value, or one row without a rank if there is none."""
     memory = [
         {"node": rank, "read_bytes": node.host_memory_read_bytes, "written_bytes": node.host_memory_written_bytes}
         for rank, node in enumerate(run.nodes)
@@ -385,7 +433,7 @@ def _value(rank: int, name: str, value: object) -> str | int | float | None:
     if isinstance(value, numbers.Real):
         number = float(value)
         return number if math.isfinite(number) else str(number)
-    if type(value).__name__ == "bool":  # numpy's
+    if type(value).__name__ == "bool":  # numpy.bool, which is no number
         return bool(value)
     what = "" if name == "result" else f" as {name!r}"
     raise InputError(
@@ -396,7 +444,7 @@ def _value(rank: int, name: str, value: object) -> str | int | float | None:
 
 @contextlib.contextmanager
 def _explained(nic: str | None) -> Iterator[None]:
-    """Report errors with the user's own lines, and with the card."""
+    """Add the card, and the lines of the user's own files, to the text of an error."""
     on = "" if nic is None else f"{nic}: "
     try:
         yield
@@ -419,7 +467,7 @@ def _syntax(error: SyntaxError) -> str:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """The lines of the user's own files in an exception's traceback, the innermost last."""
+    """Return the lines of the user's own files in an exception's traceback, the innermost last."""
     while True:
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
         if own or error.__cause__ is None:
@@ -439,7 +487,7 @@ def _is_users(filename: str) -> bool:
 
 
 def _shown(filename: str) -> str:
-    """A path in the form in which the user would write it."""
+    """Return a path relative to the working folder if it is below that folder."""
     path, here = Path(filename), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else filename
 
@@ -448,7 +496,7 @@ _OF_RUN = {*_OURS}
 
 
 def program_text(report: ProgramReport) -> str:
-    """A report as a table: a row per card and per rank that reported."""
+    """Return a report as a table, with a row per card and per rank with a returned value."""
     manifest, rows = report["manifest"], report["rows"]
     circumstances = f"seed {report['seed']}, {manifest['nodes']} nodes, topology {manifest['topology']}"
     if manifest["noise"]:
@@ -478,14 +526,14 @@ _DISPOSITIONS = {
     "Damaged": "damaged",
     "Lost": "lost",
 }
-"""The disposition of frames of traffic: columns of the table, and fields of the report."""
+"""Maps a column of the table of traffic to a field of the report."""
 _ALWAYS = 6
-"""Number of columns that are always shown; the others are shown if they are not zero."""
+"""Number of columns that are always shown. Another column is shown only if it has a number above zero."""
 _LATENCIES = {"p50": "latency_ns_p50", "p99": "latency_ns_p99", "p99.9": "latency_ns_p999", "Max": "latency_ns_max"}
 
 
 def _traffic_text(traffic: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines of the disposition of traffic; none without traffic."""
+    """Return lines with the number of frames per disposition; empty without traffic."""
     lines = []
     for nic in distinct(each["nic"] for each in traffic):
         of_nic = [each for each in traffic if each["nic"] == nic]
@@ -516,12 +564,39 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+def _html(report: ProgramReport) -> str:
+    return text_html(program_text(report))
+
+
 def program_csv(report: ProgramReport) -> str:
-    """A report as CSV: the fields of the rows in JSON, with memory as in `report_table`.
+    """Return a report as CSV: a column per field of a row. `report_table` documents the columns of memory.
 
     Raises:
-        InputError: a program's own name is that of such a column.
+        InputError: a program returned a name that is such a column.
     """
+    names, rows = _flat(report)
+    return csv_rows(names, ([row.get(name) for name in names] for row in rows))
+
+
+def program_table(report: ProgramReport) -> Table:
+    """Return a report as a table, with the columns of `program_csv`. A column with numbers and texts has texts.
+
+    Raises:
+        InputError: see `program_csv`.
+    """
+    names, rows = _flat(report)
+    columns = [(name, [row.get(name) for row in rows]) for name in names]
+    texts = {name for name, cells in columns if any(isinstance(cell, str) for cell in cells)}
+    return Table(
+        [
+            (name, [None if cell is None else str(cell) for cell in cells] if name in texts else cells)
+            for name, cells in columns
+        ]
+    )
+
+
+def _flat(report: ProgramReport) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the names of all columns, and the rows as dicts."""
     rows = []
     for row in report["rows"]:
         fields = list(flatten(row))
@@ -529,7 +604,6 @@ def program_csv(report: ProgramReport) -> str:
         for name in row.keys() - {"host_memory"}:
             if [field for field, _ in fields].count(name) > 1:
                 raise InputError(f"a program returned {name!r}, which is a column of its own; give it another name")
-    # Every row of a report has the same nodes; only results of programs differ.
+    # The columns of memory are equal in all rows.
     last = ["time_ns", *(name for name in rows[0] if name not in report["rows"][0])]
-    names = [*dict.fromkeys(name for row in rows for name in row if name not in last), *last]
-    return csv_rows(names, ([row.get(name) for name in names] for row in rows))
+    return [*dict.fromkeys(name for row in rows for name in row if name not in last), *last], rows

@@ -11,8 +11,8 @@
         await client.connect(0, 80)
         await client.send(b"a line")
 
-The calls are those of Python's own `socket`, and wait where Python's would block. Errors are `OSError` and its
-subclasses, such as `ConnectionRefusedError`, with the numbers of `errno`.
+The calls are those of Python's own `socket`. A call that would block there is awaited here. Errors are `OSError` and
+its subclasses, such as `ConnectionRefusedError`, with the numbers of `errno`.
 """
 
 from __future__ import annotations
@@ -27,22 +27,20 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Address = int | str
-"""A host: its rank, or an address such as "10.0.0.1", which is that of rank 0."""
+"""A host: its rank, or its IP address. Rank 0 has 10.0.0.1."""
 
 End = tuple[str, int]
-"""An address and a port."""
+"""An IP address and a port."""
 
 SocketOption = Literal["SO_SNDBUF", "SO_RCVBUF", "TCP_NODELAY"]
-"""Options of stream sockets: bytes of the send buffer and of the receive buffer, and whether small segments are sent at
-once.
-"""
+"""Options of stream sockets: bytes of the send buffer, bytes of the receive buffer, and small segments sent at once."""
 
 Data: TypeAlias = "bytes | bytearray | memoryview | npt.NDArray[Any] | Buffer"
 """Bytes to send: a bytes-like object of Python, or host memory."""
 
 
 class _Socket:
-    """The common part of both kinds of sockets."""
+    """The part that TCP and UDP sockets have in common."""
 
     def __init__(self, calls: _native.SocketCalls, rank: int, number: int) -> None:
         self._calls = calls
@@ -64,7 +62,7 @@ class _Socket:
         return self._calls.ends(self._number)[0]
 
     def bind(self, port: int) -> Awaitable[None]:
-        """Give the socket a port; with 0 a free one, which is then in `address`.
+        """Bind the socket to a port. With 0 the kernel chooses a free port, and `address` returns it.
 
         Raises:
             OSError: EADDRINUSE; EADDRNOTAVAIL if no port is free; EINVAL for a socket with a port or a connection;
@@ -73,7 +71,7 @@ class _Socket:
         return self._calls.bind(self._number, port)
 
     def close(self) -> Awaitable[None]:
-        """Close the socket. Sent bytes are still delivered. A connection with unreceived bytes is reset instead.
+        """Close the socket. Sent bytes are still delivered. If received bytes are unread, the connection is reset.
 
         Raises:
             OSError: EBADF.
@@ -108,7 +106,7 @@ class StreamSocket(_Socket):
         return self._calls.setsockopt(self._number, option, value)
 
     def connect(self, to: Address, port: int) -> Awaitable[None]:
-        """Connect to a port of a host, from a free port if the socket has none.
+        """Connect to a port of a host. If the socket has no port, the kernel chooses a free one.
 
         Raises:
             ConnectionRefusedError: there is no listener.
@@ -123,7 +121,7 @@ class StreamSocket(_Socket):
     def listen(self, backlog: int = 128) -> Awaitable[None]:
         """Listen for connections.
 
-        At most `backlog` connections may wait for `accept`. Further requests are not answered meanwhile.
+        At most `backlog` connections may wait for `accept`. Further requests get no answer until one is accepted.
 
         Raises:
             OSError: EINVAL for a socket without a port; EADDRINUSE; EBADF.
@@ -134,7 +132,7 @@ class StreamSocket(_Socket):
         """Wait for a connection, and return its socket.
 
         Raises:
-            OSError: EINVAL for a socket that does not listen; EBADF, also if another thread closes it meanwhile.
+            OSError: EINVAL for a socket that does not listen; EBADF, also if another thread closes it during the wait.
         """
         return self._calls.accept(self._number, self._accepted)
 
@@ -142,7 +140,7 @@ class StreamSocket(_Socket):
         return StreamSocket(self._calls, self._rank, number)
 
     def send(self, data: Data) -> Awaitable[int]:
-        """Send all bytes, and return their number. Returns when the socket has taken the last one.
+        """Send all bytes, and return their number. Returns when the send buffer has taken the last byte.
 
         Raises:
             BrokenPipeError: after `shutdown`.
@@ -153,7 +151,7 @@ class StreamSocket(_Socket):
         return self._calls.send(self._number, _bytes(data))
 
     def recv(self, most_bytes: int) -> Awaitable[bytes]:
-        """Wait for bytes, and return at most `most_bytes` of them; after the peer's last byte, an empty result.
+        """Wait for bytes, and return at most `most_bytes` of them. At end-of-file the result is empty.
 
         Raises:
             ConnectionResetError: the peer has reset the connection.
@@ -163,7 +161,7 @@ class StreamSocket(_Socket):
         return self._calls.recv(self._number, most_bytes)
 
     def shutdown(self) -> Awaitable[None]:
-        """Close the sending direction: the peer receives the end after the sent bytes.
+        """Close the sending direction. After the sent bytes, the peer reads end-of-file.
 
         Raises:
             OSError: ENOTCONN; EBADF.
@@ -175,7 +173,7 @@ class DatagramSocket(_Socket):
     """A socket of UDP, made by `host.socket.datagram`."""
 
     def sendto(self, data: Data, to: Address, port: int) -> Awaitable[int]:
-        """Send a datagram, from a free port if the socket has none; return its number of bytes.
+        """Send a datagram, and return its number of bytes. Without a port, the kernel binds the socket to a free one.
 
         Raises:
             OSError: EMSGSIZE for a datagram that does not fit into a frame; ENETUNREACH; EINVAL; EBADF.
@@ -192,7 +190,7 @@ class DatagramSocket(_Socket):
 
 
 class Sockets:
-    """Sockets of a host, as `host.socket`."""
+    """Sockets of a host: `host.socket`."""
 
     def __init__(self, calls: _native.Calls) -> None:
         self._calls = _native.SocketCalls(calls)
@@ -200,7 +198,7 @@ class Sockets:
 
     @property
     def address(self) -> str:
-        """The address of this host."""
+        """The IP address of this host."""
         return self._calls.address(self._rank)
 
     def stream(self) -> StreamSocket:

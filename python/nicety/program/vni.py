@@ -12,8 +12,8 @@
     async def main(host):
         return await host.gather(*(process(host, number) for number in range(1, 64)))
 
-The kernel is entered only to open and close an interface, to register a Buffer Pool, and to lock and translate a
-message's own memory.
+A process enters the kernel only to open and close an interface and to register a Buffer Pool. It also does so to lock
+and translate the memory of a message outside the pool.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from nicety.program.calls import Operation, operation_number
 from nicety.shared.checks import U32, whole
 
 How = Literal["auto", "pio", "pool", "copy", "translate"]
-"""The way of a message between a process and its card.
+"""The way in which a message passes between a process and its card.
 
 `auto` takes the fastest way. `pio` is programmed I/O with the command (only for sends). `pool` is DMA from or to the
-Buffer Pool that contains the buffer, `copy` DMA with a copy to or from the pool. `translate` is DMA from or to the
-buffer, after the kernel has locked its pages.
+buffer itself, which is in the Buffer Pool. `copy` is DMA from or to the pool, with a copy between pool and buffer.
+`translate` is DMA from or to the buffer, after the kernel has locked and translated its pages.
 """
 
 
 @dataclass(frozen=True)
 class Completed:
-    """The end of a send or receive.
+    """The result of a completed send or receive.
 
     Attributes:
-        rank: the other end's rank.
-        vni: the number of the other end's interface.
+        rank: the rank of the peer.
+        vni: the number of the peer's interface.
         tag: the message's tag.
-        length_bytes: the message's length.
+        length_bytes: the message's length in bytes.
         truncated: whether the receive was too short for the message.
     """
 
@@ -57,7 +57,7 @@ class Completed:
 
 
 class VniProcess:
-    """A process of a host, made by `host.vni.process`: it has its own memory, and an interface once it opens one."""
+    """A process of a host, made by `host.vni.process`. It has its own memory, and an interface after `open`."""
 
     def __init__(self, calls: _native.InterfaceCalls, rank: int, number: int) -> None:
         self._calls = calls
@@ -78,7 +78,7 @@ class VniProcess:
         return Buffer(self._calls.alloc(self._number, length_bytes))
 
     def open(self) -> Awaitable[Interface]:
-        """Have the kernel register the process with the card, and return its interface.
+        """Ask the kernel to register the process with the card, and return the process's interface.
 
         Raises:
             RunError: the process has an interface already, or the card has none left.
@@ -86,7 +86,7 @@ class VniProcess:
         return self._calls.open(self._number, self.interface)
 
     def interface(self, number: int) -> Interface:
-        """An interface of the host's card by its number; calls on an interface of another process are refused."""
+        """Return an interface of the host's card by its number. Calls on another process's interface are refused."""
         return Interface(self._calls, self, whole(number, "number", U32))
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class VniProcess:
 
 
 class Interface:
-    """A virtual network interface in the view of a process."""
+    """A virtual network interface as a process sees it."""
 
     def __init__(self, calls: _native.InterfaceCalls, process: VniProcess, number: int) -> None:
         self._calls = calls
@@ -104,11 +104,11 @@ class Interface:
 
     @property
     def number(self) -> int:
-        """The interface's number on the card: others send to the interface by rank and this number."""
+        """The interface's number on the card. Other processes send to the interface by rank and this number."""
         return self._number
 
     def close(self) -> Awaitable[None]:
-        """Make the kernel close the interface, together with its Buffer Pool.
+        """Ask the kernel to close the interface and its Buffer Pool.
 
         Raises:
             RunError: the interface is not the process's, or operations have not ended.
@@ -120,7 +120,7 @@ class Interface:
 
         Raises:
             InputError: the pool is too large.
-            RunError: there is a pool already, or the interface is not the process's.
+            RunError: the interface has a pool already, or it is not the process's.
         """
         return self._calls.register_pool(self._vni, length_bytes, Buffer)
 
@@ -146,7 +146,7 @@ class Interface:
         return self._calls.receive(self._vni, buffer, peer, tag, how, Operation)
 
     def test(self, operation: Operation) -> Awaitable[Completed | None]:
-        """Read an operation's doorbell: return the operation's end, once, or None if it has not ended.
+        """Read an operation's doorbell. Return the operation's result, once, or None if it has not ended.
 
         Raises:
             RunError: the interface is not the process's, or the interface has no such operation.
@@ -154,7 +154,7 @@ class Interface:
         return self._calls.test(self._vni, operation_number(operation), Completed)
 
     def wait(self, operation: Operation) -> Awaitable[Completed]:
-        """Wait for an operation's doorbell, and return its end.
+        """Wait for an operation's doorbell, and return the operation's result.
 
         Raises:
             RunError: the interface is not the process's, or the interface has no such operation.
@@ -182,7 +182,7 @@ class Vni:
         self._interfaces = _native.InterfaceCalls(calls)
 
     def process(self, number: int) -> VniProcess:
-        """A process of this host, with a number of the program's choice.
+        """Return a process of this host. The program chooses its number.
 
         Number 0 is the process of `send` and `recv`. It has interface 0 and the largest Buffer Pool from the beginning,
         and the host's allocations are its memory.

@@ -1,1 +1,1 @@
-"""Shared by all packages: checks of arguments, files, numbers and texts."""
+"""Code that all packages share: checks of arguments, files, numbers and texts."""

@@ -1,4 +1,4 @@
-"""Checks of numbers before they are passed to the extension module, which has integers of limited size."""
+"""Checks of arguments before they are passed to the extension module, which has integers of limited size."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ U63 = 2**63 - 1
 U64 = 2**64 - 1
 
 Numbers = int | Iterable[int]
-"""A number, or several."""
+"""One number, or several."""
 Names = str | PathLike[str] | Iterable[str | PathLike[str]]
-"""A name or a file's path, or several."""
+"""One name or path of a file, or several."""
 Expressions = str | Iterable[str]
-"""An expression, for example of traffic, or several. An expression may contain commas."""
+"""One expression, for example of traffic, or several. An expression may contain commas."""
 Overrides = str | Iterable[str] | Mapping[str, object]
-"""Changes to a card: `KEY=VALUE`, one or several, or a dict of keys to values."""
+"""Changes to a card's spec: one text `KEY=VALUE`, several, or a dict of keys to values."""
 
 
 Faults = str | PathLike[str] | Mapping[str, Any]
 """Faults on one line (`loss=1e-3,seed=7`), as TOML, as the path of a TOML file, or as a dict of the same keys."""
 Place = str | PathLike[str]
-"""A file's path, or a name that represents one."""
+"""A path of a file, or a name that stands for a file."""
 
 
 def whole(value: object, name: str, most: int = U64, least: int = 0) -> int:
-    """A whole number from `least` to `most`, as Python's own int.
+    """Return a whole number from `least` to `most` as a Python int.
 
     Raises:
-        InputError: it is anything else.
+        InputError: `value` is not such a number.
     """
     try:
         number = -1 if isinstance(value, bool) else operator.index(cast(SupportsIndex, value))
@@ -51,13 +51,13 @@ def whole(value: object, name: str, most: int = U64, least: int = 0) -> int:
 
 
 def picoseconds(ns: float, name: str) -> int:
-    """A time in nanoseconds as whole picoseconds, rounded up.
+    """Return a time in nanoseconds as whole picoseconds, rounded up.
 
     Raises:
-        InputError: it is no time.
+        InputError: `ns` is no time.
     """
     try:
-        # Through the decimal digits: 0.1 ns is 100 ps, not the 101 of its binary fraction.
+        # Converted from its decimal digits: 0.1 ns is 100 ps. Its binary fraction would be rounded up to 101 ps.
         ps = math.ceil(Decimal(str(ns)) * 1000)
     except (ArithmeticError, ValueError):
         ps = -1
@@ -67,12 +67,12 @@ def picoseconds(ns: float, name: str) -> int:
 
 
 def shown(most: int) -> str:
-    """The end of a range of numbers in a message."""
+    """Return the maximum of a range as messages print it, for example `2^32 - 1`."""
     return {U32: "2^32 - 1", U63: "2^63 - 1", U64: "2^64 - 1"}.get(most, str(most))
 
 
 def one_of(values: Sequence[str]) -> str:
-    """Values to choose from, as in `a, b or c`."""
+    """Return the values as a choice in words, as in `a, b or c`."""
     return f"{', '.join(values[:-1])} or {values[-1]}" if len(values) > 1 else values[0]
 
 
@@ -82,23 +82,23 @@ _LONG = 60
 def _short(value: object) -> str:
     try:
         text = repr(value)
-    except ValueError:  # Python does not print integers of thousands of digits
+    except ValueError:  # Python does not convert integers of more than 4300 digits to text
         text = "one of thousands of digits"
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """A question about an unknown word, `; did you mean this?`, or nothing if no known word is near."""
+    """Return `; did you mean WORD?` for the known word most similar to `word`. Empty if no known word is similar."""
     by_case = {each.lower(): each for each in known}
     near = difflib.get_close_matches(word.lower(), by_case, n=1)
     return f"; did you mean {by_case[near[0]]}?" if near else ""
 
 
 def text(value: object, name: str, example: str) -> str:
-    """A text.
+    """Return `value` if it is a text.
 
     Raises:
-        InputError: it is anything else.
+        InputError: `value` is no text.
     """
     if not isinstance(value, str):
         raise InputError(f"{name} is a text such as {example!r}, not {_short(value)}")
@@ -106,10 +106,10 @@ def text(value: object, name: str, example: str) -> str:
 
 
 def numbers(value: Numbers, name: str, most: int = U64) -> list[int]:
-    """A whole number from 0 to `most`, or several of them.
+    """Return one whole number from 0 to `most`, or several, as a list.
 
     Raises:
-        InputError: an item is anything else.
+        InputError: an item is not such a number.
     """
     try:
         given: list[object] = [value] if isinstance(value, str | bytes) else list(cast("Iterable[int]", value))
@@ -119,10 +119,10 @@ def numbers(value: Numbers, name: str, most: int = U64) -> list[int]:
 
 
 def names(value: Names, name: str, example: str) -> list[str]:
-    """A name or a path, or several of them.
+    """Return one name or path, or several, as a list of texts.
 
     Raises:
-        InputError: an item is anything else.
+        InputError: an item is neither a name nor a path.
     """
     try:
         given: list[object] = [value] if isinstance(value, str | PathLike) else list(value)
@@ -132,26 +132,26 @@ def names(value: Names, name: str, example: str) -> list[str]:
 
 
 def changes(value: Overrides) -> list[str]:
-    """Changes to a card as `KEY=VALUE`.
+    """Return changes to a card's spec as texts `KEY=VALUE`.
 
     Raises:
-        InputError: they are invalid.
+        InputError: the changes are no texts and no dict.
     """
     if isinstance(value, Mapping):
-        # Booleans as in TOML.
+        # Booleans are written as in TOML.
         return [f"{key}={str(each).lower() if isinstance(each, bool) else each}" for key, each in value.items()]
     return names(value, "a change to the card", "hpu.cores=8")
 
 
 _TYPES = {"float32": "float", "float64": "double", "complex64": "float_complex", "complex128": "double_complex"}
-"""Types of items by numpy's names, with the names in Portals where these differ."""
+"""Maps numpy's name of an item type to its name in Portals, where the two differ."""
 
 
 def item_operator(operator: str, datatype: npt.DTypeLike) -> tuple[str, str]:
-    """The operator of an atomic operation, and the name of its type of items in Portals.
+    """Return the operator of an atomic operation, and the name that Portals has for the type of its items.
 
     Raises:
-        InputError: they are no name and no type.
+        InputError: the operator is no name, or `datatype` is no type.
     """
     if not isinstance(operator, str):
         raise InputError(f"operator is a name such as 'sum', not {operator!r}")
@@ -166,10 +166,10 @@ def item_operator(operator: str, datatype: npt.DTypeLike) -> tuple[str, str]:
 
 
 def operand_bytes(operand: bytes | None) -> bytes:
-    """The operand of a swap; empty if it has none.
+    """Return the operand of a swap as bytes; empty without an operand.
 
     Raises:
-        InputError: it is not bytes.
+        InputError: the operand is not bytes.
     """
     if operand is not None and not isinstance(operand, bytes | bytearray | memoryview):
         raise InputError(f"operand is the bytes of an item, such as np.uint64(7).tobytes(), not {operand!r}")

@@ -1,4 +1,4 @@
-"""Faults of the network in the user's form."""
+"""Faults of the network, as the user writes them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nicety.errors import InputError
 from nicety.shared.checks import Faults
 
 _FILE = "# of the file "
-"""The beginning of the last line of faults from a file, so that reports can name the file."""
+"""The beginning of a line with the file's name, which is appended to faults from a file. Reports print that name."""
 
 
 def faults_line(faults: str) -> str:
-    """Faults in one line: the faults themselves, or their file."""
+    """Return a line that names the faults: the file's name, the faults themselves, or their number of lines."""
     lines = faults.strip().splitlines()
     if lines[-1].startswith(_FILE):
         return lines[-1].removeprefix(_FILE).removesuffix(" (TOML)")
@@ -24,7 +24,7 @@ def faults_line(faults: str) -> str:
 
 
 def faults_text(faults: Faults | None) -> str | None:
-    """Faults in the simulation's form, checked.
+    """Check faults, and return them as the text that the simulation reads.
 
     Raises:
         InputError: the faults are invalid; the error has the place and the correction.
@@ -45,7 +45,7 @@ def faults_text(faults: Faults | None) -> str | None:
         return faults
     path = Path(fspath(faults))
     try:
-        # After a newline it is TOML, however short it is.
+        # The parser takes a text with a newline for TOML, even if it has one line.
         text = path.read_text(encoding="utf-8") + "\n"
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; name a TOML file, or write for example loss=1e-3,seed=7") from error

@@ -1,4 +1,4 @@
-"""Files that are written wholly or not at all: beside their final place, and then renamed."""
+"""Files that are written completely or not at all: into a temporary file in the same folder, which is then renamed."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pathlib import Path
 from nicety.errors import InputError
 
 _ANY_MODE = 0o666
-"""The permissions of new files, less the bits of the user's umask."""
+"""The permissions of a new file before the user's umask."""
 
 
 def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None = None, safe: bool = True) -> None:
-    """Write a file so that no reader ever sees a part of it: it has either its new or its previous content.
+    """Write a file so that readers see either all of its previous content or all of its new content.
 
     A pipe or a device is written directly.
 
     Args:
-        path: the file; for a link, its target is written.
-        content: its bytes.
-        mode: permissions before the user's umask. The default is those of the previous file, or what the umask leaves.
-        safe: whether the file is on the disk before it gets its name, so that it survives a crash of the machine. A
-            file that is checked before use does not need this.
+        path: the file. If it is a link, the link's target is written.
+        content: the file's new bytes.
+        mode: the permissions before the user's umask. The default is the permissions of the previous file, if any.
+        safe: whether the content is on the disk before the file gets its name, so that it survives a crash of the
+            machine. A file that is checked before use does not need this.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
     try:
         _write(Path(path).resolve(), content, mode, safe=safe)
@@ -40,14 +40,14 @@ def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None =
 
 
 def check_place(label: str, path: Path) -> None:
-    """Refuse an unwritable file.
+    """Raise an error if a file cannot be written.
 
     Args:
-        label: the name of the file in errors.
+        label: the name of the file in error messages.
         path: the file.
 
     Raises:
-        InputError: it is a folder, its folder is missing, it is not writable, or it is `-`.
+        InputError: the path is a folder or `-`, its folder is missing, or it is not writable.
     """
     folder = path.parent
     if path == Path("-"):
@@ -61,7 +61,7 @@ def check_place(label: str, path: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Test whether files can be made in a folder, and leave nothing there.
+    """Test whether files can be made in a folder. No file is left there.
 
     Raises:
         OSError: no file can be made there.
@@ -79,7 +79,7 @@ def _write(path: Path, content: bytes, mode: int | None, *, safe: bool) -> None:
     try:
         handle, name = _beside(path, _ANY_MODE if mode is None else mode)
     except PermissionError:
-        # The folder accepts no new file, but the old one may be writable.
+        # The folder accepts no new file, but the existing file may be writable.
         if before is None:
             raise
         path.write_bytes(content)
@@ -104,7 +104,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _beside(path: Path, mode: int) -> tuple[int, Path]:
-    """A new file in the folder of `path`, open for writing."""
+    """Make a temporary file in the folder of `path`, and return its descriptor and its path."""
     name = path.parent / f".nicety-{secrets.token_hex(8)}"
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     return os.open(name, flags, mode), name
@@ -112,7 +112,7 @@ def _beside(path: Path, mode: int) -> tuple[int, Path]:
 
 @contextlib.contextmanager
 def _removed(name: Path) -> Iterator[None]:
-    """Remove the temporary file after an error."""
+    """Remove the temporary file if the block raises an error."""
     try:
         yield
     except BaseException:

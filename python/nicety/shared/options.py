@@ -1,7 +1,7 @@
 """Options of requests: keyword arguments of Python functions, and options of the command line made from them.
 
-A request is a TypedDict. The annotation of an item has its type, and an `Option` with further facts. The docstring
-describes the item. A function takes the items as `**given: Unpack[Request]`, under `typed.checked`.
+A request is a TypedDict. An item's annotation has its type, and an `Option` with further properties. The request's
+docstring describes each item. A function takes the items as `**given: Unpack[Request]`, under `typed.checked`.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ from nicety.shared.checks import (
     text,
     whole,
 )
+from nicety.shared.ranges import parse_ranges
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Option:
-    """Facts of an argument that its type does not have.
+    """Properties of an argument that its type does not have.
 
     Attributes:
-        default: its default value, if it is always the same.
-        least: its minimum.
-        most: its maximum.
-        usual: the command line's default, in command-line form, if it differs from `default`; by benchmark, if
-            benchmarks have different ones.
-        metavar: the placeholder of its value in help texts.
-        flag: its name on the command line, if it is not the usual one.
-        each: the word for one of several in messages, if it is not the usual one.
-        example: a value, for messages.
-        only: the only benchmark that has the argument, if others do not.
+        default: the argument's default value, if it is always the same.
+        least: the minimum of a number.
+        most: the maximum of a number.
+        usual: the default on the command line, as the user would write it, if it differs from `default`. It is a dict
+            by benchmark if benchmarks have different defaults. Without `default`, it is Python's default, too.
+        metavar: the placeholder for the value in help texts.
+        flag: the option's name on the command line, if it does not follow from the argument's name.
+        each: the words for one of several values in messages, if they do not follow from the argument's name.
+        example: an example of a value, for messages.
+        only: the benchmark that has the argument, if other benchmarks do not have it.
     """
 
     default: Any = None
@@ -65,7 +66,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a request: its name, type, documentation, whether it is required, and the rest."""
+    """An argument of a request: its name, type, description, whether it is required, and its further properties."""
 
     name: str
     type: Any
@@ -75,7 +76,7 @@ class Argument:
 
     @property
     def each(self) -> str:
-        """The name of one of several values, in messages."""
+        """The words for one of several values in messages."""
         if self.option.each is not None:
             return self.option.each
         if self.name == "nics":
@@ -85,21 +86,26 @@ class Argument:
             return f"{'an' if one[0] in 'aeiou' else 'a'} {one}"
         return f"a number of {self.name}"
 
+    def usual(self, benchmark: str) -> str | None:
+        """Return the default on the command line, as the user would write it; None without one."""
+        usual = self.option.usual
+        return usual.get(benchmark) if isinstance(usual, Mapping) else usual
+
     @property
     def counts_bytes(self) -> bool:
-        """Whether its numbers are of bytes."""
+        """Whether the argument's numbers are sizes in bytes."""
         return self.option.metavar in ("SIZE", "BYTES") or self.name.endswith(("sizes", "blocks"))
 
     @property
     def has_own_check(self) -> bool:
-        """Whether `read` reports a wrong type in more detail than by its name."""
+        """Whether `read` checks the type itself, with a more precise error than `typed.checked`."""
         return any(self.type == kind for kind in (Names, Numbers, Overrides, Expressions, Faults))
 
     def read(self, value: Any) -> Any:
-        """The value as in JSON.
+        """Return the value in the form for JSON.
 
         Raises:
-            InputError: it is invalid.
+            InputError: the value is invalid.
         """
         if self.type == Names:
             default = self.option.default or self.option.example or ""
@@ -122,18 +128,18 @@ class Argument:
 
 
 _SHARED: dict[str, str] = {}
-"""Documentation of arguments that several requests share, by name."""
+"""Maps the name of an argument that several requests share to its description."""
 
 
 def shared(request: _T) -> _T:
-    """Let requests that inherit from this one take over the descriptions of its arguments, after their own."""
+    """Make the descriptions of a request's arguments available to the requests that inherit from it."""
     _SHARED.update(_texts(request.__doc__ or ""))
     return request
 
 
 @functools.cache
 def arguments_of(request: type) -> Mapping[str, Argument]:
-    """The arguments of a request, by name."""
+    """Map the name of each argument of a request to the argument."""
     own, hints = _texts(request.__doc__ or ""), typing.get_type_hints(request, include_extras=True)
     texts = own | {name: _SHARED.get(name, "") for name in hints if name not in own}
     return {name: _argument(name, hints[name], text) for name, text in texts.items() if name in hints}
@@ -148,14 +154,14 @@ def _argument(name: str, hint: Any, described: str) -> Argument:
 
 
 def _texts(docstring: str) -> dict[str, str]:
-    """The documentation of each attribute in a docstring."""
+    """Map the name of each attribute in a docstring to its description."""
     _, _, attributes = docstring.partition("\n    Attributes:\n")
     items = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", attributes, re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in items}
 
 
 def values_of(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given arguments of a request, as in JSON; None counts as not given.
+    """Return the given arguments of a request in the form for JSON. An argument that is None counts as not given.
 
     Raises:
         InputError: a value of another type, or a number out of range.
@@ -169,7 +175,7 @@ def values_of(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A complete request: the given arguments, and defaults for the others.
+    """Return a complete request: the given arguments, and the defaults of the others.
 
     Raises:
         InputError: see `values_of`.
@@ -178,14 +184,23 @@ def asked(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_text(request: type, given: Mapping[str, Any], **derived: object) -> str:
-    """A request as JSON: the given arguments, and those derived from others.
+    """Return a request as JSON: the given arguments, and `derived`, further items that functions compute.
 
     Raises:
         InputError: see `values_of`.
     """
-    return json.dumps({**derived, **values_of(request, given)})
+    return json.dumps({**derived, **_usual(request, str(derived.get("benchmark"))), **values_of(request, given)})
+
+
+def _usual(request: type, benchmark: str) -> dict[str, list[int]]:
+    """Return the command line's defaults of the arguments that have no other default."""
+    found = {}
+    for each in arguments_of(request).values():
+        if (usual := each.usual(benchmark)) is not None and each.option.default is None and each.type == Numbers:
+            found[each.name] = parse_ranges(usual, each.name, "bytes" if each.counts_bytes else "count")
+    return found
 
 
 def texts_of(arguments: Sequence[Argument]) -> str:
-    """Arguments as lines of a docstring."""
+    """Return the arguments' descriptions as lines of a docstring."""
     return "".join(f"        {each.name}: {each.text[0].lower()}{each.text[1:]}\n" for each in arguments)

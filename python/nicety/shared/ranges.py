@@ -1,11 +1,11 @@
 """Lists of whole numbers in the notation of the command line.
 
     8            one number
-    8:4Mi        8, 16, 32 and so on, doubling; the last one, 4 MiB, is always there; 0 is followed by 1
+    8:4Mi        8, 16, 32, ... doubled up to 4 MiB, which is always included; 0:4 is 0, 1, 2, 4
     1..4         1, 2, 3, 4
     8,64,1Ki:1Mi several of these, in this order
 
-Numbers have the units of specs: `Ki`, `Mi` and `Gi` mean 1024, 1024^2 and 1024^3, and `k`, `M` and `G` powers of 1000.
+Numbers have the prefixes of specs: `Ki`, `Mi`, `Gi` are 1024, 1024^2, 1024^3; `k`, `M`, `G` are powers of 1000.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nicety import _native
 from nicety.errors import InputError
 
 Quantity = Literal["bytes", "count"]
-"""The meaning of numbers: bytes, which may have a unit such as KiB, or a count of anything else."""
+"""The meaning of numbers: `bytes` may have a unit such as KiB; `count` is a number of other things."""
 
 _SUFFIXES = {"Gi": 1 << 30, "Mi": 1 << 20, "Ki": 1 << 10}
 
@@ -26,15 +26,15 @@ MAX_COUNT = 65536
 
 
 def parse_number(text: str, option: str, quantity: Quantity) -> int | None:
-    """The number of an option; None if the text is a list or a range.
+    """Parse the number of an option. Return None if the text is a list or a range.
 
     Args:
         text: the number, up to 2^64 - 1, for example `64Ki`.
-        option: the option with the number, for messages: `--size`.
-        quantity: the quantity of the number.
+        option: the option's name, such as `--size`, for error messages.
+        quantity: the meaning of the number.
 
     Raises:
-        InputError: it is no number.
+        InputError: the text is no such number.
     """
     if any(sign in text for sign in (",", ":", "..")):
         return None
@@ -42,15 +42,15 @@ def parse_number(text: str, option: str, quantity: Quantity) -> int | None:
 
 
 def parse_ranges(text: str, option: str, quantity: Quantity = "bytes") -> list[int]:
-    """The numbers of a list, in its order, each once.
+    """Parse a list. Return its numbers in the order of the list, without repetitions.
 
     Args:
         text: the list, for example `8:4Mi`.
-        option: the option with the list, for messages: `--sizes`.
-        quantity: the quantity of the numbers.
+        option: the option's name, such as `--sizes`, for error messages.
+        quantity: the meaning of the numbers.
 
     Raises:
-        InputError: it is no such list, a range is descending, or it has more than `MAX_COUNT` numbers.
+        InputError: the text is no such list, a range is descending, or there are more than `MAX_COUNT` numbers.
     """
     numbers: dict[int, None] = {}
     for item in text.split(","):
@@ -101,7 +101,7 @@ def _number(word: str, text: str, option: str, quantity: Quantity, most: int = M
 
 
 def format_size(number: int) -> str:
-    """A number with the largest suffix that divides it: 4Mi for 4194304."""
+    """Return a number as text with the largest binary prefix that divides it: 4Mi for 4194304."""
     for suffix, factor in _SUFFIXES.items():
         if number and number % factor == 0:
             return f"{number // factor}{suffix}"
@@ -109,7 +109,7 @@ def format_size(number: int) -> str:
 
 
 def format_numbers(numbers: Sequence[int]) -> str:
-    """Numbers as a list that `parse_ranges` reads: steps by one as a range, the others separated by commas."""
+    """Return numbers as a list that `parse_ranges` reads: `1..4` for consecutive numbers, otherwise `1,2,8`."""
     first, last = numbers[0], numbers[-1]
     if last - first > 1 and list(numbers) == list(range(first, last + 1)):
         return f"{first}..{last}"

@@ -1,4 +1,4 @@
-"""Checks of public functions' arguments by their annotations: another type is reported as the user's mistake."""
+"""Checks of public functions' arguments by their annotations. A value of another type is an `InputError`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nicety.shared.options import Argument, arguments_of, texts_of
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 _OWN_CHECKS = ("Names", "Numbers", "Overrides", "Expressions", "Faults", "Cards", "Users", "Unpack")
-"""Annotations that a function reads by `checks` or similar, with more precise errors."""
+"""Names of annotations that are not checked here: the function checks these arguments itself, with better errors."""
 
 _WORDS: dict[object, str] = {
     str: "a text",
@@ -34,7 +34,7 @@ _WORDS: dict[object, str] = {
 
 
 def checked(function: _C) -> _C:
-    """Make a public function, or a class's `__init__`, refuse arguments of other types than annotated.
+    """Make a public function, or a class's `__init__`, raise an error for arguments of other types than annotated.
 
     The function itself checks what an annotation leaves open, such as the items of an iterator. For a function that
     takes `**given: Unpack[Request]`, the signature and the documentation name the request's arguments.
@@ -57,7 +57,7 @@ def checked(function: _C) -> _C:
         except TypeError as error:
             if taken:
                 raise TypeError(f"{what}() {error}") from None
-            # Python's own message: an argument too many, or an unknown name.
+            # An argument too many, or an unknown name: Python's own message is right.
             return function(*arguments, **named)
         for name, value in bound.arguments.items():
             if name in wanted and not (value is None and name in optional) and not _is(value, wanted[name]):
@@ -72,7 +72,7 @@ def checked(function: _C) -> _C:
 
 
 def _taken(function: Callable[..., Any], signature: inspect.Signature) -> list[Argument]:
-    """The arguments of the request that a function takes as `**given: Unpack[Request]`."""
+    """Return the arguments of the request that a function takes as `**given: Unpack[Request]`."""
     last = [each for each in signature.parameters.values() if each.kind is inspect.Parameter.VAR_KEYWORD]
     texts = {each.name: each.annotation for each in last if str(each.annotation).startswith("Unpack[")}
     found = types.SimpleNamespace(__annotations__=texts)
@@ -81,7 +81,7 @@ def _taken(function: Callable[..., Any], signature: inspect.Signature) -> list[A
 
 
 def _named(signature: inspect.Signature, taken: Sequence[Argument]) -> inspect.Signature:
-    """A signature with the arguments of a request by their names."""
+    """Return a signature in which the arguments of a request replace `**given`."""
     own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
     named = [
         inspect.Parameter(
@@ -101,14 +101,14 @@ def _wanted_of(taken: Sequence[Argument]) -> dict[str, object]:
 
 
 def _documented(text: str, taken: Sequence[Argument]) -> str:
-    """A docstring with the arguments of a request after its own ones."""
+    """Return a docstring with the descriptions of a request's arguments after those of the function's own."""
     head, raises, end = text.partition("\n    Raises:\n")
     title = "" if "\n    Args:\n" in head else "\n    Args:\n"
     return f"{head.rstrip()}\n{title}{texts_of(taken)}{raises}{end}"
 
 
 def _instead(value: object, wanted: object) -> str:
-    """The bytes to write instead of a text."""
+    """Return advice on the bytes to write, if the value is a text and bytes were expected."""
     if not (isinstance(value, str) and _is(b"", wanted)):
         return ""
     try:
@@ -119,7 +119,7 @@ def _instead(value: object, wanted: object) -> str:
 
 
 def _wanted(function: Callable[..., Any]) -> dict[str, object]:
-    """The types of a function's checked parameters, by name."""
+    """Map the name of each checked parameter of a function to its type."""
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     texts = {
         name: parameter.annotation
@@ -127,13 +127,13 @@ def _wanted(function: Callable[..., Any]) -> dict[str, object]:
         if parameter.kind not in several and parameter.annotation is not parameter.empty
         if not any(own in str(parameter.annotation) for own in _OWN_CHECKS)
     }
-    # Without the return type, which may be imported for type checkers only.
+    # The return type is left out, since it may be imported for type checkers only.
     taken = types.SimpleNamespace(__annotations__=texts)
     return typing.get_type_hints(taken, vars(sys.modules[function.__module__]))
 
 
 def _is(value: object, wanted: object) -> bool:
-    """Whether a value is of a type, as far as visible."""
+    """Return whether a value is of a type. Items of an iterator and unknown types are not checked."""
     if wanted in _PLAIN:
         return _PLAIN[wanted](value)
     origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
@@ -147,7 +147,7 @@ def _is(value: object, wanted: object) -> bool:
 
 
 def _is_of(value: object, origin: type, inner: tuple[Any, ...]) -> bool:
-    """Whether a value is a container of the right items."""
+    """Return whether a value is a container of the type `origin`, with items of the types `inner`."""
     if issubclass(origin, os.PathLike):
         return isinstance(value, os.PathLike)
     if isinstance(value, str | bytes | bytearray) or not isinstance(value, origin):
@@ -178,7 +178,7 @@ _PLAIN: dict[object, Callable[[Any], bool]] = {
 
 
 def _described(wanted: object) -> str:
-    """A type as words in a sentence."""
+    """Return a type in words that continue `NAME is`."""
     origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(_described(each) for each in inner))

@@ -1,1 +1,1 @@
-"""Tables, curves, bars and timelines: the display of everything. Reports are defined elsewhere."""
+"""Tables, curves, bars and timelines: the display of reports. Other packages define the reports."""

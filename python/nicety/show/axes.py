@@ -1,10 +1,11 @@
-"""Pictures of benchmarks and runs, drawn with matplotlib: readable in colour, in grey, and for the colour-blind.
+"""Pictures of benchmarks and runs, drawn with matplotlib. Colour-blind readers and grey prints can tell curves apart.
 
-Functions that draw import matplotlib themselves: its import takes longer than most commands, and few of them draw.
+Functions import matplotlib themselves, since its import takes longer than most commands, and few commands draw.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import textwrap
@@ -26,21 +27,27 @@ RC: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.hashsalt": "nicety",  # the same picture is the same file
+    "svg.hashsalt": "nicety",  # so that drawing a picture again gives an identical file
     "svg.fonttype": "path",
 }
 
-# Ratio of values from which an axis is logarithmic.
+# Pixels of an inch of a picture in a notebook. Screens with twice as many get a sharp picture, too.
+_SCREEN = 84
+# Distances of ticks, times a power of ten.
+ROUND = (1, 2, 2.5, 5, 10)
+# Minimum ratio of the largest to the smallest value for a logarithmic axis.
 _LOGARITHMIC = 30
 _MOST_TICKS = 11
-# Units of time, and the nanoseconds from which each is used: smaller values would have too many decimals.
+# Inches of a picture's width for a tick with its text.
+_TICK = 0.62
+# Unit of time, its nanoseconds, and the minimum in nanoseconds of the largest value for which it is used.
 _TIMES = (("s", 1e9, 1e10), ("ms", 1e6, 1e7), ("µs", 1e3, 1e4))
-# Bytes per second from which gigabytes are used.
+# Minimum bytes per second of the largest value for a scale in gigabytes per second.
 GIGABYTES = 1e9
 
 
 def house_style() -> AbstractContextManager[None]:
-    """The settings of matplotlib under which every picture is drawn and saved."""
+    """Return a context with the settings of matplotlib for all pictures."""
     import matplotlib as mpl
 
     return mpl.rc_context(RC)
@@ -54,7 +61,7 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
     """
     check_ending(path)
     ending = fspath(path)[-4:].lower()
-    # Without a date, the same picture is the same file.
+    # A picture file without a date is identical when it is drawn again.
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
     drawn = io.BytesIO()
     with house_style():
@@ -63,28 +70,48 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
 
 
 def check_ending(path: str | PathLike[str]) -> None:
-    """Refuse a file that is no picture by its extension."""
+    """Raise an error if a file's extension is not that of a picture."""
     if not fspath(path).lower().endswith(PICTURES):
         raise InputError(f"{fspath(path)}: a picture's name ends with {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
 
 
-def empty_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of this size in inches, and its only axes."""
+@functools.cache
+def _picture() -> type[Figure]:
+    """Return the class of all pictures: a figure that a notebook shows, also without matplotlib's own set-up."""
     from matplotlib.figure import Figure
 
+    class Picture(Figure):
+        def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+            drawn = io.BytesIO()
+            with house_style():
+                self.savefig(drawn, format="png", dpi=2 * _SCREEN)
+            width, height = (round(_SCREEN * inches) for inches in self.get_size_inches())
+            return drawn.getvalue(), {"width": width, "height": height}
+
+    return Picture
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return a figure without axes, with the given size in inches."""
     with house_style():
-        figure = Figure(figsize=(width, height), layout="constrained")
+        return _picture()(figsize=(width, height), layout="constrained")
+
+
+def empty_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure with the given size in inches, and its only axes."""
+    figure = new_figure(width, height)
+    with house_style():
         axes = figure.add_subplot()
     axes.set_axisbelow(True)
     return figure, axes
 
 
-# Letters of notes per inch of a picture's width.
+# Number of characters of notes per inch of a picture's width.
 _LETTERS = 13
 
 
 def set_titles(axes: Axes, title: str, notes: Sequence[str]) -> None:
-    """A picture's title, and notes below it in smaller letters."""
+    """Set the title of axes, and notes below the title in smaller letters."""
     figure = axes.get_figure(root=True)
     lines = _note_lines(figure.get_size_inches()[0], notes) if figure else []
     axes.set_title(title, loc="left", fontsize=10, pad=6 + 13 * len(lines))
@@ -102,7 +129,7 @@ def set_titles(axes: Axes, title: str, notes: Sequence[str]) -> None:
 
 
 def set_figure_titles(figure: Figure, title: str, notes: Sequence[str]) -> None:
-    """The title of a picture with several axes, and notes below it."""
+    """Set the title of a picture with several axes, and notes below the title."""
     lines = _note_lines(figure.get_size_inches()[0], notes)
     figure.suptitle("\n".join([title, *lines]), x=0.01, ha="left", fontsize=10)
 
@@ -112,7 +139,7 @@ def _note_lines(width: float, notes: Sequence[str]) -> list[str]:
 
 
 def size_text(size: float) -> str:
-    """A size in short form: 8, 512, 4Ki, 1Mi."""
+    """Return a size in short form: 8, 512, 4Ki, 1Mi."""
     whole = round(size)
     for power, suffix in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
         if whole >= 1 << power and whole % (1 << power) == 0:
@@ -121,19 +148,19 @@ def size_text(size: float) -> str:
 
 
 def time_unit(most_ns: float) -> tuple[float, str]:
-    """The divisor and the name of the time unit that is readable for times up to this one."""
+    """Return the divisor of nanoseconds, and the name, of a readable time unit for times up to `most_ns`."""
     return next(((scale, unit) for unit, scale, least in _TIMES if most_ns >= least), (1.0, "ns"))
 
 
 def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
-    """A size axis, doubling to the right; 0 is a step before 1. The first and the last size are named."""
+    """Set up a horizontal axis of sizes, logarithmic to base 2, with 0 before 1. First and last size have ticks."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     if sizes and sizes[0] == 0:
         axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
     else:
         axes.set_xscale("log", base=2)
-    named = _named_sizes(sizes)
+    named = _named_sizes(sizes, _most_ticks(axes))
     axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in named]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: shown(round(size))))
@@ -142,16 +169,25 @@ def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = si
     axes.set_xlabel("Message size (B)")
 
 
-def _named_sizes(sizes: Sequence[int]) -> list[int]:
-    """The sizes with a tick: the first, the last, and those between that have room, powers first."""
+def _most_ticks(axes: Axes) -> int:
+    """Return the number of ticks that fit below axes, which share the width of their picture with those beside."""
+    figure, place = axes.get_figure(root=True), axes.get_subplotspec()
+    if figure is None or place is None:
+        return _MOST_TICKS
+    columns: int = place.get_gridspec().ncols
+    return max(2, min(_MOST_TICKS, round(float(figure.get_size_inches()[0]) / columns / _TICK)))
+
+
+def _named_sizes(sizes: Sequence[int], most: int = _MOST_TICKS) -> list[int]:
+    """Return the sizes with a tick: the first, the last, and sizes with enough distance. Powers of 2 go first."""
     if len(sizes) <= 1:
         return list(sizes)
     place = [math.log2(max(size, 0.5)) for size in sizes]
-    room = (place[-1] - place[0]) / _MOST_TICKS
+    room = (place[-1] - place[0]) / most
     named = {sizes[0]: place[0], sizes[-1]: place[-1]}
     powers = [(size, at) for size, at in zip(sizes, place, strict=True) if size & (size - 1) == 0]
-    least = max(1, math.ceil(len(powers) / _MOST_TICKS))
-    # At even distances up to the last, if these are hardly longer.
+    least = max(1, math.ceil(len(powers) / most))
+    # Take one step more if the ticks then end evenly at the last power.
     every = next((step for step in (least, least + 1) if (len(powers) - 1) % step == 0), least)
     for size, at in (*powers[::every], *zip(sizes, place, strict=True)):
         if all(abs(at - other) >= room for other in named.values()):
@@ -160,7 +196,7 @@ def _named_sizes(sizes: Sequence[int]) -> list[int]:
 
 
 def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
-    """A vertical axis: from 0 on, or logarithmic if the values are far apart; from 0 to 1 for a share."""
+    """Set up a vertical axis: from 0, or logarithmic if `values` differ by a large factor, or 0 to 1 for a share."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, NullLocator
 
     least, most = min(values, default=0), max(values, default=1)
@@ -180,16 +216,16 @@ def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool =
 
 
 def _even_ticks(most: float) -> list[float]:
-    """Ticks from 0 to the first one that is not below `most`."""
+    """Return ticks at equal distances, from 0 to the first tick that is not below `most`."""
     from matplotlib.ticker import MaxNLocator
 
-    ticks = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(0, most)
+    ticks = MaxNLocator(7, steps=ROUND).tick_values(0, most)
     last = next(at for at, tick in enumerate(ticks) if tick >= most * (1 - 1e-9))
     return [float(tick) for tick in ticks[: last + 1]]
 
 
 def _decade_ticks(least: float, most: float) -> list[float]:
-    """Ticks 1, 2, 5, 10, ... around these values; over more than three decades 1, 10, 100, ..."""
+    """Return logarithmic ticks that enclose the values: 1, 2, 5, 10, ...; over more than three decades 1, 10, ..."""
     steps = (1,) if math.log10(most / least) > 3 else (1, 2, 5)  # noqa: PLR2004, see above
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
     ticks = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]

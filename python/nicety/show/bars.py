@@ -1,4 +1,4 @@
-"""Pictures of bars, side by side or stacked: for values without a curve."""
+"""Pictures of bars, side by side or stacked, for values that make no curve."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nicety.errors import InputError
-from nicety.show.axes import empty_figure, house_style, size_text, time_unit
+from nicety.show.axes import ROUND, empty_figure, house_style, new_figure, size_text, time_unit
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import merged_order
 from nicety.show.lines import COLOURS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from nicety.show.stages import Breakdown
 
-# Maximum number of sizes with drawn stages.
+# Maximum number of message sizes for which stages are drawn.
 _MOST_PANELS = 9
-# Bars also differ by hatch, as in print.
+# Bars differ by hatch as well as by colour, for prints in grey.
 _HATCHES = ("", "//", "xx", "--", r"\\", "||", "++")
 
 
@@ -31,14 +32,14 @@ def bars_figure(
     value: str,
     stacked: bool = False,
 ) -> Figure:
-    """Horizontal bars in groups, one group below the other.
+    """Draw groups of horizontal bars, one group below the other.
 
     Args:
-        groups: the subject of each group of bars; the first is on top.
-        series: values by their names in the legend, one per group; None without a value.
-        title: above the picture.
-        value: the axis, with its unit.
-        stacked: whether the values of a group are parts of a whole, and make one bar.
+        groups: the label of each group; the first group is on top.
+        series: the key is a name in the legend, the value a list with a number for each group, or None for no bar.
+        title: the text above the picture.
+        value: the label of the axis of values, with its unit.
+        stacked: whether the values of a group are the parts of one bar.
     """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -74,7 +75,7 @@ def bars_figure(
         axes.set_xlim(0, most * 1.12 or 1)
         axes.set_yticks(range(len(groups)), list(groups))
         axes.invert_yaxis()
-        axes.xaxis.set_major_locator(MaxNLocator(7))
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=ROUND))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: _shown(shown)))
         axes.set_xlabel(value)
         axes.set_title(title, loc="left", fontsize=10)
@@ -84,62 +85,93 @@ def bars_figure(
 
 
 def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, title: str) -> Figure:
-    """Bars of parts, in nanoseconds: axes per panel, with a bar per group.
+    """Draw stacked bars of times: axes for each panel, with a bar for each group.
+
+    Bars that are shorter than others of their panel by a factor of `_SCALE` have axes of their own.
 
     Args:
-        panels: by title, the parts of each group's bar by name.
-        title: above the picture.
+        panels: maps a panel's title to its groups, a group's name to its bar, and a part's name to nanoseconds.
+        title: the text above the picture.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    # A bar may have parts that others lack: each keeps its place in its own bar.
+    drawn = [(name, groups) for name, whole in panels.items() for groups in _alike(whole)]
+    # Bars may have different parts. The merged order keeps the order of parts in each bar.
     parts = merged_order([list(bar) for groups in panels.values() for bar in groups.values()])
-    heights = [0.7 + 0.3 * len(groups) for groups in panels.values()]
+    heights = [0.7 + 0.3 * len(groups) for _, groups in drawn]
+    beside = len(parts) * _ENTRY <= sum(heights)
+    columns = 1 if beside else _BELOW
+    figure = new_figure(9.0, 0.9 + sum(heights) + (0 if beside else math.ceil(len(parts) / columns) * _ENTRY))
     with house_style():
-        figure = Figure(figsize=(9.0, 0.9 + sum(heights)), layout="constrained")
-        grid = figure.add_gridspec(len(panels), height_ratios=heights)
-    for at, (name, groups) in enumerate(panels.items()):
+        grid = figure.add_gridspec(len(drawn), height_ratios=heights)
+    for at, (name, groups) in enumerate(drawn):
         with house_style():
             axes = figure.add_subplot(grid[at])
-            axes.set_axisbelow(True)
-            most = max(sum(bar.values()) for bar in groups.values())
-            scale, unit = time_unit(most)
-            ends = [0.0] * len(groups)
-            for number, part in enumerate(parts):
-                widths = [bar.get(part, 0.0) / scale for bar in groups.values()]
-                axes.barh(
-                    range(len(groups)),
-                    widths,
-                    left=ends,
-                    height=0.7,
-                    label=part,
-                    color=COLOURS[number % len(COLOURS)],
-                    edgecolor="white",
-                    linewidth=0.5,
-                    hatch=hatch(number),
-                )
-                ends = [end + width for end, width in zip(ends, widths, strict=True)]
-            for place, end in enumerate(ends):
-                axes.annotate(
-                    f"{_shown(end)} {unit}", (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8
-                )
-            axes.set_xlim(0, most / scale * 1.14 or 1)
-            axes.set_yticks(range(len(groups)), list(groups))
-            axes.invert_yaxis()
-            axes.xaxis.set_major_locator(MaxNLocator(7))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: _shown(shown)))
-            axes.set_title(f"{name} ({unit})", loc="left", fontsize=9)
-            axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+            _stack(axes, name, groups, parts)
     with house_style():
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+        place: Any = "outside right upper" if beside else "outside lower left"
+        found = [axes.get_legend_handles_labels() for axes in figure.axes]
+        handles = {label: handle for each in found for handle, label in zip(*each, strict=True)}
+        figure.legend([handles[part] for part in parts], parts, loc=place, ncols=columns, frameon=False, fontsize=8)
         figure.suptitle(title, fontsize=10)
     return figure
 
 
+# Inches of an entry of a legend, and the number of columns of a legend below a picture.
+_ENTRY = 0.17
+_BELOW = 4
+# Minimum ratio of two bars that have axes of their own.
+_SCALE = 8
+
+
+def _alike(groups: Mapping[str, Mapping[str, float]]) -> list[dict[str, Mapping[str, float]]]:
+    """Return the bars in groups of similar lengths, the longest bars first."""
+    whole = {name: sum(bar.values()) for name, bar in groups.items()}
+    limits: list[float] = []
+    for length in sorted(whole.values(), reverse=True):
+        if not limits or length * _SCALE < limits[-1]:
+            limits.append(length)
+    found: list[dict[str, Mapping[str, float]]] = [{} for _ in limits]
+    for name, bar in groups.items():
+        found[max(at for at, limit in enumerate(limits) if whole[name] <= limit)][name] = bar
+    return found
+
+
+def _stack(axes: Axes, name: str, groups: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> None:
+    """Draw one bar for each group, of parts in their order."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set_axisbelow(True)
+    most = max(sum(bar.values()) for bar in groups.values())
+    scale, unit = time_unit(most)
+    ends = [0.0] * len(groups)
+    for number, part in enumerate(parts):
+        widths = [bar.get(part, 0.0) / scale for bar in groups.values()]
+        axes.barh(
+            range(len(groups)),
+            widths,
+            left=ends,
+            height=0.7,
+            label=part,
+            color=COLOURS[number % len(COLOURS)],
+            edgecolor="white",
+            linewidth=0.5,
+            hatch=hatch(number),
+        )
+        ends = [end + width for end, width in zip(ends, widths, strict=True)]
+    for place, end in enumerate(ends):
+        axes.annotate(
+            f"{_shown(end)} {unit}", (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8
+        )
+    axes.set_xlim(0, most / scale * 1.14 or 1)
+    axes.set_yticks(range(len(groups)), list(groups))
+    axes.invert_yaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(7, steps=ROUND))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: _shown(shown)))
+    axes.set_title(f"{name} ({unit})", loc="left", fontsize=9)
+    axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+
+
 def hatch(number: int) -> str:
-    """The hatch of a series: another one where colours repeat."""
+    """Return the hatch of a series. It differs between two series with the same colour."""
     return _HATCHES[(number + number // len(COLOURS)) % len(_HATCHES)]
 
 
@@ -153,7 +185,7 @@ def _bytes_text(size: int) -> str:
 
 
 def stages_figure(report: Mapping[str, Any]) -> Figure:
-    """The time of a benchmark's messages by stage: axes per size, a bar per card and mode."""
+    """Draw the time of a benchmark's messages by stage: axes for each size, with a bar for each card and mode."""
     panels: dict[int, dict[str, dict[str, float]]] = {}
     rows: list[dict[str, Any]] = [dict(row) for row in report["rows"]]
     for row in rows:
@@ -173,7 +205,7 @@ def stages_figure(report: Mapping[str, Any]) -> Figure:
 
 
 def breakdown_figure(breakdown: Breakdown) -> Figure:
-    """The time of messages: a bar per stage."""
+    """Draw the mean time of a message by stage, with a bar for each stage."""
     from matplotlib.ticker import MaxNLocator
 
     if not breakdown.messages:
@@ -184,7 +216,7 @@ def breakdown_figure(breakdown: Breakdown) -> Figure:
     means = [stage.total_ns / max(breakdown.messages, 1) / scale for stage in stages]
     figure, axes = empty_figure(6.4, 1.1 + 0.28 * max(len(stages), 1))
     with house_style():
-        # Waiting is hatched.
+        # Stages in which messages only wait are hatched.
         for at, (stage, mean) in enumerate(zip(stages, means, strict=True)):
             waits = stage.stage.endswith("queued") or stage.stage == "completion order"
             axes.barh(
@@ -199,7 +231,7 @@ def breakdown_figure(breakdown: Breakdown) -> Figure:
         axes.set_yticks(range(len(stages)), [stage.stage for stage in stages])
         axes.invert_yaxis()
         axes.set_xlim(0, max(means, default=1) * 1.18)
-        axes.xaxis.set_major_locator(MaxNLocator(7))
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=ROUND))
         axes.set_xlabel(f"Mean time of a message ({unit})")
         count = f"{breakdown.messages} message{'s' if breakdown.messages != 1 else ''}"
         axes.set_title(f"Where the time of {count} went: {whole / scale:,.3f} {unit} each", loc="left", fontsize=10)

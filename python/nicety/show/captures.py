@@ -22,14 +22,14 @@ _ENDING = ".pcapng"
 
 
 def check_capture(label: str, path: Path) -> None:
-    """Refuse a file that cannot be written, or with an extension of another format.
+    """Raise an error if a capture cannot be written to a file, or if the file's extension is wrong.
 
     Args:
-        label: names the file in errors.
+        label: the name of the file in error messages.
         path: the file.
 
     Raises:
-        InputError: the file is refused.
+        InputError: the file cannot be written, or has another extension than `.pcapng`.
     """
     if path.suffix.lower() != _ENDING:
         raise InputError(f"{label}: a capture's name ends with {_ENDING}, as in {path.stem or 'links'}{_ENDING}")
@@ -37,10 +37,10 @@ def check_capture(label: str, path: Path) -> None:
 
 
 class Capture:
-    """A pcapng file of the packets of links, in all runs of this thread inside a `with`.
+    """A pcapng file of the packets on links, for all runs of this thread inside a `with` block.
 
-    A run is `Cluster.run`, or one of the runs of a benchmark, a use case or a study. Each run adds its packets to the
-    file at its end, also if it fails. Virtual time is the same as without a capture. Packets on a link between a card
+    A run is `Cluster.run`, or one of the runs of a benchmark, a use case or a study. At its end, each run appends its
+    packets to the file, even if the run fails. A capture does not change virtual time. Packets on a link between a card
     and its own router are excluded.
     """
 
@@ -48,9 +48,9 @@ class Capture:
         """Check that the file can be written. The first run makes it, or replaces it.
 
         Args:
-            path: the file, which ends with `.pcapng`.
-            memory: bytes of memory for the packets of a run, in equal shares of all its nodes; 1 GiB by default. When a
-                node has used its share, its packets are only counted.
+            path: the file. Its name ends with `.pcapng`.
+            memory: bytes of memory for the packets of a run, in equal shares for all nodes; 1 GiB by default. When a
+                node has used its share, its further packets are only counted.
 
         Raises:
             InputError: the file cannot be written, or has another extension.
@@ -61,23 +61,23 @@ class Capture:
 
     @property
     def left_out(self) -> int:
-        """Number of packets so far that did not fit into memory. The file has these numbers, by link."""
+        """Number of packets so far that did not fit into memory. The file has this number for each link."""
         return self._capture.left_out()
 
     @property
     def packets(self) -> int:
-        """Number of packets on links so far, including those that did not fit."""
+        """Number of packets on links so far, including those that did not fit into memory."""
         return self._capture.packets()
 
     def __enter__(self) -> Self:
-        """Capture the runs of this thread from now on."""
+        """Start to capture the runs of this thread."""
         self._capture.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Capture no further runs. Warns if packets did not fit, or there were none."""
+        """Stop capturing. Warns if packets did not fit into memory, or if no packet was on a link."""
         self._capture.end()
         if not self.packets and error is None:
             warnings.warn(f"{self._path}: no packet was on a link", RecordingWarning, stacklevel=2)

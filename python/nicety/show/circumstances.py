@@ -1,4 +1,4 @@
-"""The unusual circumstances of a measurement, as named in reports and pictures, and its losses."""
+"""The conditions of a measurement that differ from the defaults, as reports and pictures name them, and its drops."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from nicety.shared.faults import faults_line
 
 
 def circumstances(manifest: Mapping[str, Any]) -> list[str]:
-    """Peer, pattern, topology, flow control, noise, faults, options of puts and overrides, if they are unusual.
+    """Return words on the peer, pattern, topology, flow control, noise, faults, puts and overrides, if not default.
 
     Args:
-        manifest: of a report; a kind of report without some of these omits them.
+        manifest: the manifest of a report. A key that is missing counts as default.
     """
     found = [f"the other hosts have card {manifest['peer']['nic']}"] if "peer" in manifest else []
     found += [f"{key} {manifest[key]}" for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
@@ -27,7 +27,7 @@ def circumstances(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _of_puts(puts: Mapping[str, Any]) -> list[str]:
-    """The unusual options of puts, in command-line form."""
+    """Return the options of puts that differ from the defaults, as on the command line."""
     named = [f"--{name}" for name in ("loopback", "flush_receive") if puts.get(name)]
     usual = {"source": "host", "sink": "host", "addressing": "virtual"}
     named += [f"--{name} {puts[name]}" for name, value in usual.items() if puts.get(name, value) != value]
@@ -36,11 +36,11 @@ def _of_puts(puts: Mapping[str, Any]) -> list[str]:
 
 
 _MOST = 3
-"""Maximum number of ports that a line names."""
+"""Maximum number of ports that a line names; further ports are counted."""
 
 
 def dropped(place: str, row: Mapping[str, Any]) -> list[str]:
-    """A line with the packets that switches and cards dropped for a row, if any, and the ports with most."""
+    """Return a line with the packets that were dropped in a row's run, and the ports with most drops; empty if none."""
     ports = [port for port in row.get("ports", []) if port["dropped_packets"]]
     if not ports:
         return []

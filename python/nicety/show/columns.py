@@ -1,4 +1,4 @@
-"""Text in aligned columns, and numbers in it."""
+"""Text in aligned columns, and numbers as text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Lines with aligned cells; the columns in `right` are flush right.
+    """Return a line for each row, with aligned columns. The columns in `right` are flush right.
 
-    A cell is one line, and safe for a terminal: control characters in it are escaped.
+    Control characters in a cell are escaped, so that a cell is one line and a terminal does not act on it.
     """
     flush = set(right)
     rows = [[printable(cell) for cell in row] for row in rows]
@@ -35,7 +35,7 @@ def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]
 
 
 def fixed(value: float, digits: int = 3) -> str:
-    """A number with `digits` decimals, with halves of its decimal form rounded up, so that equal figures look equal.
+    """Return a number with `digits` decimals. Halves of its decimal form are rounded up: 0.6225 becomes 0.623.
 
     Rounding the binary fraction would turn 0.6225 to .622 and 5.6225 to .623.
     """
@@ -46,7 +46,7 @@ def fixed(value: float, digits: int = 3) -> str:
 
 
 def merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
-    """One order of all names. Each name comes after the name that precedes it at its first appearance."""
+    """Merge several orders of names. A new name is inserted behind the name that precedes it in its own order."""
     merged: list[str] = []
     for order in orders:
         at = 0
@@ -60,5 +60,5 @@ def merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
 
 
 def distinct(items: Iterable[_T]) -> list[_T]:
-    """Items in their order, each once."""
+    """Return the items without repetitions, in the order of their first appearance."""
     return list(dict.fromkeys(items))

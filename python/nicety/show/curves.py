@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str, notes: Sequence[str] = ()) -> Figure:
-    """Curves over sizes, below a title and notes."""
+    """Draw curves over sizes, below a title and notes."""
     figure, axes = empty_figure(7.2, 4.4)
     with house_style():
         value_axis(axes, [value for curve in curves for value in curve.points.values()], y)
@@ -30,7 +30,7 @@ def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str, notes: Seq
 
 
 def spread_of(row: Mapping[str, Any], scale: float) -> tuple[float, float, float, float]:
-    """Minimum, median, 99th percentile and maximum of a row's latencies, in units of `scale` nanoseconds."""
+    """Return minimum, median, 99th percentile and maximum of a row's latencies, in units of `scale` nanoseconds."""
     return row["min_ns"] / scale, row["p50_ns"] / scale, row["p99_ns"] / scale, row["max_ns"] / scale
 
 
@@ -43,7 +43,7 @@ def mode_lines(
     spread: Callable[[Any], tuple[float, float, float, float]] | None = None,
     legend: bool = True,
 ) -> None:
-    """A line per card and mode: a colour per mode, or per card if all have the same mode."""
+    """Draw a line for each card and mode. Modes differ by colour; if all cards have the same mode, cards do."""
     nics = list(dict.fromkeys(row["nic"] for row in rows))
     modes = list(dict.fromkeys(row["mode"] for row in rows))
     curves: list[Curve] = []
@@ -61,7 +61,7 @@ def mode_lines(
         )
     handles = draw(axes, curves)
     if legend:
-        # Beside the axes and below their top, where no title extends to.
+        # The legend is beside the axes and below their top, since a title may extend above that place.
         axes.legend(
             handles=handles,
             loc="upper left",

@@ -1,4 +1,4 @@
-"""Curves over sizes or counts, drawn so that coinciding ones are all visible."""
+"""Curves over sizes or counts, drawn so that curves that coincide are all visible."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-# The palette of Okabe and Ito, without its yellow, which is too faint for a line.
+# The colours of Okabe and Ito, without their yellow, which is too faint for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
 _WIDTH = 1.3
 _MARKER = 5
-# Where curves coincide, each has its line and markers wider by this much than the one on top of it.
+# Where curves coincide, the line and markers of each are larger by this amount than those of the curve drawn over it.
 _WIDER = 1.8
 _LARGER = 2.5
-# Part of an axis above which two points look like two.
+# Maximum distance, as a share of the axis, at which two points count as coinciding.
 _CLOSE = 0.012
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of points.
+    """A curve through points.
 
     Attributes:
         label: the curve's name in the legend.
-        points: values by size or count.
+        points: the key is a size or a count, the value the curve's value there.
         colour: a number from 0; curves with the same number have the same colour.
         style: a number from 0; curves with the same number have the same line style.
         marker: a number from 0; curves with the same number have the same marker. If it is None, colour and style
             decide.
-        marked: whether its points have markers.
-        crossed: sizes with crossed-out points.
-        spread: minimum, median, 99th percentile and maximum by size, in the unit of the points.
+        marked: whether the points have markers.
+        crossed: the sizes at which points are crossed out.
+        spread: the key is a size, the value minimum, median, 99th percentile and maximum, in the unit of the points.
     """
 
     label: str
@@ -52,20 +52,20 @@ class Curve:
 
     @property
     def look(self) -> dict[str, Any]:
-        """The curve's colour and markers."""
+        """The curve's colour and markers, as arguments of matplotlib."""
         colour = COLOURS[self.colour % len(COLOURS)]
         marker = self.colour + 3 * self.style if self.marker is None else self.marker
-        filled = marker // len(_MARKERS) % 2 == 0
+        filled = marker // len(MARKERS) % 2 == 0
         return {
             "color": colour,
-            "marker": _MARKERS[marker % len(_MARKERS)] if self.marked else "",
+            "marker": MARKERS[marker % len(MARKERS)] if self.marked else "",
             "markersize": _MARKER,
             "markerfacecolor": colour if filled else "white",
         }
 
 
 def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
-    """Draw curves on axes with scales that are set, and return the legend's entry of each."""
+    """Draw curves on axes. The scales must be set before. Return an entry of the legend for each curve."""
     from matplotlib.lines import Line2D
 
     together = _together([curve.points for curve in curves], logarithmic=axes.get_yscale() == "log")
@@ -84,7 +84,7 @@ def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
 
 
 def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> list[list[tuple[int, ...]]]:
-    """For each curve and each of its points, the numbers of the curves that coincide there, its own included."""
+    """Return for each point of each curve the numbers of the curves that coincide there, including its own."""
     every = [value for points in lines for value in points.values()]
     most = max(every, default=0) or 1
     extent = math.log(most / min(every)) if logarithmic else most
@@ -102,7 +102,7 @@ def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> lis
 
 
 def _segments(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]], style: Any) -> None:
-    """Draw a curve's lines, wider for each coinciding curve on top."""
+    """Draw a curve's lines. A line is wider for each coinciding curve that is drawn over it."""
     from matplotlib.collections import LineCollection
 
     ends = list(pairwise(zip(curve.points.items(), together, strict=True)))
@@ -118,7 +118,7 @@ def _segments(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[in
 
 
 def _markers(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]]) -> None:
-    """Draw a curve's markers, larger for each coinciding curve on top."""
+    """Draw a curve's markers. A marker is larger for each coinciding curve that is drawn over it."""
     points: dict[int, dict[int, float]] = {0: dict(curve.points)}
     for (place, value), others in zip(curve.points.items(), together, strict=True):
         if above := _on_top(number, others):
@@ -136,12 +136,12 @@ def _markers(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int
 
 
 def _on_top(number: int, together: Sequence[int]) -> int:
-    """The number of coinciding curves on top of this one."""
+    """Return the number of coinciding curves that are drawn over the curve `number`."""
     return len(together) - 1 - together.index(number)
 
 
 def _whiskers(axes: Axes, curve: Curve, colour: str) -> None:
-    """Draw the spread of a curve's points: thin from minimum to maximum, thick from median to 99th percentile."""
+    """Draw the spread of a curve's points: a thin line from minimum to maximum, a thick one from median to p99."""
     from matplotlib.collections import LineCollection
 
     spread = curve.spread.items()

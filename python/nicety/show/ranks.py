@@ -1,4 +1,4 @@
-"""Pictures of ranks: the parts of each rank's time."""
+"""Pictures of each rank's time, divided into activities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nicety.show.axes import house_style, time_unit
+from nicety.show.axes import ROUND, house_style, new_figure, time_unit
 from nicety.show.bars import hatch
 from nicety.show.columns import fixed
 from nicety.show.lines import COLOURS
@@ -16,33 +16,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PARTS = ("computing", "both", "communicating", "waiting")
-"""The activities of a rank, in the order of the pictures' parts."""
+"""The activities of a rank, in their order in pictures. `both` is computing and communicating at the same time."""
 
 
 @dataclass(frozen=True)
 class RankTimes:
-    """The time of ranks until the last of them is done: nanoseconds of each rank, by `PARTS`."""
+    """Times of all ranks. `parts` maps an activity to nanoseconds of each rank; `end_ns` is the last rank's finish."""
 
     parts: Mapping[str, Sequence[float]]
     end_ns: float
 
 
 def ranks_figure(runs: Mapping[str, RankTimes], *, title: str) -> Figure:
-    """The time of each rank, in parts: axes per run, all with one time scale.
+    """Draw the time of each rank by activity: axes for each run, with the same time scale.
 
     Args:
-        runs: by name.
-        title: above the picture.
+        runs: the key is a run's name, the value its times.
+        title: the text above the picture.
     """
-    from matplotlib.figure import Figure
-
     last_ns = max(times.end_ns for times in runs.values())
     scale, unit = time_unit(last_ns)
+    present = [part for part in PARTS if any(any(times.parts[part]) for times in runs.values())]
     with house_style():
-        figure = Figure(figsize=(9.0, 0.9 + 2.2 * len(runs)), layout="constrained")
+        figure = new_figure(9.0, 0.9 + 2.2 * len(runs))
         panels = figure.subplots(len(runs), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
         for axes, (name, times) in zip(panels, runs.items(), strict=True):
-            _draw(axes, times, scale)
+            _draw(axes, times, scale, present)
             axes.set_ylabel(f"Time ({unit})")
             axes.set_title(f"{name}: {fixed(times.end_ns / scale)} {unit}", loc="left", fontsize=9)
         panels[0].set_ylim(0, last_ns / scale or 1)
@@ -53,13 +52,15 @@ def ranks_figure(runs: Mapping[str, RankTimes], *, title: str) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, times: RankTimes, scale: float) -> None:
+def _draw(axes: Axes, times: RankTimes, scale: float, present: Sequence[str]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     ranks = len(next(iter(times.parts.values())))
     edges = [rank - 0.5 for rank in range(ranks + 1)]
     below = [0.0] * ranks
     for number, part in enumerate(PARTS):
+        if part not in present:
+            continue
         above = [low + value / scale for low, value in zip(below, times.parts[part], strict=True)]
         colour = "#e8e8e8" if part == "waiting" else COLOURS[number % len(COLOURS)]
         axes.stairs(
@@ -74,5 +75,5 @@ def _draw(axes: Axes, times: RankTimes, scale: float) -> None:
         )
         below = above
     axes.set_xlim(-0.5, ranks - 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_locator(MaxNLocator(9, integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=ROUND))

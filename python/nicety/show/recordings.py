@@ -1,4 +1,4 @@
-"""The recording of a run: tables, a timeline, pictures, and the breakdown of its messages' time.
+"""The recording of a run: tables, a timeline, pictures, and the time of its messages by stage.
 
     run = nicety.Cluster(2, "spin-discrete", recording="everything").run(programs)
     print(run.breakdown())
@@ -6,7 +6,7 @@
     run.trace("run.pftrace")  # for https://ui.perfetto.dev
     run.plot("run.svg")
 
-Columns have their units in their names; times are picoseconds of virtual time.
+Column names end with the unit; times are picoseconds of virtual time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 Level = Literal["summary", "messages", "packets", "everything"]
-"""The extent of a recording; each level includes those before it."""
+"""The extent of a recording. Each level includes the levels before it."""
 
 LEVELS: tuple[Level, ...] = ("summary", "messages", "packets", "everything")
 
@@ -42,18 +42,18 @@ class Recorded:
 
     @property
     def messages(self) -> Table:
-        """A row per message; from level `messages` on.
+        """A table with a row per message. Requires level `messages` or higher.
 
         Columns: `source` and `sequence` identify the message, `target`, `kind`, `started_by`, `cause_source` and
-        `cause_sequence` (the message with the handler that sent it), `size_bytes`, `outcome`, `posted_ps`,
-        `first_byte_ps`, `matched_ps`, `completed_ps`, `noticed_ps`, `latency_ps` (posted to completed), and its stages.
-        Messages between a host and its own card's processes have the node as source and target.
+        `cause_sequence` (the message whose handler sent this one), `size_bytes`, `outcome`, `posted_ps`,
+        `first_byte_ps`, `matched_ps`, `completed_ps`, `noticed_ps`, `latency_ps` (posted to completed), and a column
+        per stage. For a message between a host and its own card's processes, source and target are the same node.
         """
         return self._from("messages", "messages").messages()
 
     @property
     def packets(self) -> Table:
-        """A row per packet; from level `packets` on.
+        """A table with a row per packet. Requires level `packets` or higher.
 
         Columns: `source` and `sequence` of its message, `offset_bytes`, `size_bytes`, `sent_ps`, `arrived_ps`,
         `matched_ps`, `settled_ps`.
@@ -62,7 +62,7 @@ class Recorded:
 
     @property
     def handler_runs(self) -> Table:
-        """A row per run of a handler; from level `packets` on.
+        """A table with a row per run of a handler. Requires level `packets` or higher.
 
         Columns: `node`, `hpu`, `handler`, `source` and `sequence` of its message, `offset_bytes`, `ready_ps`,
         `start_ps`, `end_ps`, `cycles`, `instructions`, `outcome`.
@@ -71,7 +71,7 @@ class Recorded:
 
     @property
     def resources(self) -> Table:
-        """A row per use of a resource; at level `everything`.
+        """A table with a row per use of a resource. Requires level `everything`.
 
         Columns: `node`, `resource`, `unit`, `what`, `source` and `sequence` of its message or command, `start_ps`,
         `end_ps`.
@@ -80,23 +80,23 @@ class Recorded:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Number of rows that each full table left out; see `recorded_rows` of `Cluster`."""
+        """Maps a full table to the number of rows that it left out; see `recorded_rows` of `Cluster`."""
         return self._recording.left_out()
 
     def breakdown(self) -> Breakdown:
-        """The breakdown of the messages' time by stage; from level `messages` on."""
+        """Return the messages' time by stage. Requires level `messages` or higher."""
         messages, stages = self._from("breakdown()", "messages").breakdown()
         return Breakdown(messages, [StageTime(name, passed, ps / 1000) for name, passed, ps in stages])
 
     def plot(
         self, path: str | PathLike[str] | None = None, *, kind: Literal["timeline", "breakdown"] | None = None
     ) -> Figure:
-        """Draw the run with matplotlib, into a file (`.svg`, `.png`, `.pdf`) if one is named.
+        """Draw the run with matplotlib. If `path` is given, also write the picture (`.svg`, `.png`, `.pdf`).
 
         Args:
             path: the file.
             kind: `timeline`, the uses of each resource over time, which requires level `everything`; or `breakdown`,
-                the messages' time by stage. The default is the timeline if it was recorded.
+                the messages' time by stage. The default is `timeline` at level `everything`, otherwise `breakdown`.
         """
         if kind is None:
             kind = "timeline" if self.recording == "everything" else "breakdown"
@@ -115,12 +115,12 @@ class Recorded:
         return figure
 
     def trace(self, path: str | PathLike[str], *, scale: Literal["ns", "ps"] = "ns") -> None:
-        """Write a timeline for https://ui.perfetto.dev; requires level `everything`.
+        """Write a timeline for https://ui.perfetto.dev. Requires level `everything`.
 
         Args:
             path: the file.
-            scale: a tick of the timeline. With `ns`, times are truncated to nanoseconds, and the exact picoseconds are
-                arguments of the slices; with `ps` the viewer's nanosecond is a picosecond.
+            scale: the tick of the timeline. With `ns`, times are truncated to nanoseconds, and each slice has the exact
+                picoseconds as arguments. With `ps` a nanosecond in the viewer is a picosecond.
         """
         write_trace(self._from("trace()", "everything"), path, scale=scale)
 

@@ -11,7 +11,7 @@ from nicety.show.html import table_html
 
 @dataclass(frozen=True)
 class StageTime:
-    """A stage of messages: the number of messages that passed it, and the sum of their nanoseconds in it."""
+    """A stage of messages: the number of messages that passed it, and the sum of their times in it in nanoseconds."""
 
     stage: str
     messages: int
@@ -20,11 +20,11 @@ class StageTime:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """The time of messages by stage, from the post to the completion that their hosts can see.
+    """The time of messages by stage, from the post until the receiving host can see the completion.
 
     Attributes:
         messages: number of messages.
-        stages: the stages with any time, in the order of a message's path; they add up to the messages' latencies.
+        stages: the stages with a time above 0, in the order of a message's path. Their sum is the sum of latencies.
     """
 
     messages: int
@@ -36,7 +36,7 @@ class Breakdown:
         return sum(round(stage.total_ns * 1000) for stage in self.stages) / 1000
 
     def rows(self) -> list[list[str]]:
-        """The table as texts: stage, mean of all messages, share, and the messages that passed the stage."""
+        """Return the table as texts: stage, mean over all messages, share, and number of messages that passed it."""
         total, rows = self.total_ns, [["Stage", "Mean (ns)", "Share", "Messages"]]
         for stage in self.stages:
             mean, share = round(stage.total_ns * 1000) / (1000 * self.messages), stage.total_ns / total

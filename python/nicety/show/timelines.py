@@ -1,4 +1,4 @@
-"""A picture of the uses of each resource over time."""
+"""A picture of the uses of resources over time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_RESOURCE = {
 
 
 def timeline_figure(resources: _native.Table) -> Figure:
-    """A timeline of resources: a bar per use, a line per resource of each node.
+    """Draw a timeline of resources: a line for each resource of each node, with a bar for each use.
 
     Raises:
         InputError: there are too many resources or uses for a picture.
@@ -49,8 +49,8 @@ def timeline_figure(resources: _native.Table) -> Figure:
             f"{len(resources)} uses of {len(tracks)} resources are too many for a picture (at most {_MOST_SLICES} of "
             f"{_MOST_TRACKS}); write a timeline with run.trace(), or plot(kind='breakdown')"
         )
-    # Programs may wait long before anything moves, for example for a barrier. That wait is cut off, and so is the
-    # set-up.
+    # Programs may wait long before anything happens, for example for a barrier. The picture begins after that wait.
+    # Set-up before it is cut off as well.
     first, last = _extent(tracks.values())
     moves = [bar for (_, resource, _), bars in tracks.items() if resource != "program" for bar in bars]
     first = _after_the_longest_wait(moves, first, last)
@@ -64,13 +64,13 @@ def timeline_figure(resources: _native.Table) -> Figure:
         for at, ((node, resource, number), bars) in enumerate(tracks.items()):
             name = f"{resource} {number}" if (node, resource) in several else resource
             if resource == "DMA":
-                # One engine: overlapping uses have separate lines only for visibility.
+                # There is one engine. Uses that overlap have separate lines only so that they are visible.
                 name = resource if number == 0 else f"{resource}, also in flight ({number})"
             names.append(f"node {node}: {name}")
             if before not in (None, node):
                 axes.axhline(at - 0.5, color="#666666", linewidth=0.6)
             before = node
-            # An instant must be visible too.
+            # A use that takes no time must be visible, too.
             least = (last - first) / 800
             colour = _OF_RESOURCE.get(resource, "#999999")
             for depth, spans in enumerate(_by_depth(bars)):
@@ -81,7 +81,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
                         if end / 1000 >= first
                     ],
                     (at - 0.36 + 0.16 * depth, 0.72 - 0.16 * depth),
-                    # Inner bars are lighter.
+                    # A use inside another use is lighter.
                     facecolor=[1 - (1 - part) * 0.5**depth for part in to_rgb(colour)],
                     edgecolor="black",
                     linewidth=0.3,
@@ -96,7 +96,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
 
 
 def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last: float) -> float:
-    """The start of the last use that follows a wait of more than half the time; `first` if there is none."""
+    """Return the start of the last use after an idle time of more than half the run, or else `first`."""
     before, found = first, first
     for start, end in sorted((start / 1000, end / 1000) for start, end in bars):
         if start - before > (last - first) / 2:
@@ -106,7 +106,7 @@ def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last:
 
 
 def _by_depth(bars: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Uses by their nesting depth: a call inside a call, a command inside a handler."""
+    """Return uses by nesting depth, such as a call inside a call, or a command inside a handler."""
     levels: list[list[tuple[int, int]]] = []
     ends: list[int] = []
     for start, end in sorted(bars, key=lambda bar: (bar[0], -bar[1])):
@@ -120,7 +120,7 @@ def _by_depth(bars: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
 
 
 def _extent(tracks: Iterable[Sequence[tuple[int, int]]]) -> tuple[float, float]:
-    """From the first start to the last end, in nanoseconds."""
+    """Return the first start and the last end of all uses, in nanoseconds."""
     bars = [bar for track in tracks for bar in track]
     first = min((start for start, _ in bars), default=0)
     return first / 1000, max((end for _, end in bars), default=first + 1000) / 1000

@@ -1,4 +1,4 @@
-"""Studies: the claims of papers about their cards, each compared with a measurement here.
+"""Studies: claims of papers about their cards. Each claim is compared with a measurement by nicety.
 
     import nicety
 
@@ -6,39 +6,21 @@
     for claim in report["claims"]:
         print(claim["title"], claim["paper_text"], claim["ours_text"], claim["met"])
 
-A study is a package here: `paper.toml` with the paper's statements, and per section of it a function that measures
-(`nicety.studies.study`). Figures come from the public benchmarks; no constant is fitted to a claim.
+A study is a package here. It has `paper.toml` with the paper's claims, and for each section of claims a function that
+measures (`nicety.studies.study`). Figures come from the public benchmarks; no constant is fitted to a claim.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
-from nicety.errors import InputError
-from nicety.shared.checks import U64, Names, Overrides, changes, meant, names, whole
+from nicety.shared.checks import U64, Names, Overrides, changes, names, whole
 from nicety.shared.typed import checked
+from nicety.studies.study import STUDIES, StudyReport, load_study
 
-if TYPE_CHECKING:
-    from nicety.studies.study import Study, StudyReport
-
-STUDIES = ("spin", "nfcomms", "qnix", "apenet", "niagara2", "pspin")
-"""The available studies."""
-
-
-@checked
-def load_study(name: str) -> Study:
-    """The study of this name.
-
-    Raises:
-        InputError: there is no study of this name.
-    """
-    if name not in STUDIES:
-        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}{meant(name, STUDIES)}")
-    return cast("Study", import_module(f"nicety.studies.{name}").STUDY)
+__all__ = ["STUDIES", "load_study", "reproduce"]
 
 
 @checked
@@ -56,21 +38,22 @@ def reproduce(
     """Measure the claims of a paper.
 
     Args:
-        name: the study: `spin`, `nfcomms`, `qnix`, `apenet`, `niagara2` or `pspin`.
+        name: the study: `spin`, `nfcomms`, `qnix`, `apenet`, `niagara2`, `pspin`, `xdp` or `nfp-6000`.
         report: a folder for `report.html`, `report.json`, pictures and their data; made if necessary.
         quick: measure fewer sizes and nodes.
         only: the name of a section, or several, such as `"Line rate"`; all by default.
         seed: the seed of every random stream; the same seed gives the same report.
         overrides: changes to the study's cards, such as `"bus.pcie.generation=4"`; `niagara2` takes them.
-        cards: replacements of the study's cards, names or files of specs by role, such as `{"discrete": "mine.toml"}`.
-        progress: called with the number of sections done, the total, and the name of the next.
+        cards: the key is a card's role in the study, the value the name or spec file of the card that replaces it,
+            such as `{"discrete": "mine.toml"}`.
+        progress: called with the number of sections done, the total, and the name of the next section.
 
     Returns:
-        Every claim: the paper's statement, the measurement, and the deviation.
+        The report. For every claim it has the paper's statement, the measurement, and the deviation.
 
     Raises:
-        InputError: there is no such study, section or card, its cards cannot be changed, or the folder cannot be
-            written.
+        InputError: there is no such study, section or card, the study's cards cannot be changed, or the folder cannot
+            be written.
         RunError: a run failed.
     """
     from nicety.studies.measure import check_cards, chosen, run_study

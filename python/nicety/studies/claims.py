@@ -1,4 +1,4 @@
-"""Claims of a paper and their findings: the paper's statement, the measurement here, and the deviation."""
+"""Claims of a paper, measurements for them, and findings: a claim with its measurement and the deviation."""
 
 from __future__ import annotations
 
@@ -13,30 +13,39 @@ from nicety.show.columns import fixed
 Kind = Literal["input", "calibrated", "consequence", "predicted"]
 Test = Literal["equals", "at most", "at least", "holds", "shown"]
 
+UNMEASURED = "not measured"
+"""The first words of the measurement of a claim that is not measured. The reason follows."""
+
 KINDS: dict[Kind, str] = {
     "input": "the paper's number is in the card's spec, and comes out again unless it is lost on the way",
     "calibrated": "the paper's number chose a value of the card's spec, and has to come out again",
     "consequence": "follows from such numbers, or from how the parts are joined, whatever the rest of the model does",
     "predicted": "no number of it went into the card, and the model could have got it wrong",
 }
+"""The kinds of claims."""
+SEEN = "predicted, but a value of the card moved after a first comparison"
+"""The meaning of `seen` in the column of kinds."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The claims of a paper.
+    """A claim of a paper.
 
     Attributes:
-        id: its name, unique in the study.
-        section: its subject; claims of one section are measured together.
+        id: the claim's name, unique in the study.
+        section: the claim's subject. The claims of a section are measured together.
         title: the claim in a few words.
-        says: the paper's statement, in our words.
-        kind: its relation to the numbers in the card's spec.
-        test: `equals`, the paper has a number, and ours is compared with it; `at most` and `at least`, it has a bound;
-            `holds`, it has neither; `shown`, it has a figure or table without readable numbers, so that the measurement
-            is shown beside it and not judged.
-        paper: its number, or None without one.
+        says: the paper's statement in other words.
+        kind: the relation of the claim to the numbers in the card's spec; see `KINDS`.
+        test: `equals`: the paper has a number, with which the measurement is compared. `at most` and `at least`: the
+            paper has a bound. `holds`: it has neither. `shown`: it has a figure or table without readable numbers; the
+            measurement is shown beside it and not judged.
+        paper: the paper's number or bound, or None without one.
         unit: the unit of `paper`.
-        printed: the precision of the paper's number: a number that differs by less is the same.
+        printed: the precision of the paper's number. A measurement that differs by less is equal.
+        cards: the cards of the claim. A comparison of a card with another one is a claim about the first.
+        at: the table or figure of the claim, if it is known.
+        seen: for a predicted claim, the value of the card that moved after a first comparison with the claim.
     """
 
     id: str
@@ -48,12 +57,17 @@ class Claim:
     paper: float | None = None
     unit: str = ""
     printed: float = 0.0
+    cards: tuple[str, ...] = ()
+    at: str = ""
+    seen: str = ""
 
     def __post_init__(self) -> None:
         if (self.paper is None) != (self.test in {"holds", "shown"}):
             raise ValueError(f"claim {self.id}: a number is for a test that compares with one")
         if self.kind not in KINDS:
             raise ValueError(f"claim {self.id}: no kind of claim is called {self.kind}")
+        if self.seen and self.kind != "predicted":
+            raise ValueError(f"claim {self.id}: only a prediction can have been seen")
 
 
 @dataclass(frozen=True)
@@ -65,29 +79,37 @@ class Paper:
     claims: tuple[Claim, ...]
 
     def of(self, section: str) -> list[Claim]:
-        """The claims of a section."""
+        """Return the claims of a section."""
         return [claim for claim in self.claims if claim.section == section]
 
 
 def read_paper(package: str, name: str = "paper.toml") -> Paper:
-    """The paper's data of a study, from its package."""
+    """Read a paper and its claims from a TOML file in a study's package.
+
+    `card` of the file is the card of each claim that names none.
+    """
     document = tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
-    claims = tuple(Claim(**claim) for claim in document["claim"])
+    claims = tuple(_claim(claim, document["card"]) for claim in document["claim"])
     names = [claim.id for claim in claims]
     if len(set(names)) != len(names):
         raise ValueError(f"{package}: two claims of one name")
     return Paper(document["title"], document["source"], claims)
 
 
+def _claim(given: dict[str, Any], usual: str) -> Claim:
+    card = given.pop("card", usual)
+    return Claim(**given, cards=(card,) if isinstance(card, str) else tuple(card))
+
+
 @dataclass(frozen=True)
 class Tried:
-    """An experiment for the reason of a deviation.
+    """An experiment that explains a deviation.
 
     Attributes:
         command: the command that was run.
-        result: its result, in a few words.
-        figure: the name of the figure in the last row of the command's report.
-        value: its value there.
+        result: the result, with its unit.
+        figure: the name of a figure in the last row of the command's report.
+        value: the value of that figure, in the unit of the report.
     """
 
     command: str
@@ -98,13 +120,14 @@ class Tried:
 
 @dataclass(frozen=True)
 class Ours:
-    """The measurement for a claim.
+    """nicety's measurement for a claim.
 
     Attributes:
-        value: the number, or whether it holds; None if it is only shown.
-        text: its display form, if that is not just the number.
-        why: the reason for a difference from the paper's; a line.
-        tried: experiments that show the reason, or rule another one out.
+        value: the number, or whether the claim holds; None if the measurement is only shown.
+        text: the measurement as text, if that is not just the number.
+        why: a line with the reason for a deviation from the paper. For a consequence, it is the reason why the claim
+            holds, if it does.
+        tried: experiments that confirm the reason, or rule out another reason.
     """
 
     value: float | bool | None
@@ -114,7 +137,7 @@ class Ours:
 
 
 class TriedRow(TypedDict):
-    """An experiment for the reason of a deviation, as in a report."""
+    """An experiment that explains a deviation, as in a report; see `Tried`."""
 
     command: str
     result: str
@@ -123,12 +146,14 @@ class TriedRow(TypedDict):
 
 
 class Finding(TypedDict):
-    """A claim with its measurement, a row of a study's report.
+    """A claim with its measurement: a row of a study's report.
 
-    `deviation` is our number divided by the paper's, minus 1. For percentages it is the difference in points, divided
-    by 100. It is None without a number to compare with. `met` is whether the number equals the paper's at its
-    precision, is within the bound, or holds; None if it is only shown. `explanation` is empty if there is nothing to
-    explain, and so is `tried`.
+    `deviation` is the measured number divided by the paper's, minus 1. For percentages it is the difference in points,
+    divided by 100. It is None if there is no number to compare with. `met` is whether the number equals the paper's at
+    the paper's precision, is within the bound, or the claim holds. It is None if the measurement is only shown.
+    `seen` names a value of the card that moved after a first comparison with a predicted claim. `tried` is empty if
+    there is no deviation. So is `explanation`, unless the claim is a consequence: it then says from which numbers or
+    parts the claim follows.
     """
 
     id: str
@@ -136,6 +161,7 @@ class Finding(TypedDict):
     title: str
     says: str
     kind: Kind
+    seen: str
     test: Test
     unit: str
     paper: float | None
@@ -176,6 +202,7 @@ def judge(claim: Claim, ours: Ours) -> Finding:
         title=claim.title,
         says=claim.says,
         kind=claim.kind,
+        seen=claim.seen,
         test=claim.test,
         unit=claim.unit,
         paper=claim.paper,
@@ -184,13 +211,22 @@ def judge(claim: Claim, ours: Ours) -> Finding:
         ours_text=ours_text,
         deviation=0.0 if same and deviation is not None else deviation,
         met=met,
-        explanation="" if same else ours.why,
+        explanation="" if same and claim.kind != "consequence" else ours.why,
         tried=[] if same else [cast(TriedRow, asdict(each)) for each in ours.tried],
     )
 
 
+def shown_kind(finding: Finding) -> str:
+    """Return the kind of a claim that is judged, or `seen`; for another claim, `shown` or `not measured`."""
+    if finding["ours_text"].startswith(UNMEASURED):
+        return "not measured"
+    if finding["met"] is None:
+        return "shown"
+    return "seen" if finding["seen"] else finding["kind"]
+
+
 def deviation_text(finding: Finding) -> str:
-    """The deviation of ours from the paper's."""
+    """Return the deviation of the measurement from the paper's number, as text."""
     deviation = finding["deviation"]
     if deviation is None:
         return "-"
@@ -209,5 +245,5 @@ def _number(value: float) -> str:
 
 
 def as_row(finding: Finding) -> dict[str, Any]:
-    """A finding as a row of a table."""
+    """Return a finding as a row of a table."""
     return dict(finding)

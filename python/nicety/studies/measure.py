@@ -1,20 +1,22 @@
-"""Run studies: each section is measured, and each claim judged."""
+"""Runs of studies: measure each section, and judge each claim."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from nicety import _native
 from nicety.errors import InputError
 from nicety.shared.checks import meant
+from nicety.show.html import Shown
 from nicety.studies.claims import judge
+from nicety.studies.report import claims_table, tables_html
 from nicety.studies.study import Calibration, Measured, Options, Section, Study, StudyReport
 
 
 def calibrations(nic: str, overrides: Sequence[str] = ()) -> list[Calibration]:
-    """The values of a card that were chosen by a figure."""
+    """Return the values in a card's spec that were calibrated, each with the figure that it was fitted to."""
     spec = json.loads(_native.spec_show(nic, list(overrides)))
     return [
         Calibration(nic=spec["name"], key=value["key"], value=value["value"], against=value["against"])
@@ -37,18 +39,18 @@ def run_study(
 
     Args:
         study: the study.
-        quick: measure less.
+        quick: whether to measure fewer points.
         only: names of sections, in any case; all by default.
         seed: the seed of every random stream; the same seed gives the same report.
         overrides: changes to the study's cards.
-        cards: replacements of the study's cards, by role.
-        progress: called with the number of sections done, the total, and the name of the next.
+        cards: the key is a card's role in the study, the value the card that replaces it.
+        progress: called with the number of sections done, the total, and the name of the next section.
 
     Returns:
         The report, and the measurement of each section.
 
     Raises:
-        InputError: there is no such section, or the study has no such cards.
+        InputError: there is no such section, or the study has no card with such a role.
         RunError: a run failed.
     """
     others = check_cards(study, overrides, cards or {})
@@ -83,14 +85,14 @@ def run_study(
         claims=findings,
         tables=[table for found in measured for table in found.tables],
     )
-    return cast(StudyReport, _DisplayedReport(cast(dict[str, Any], report))), measured
+    return cast(StudyReport, Shown(report, tables_html, table=claims_table)), measured
 
 
 def check_cards(study: Study, overrides: Sequence[str], cards: Mapping[str, str]) -> dict[str, str]:
-    """Replacements of a study's cards.
+    """Return the cards that replace those of a study, by role.
 
     Raises:
-        InputError: its cards cannot be changed, or none has that role.
+        InputError: the study's cards cannot be changed, or no card has that role.
     """
     if not study.roles and (overrides or cards):
         raise InputError(f"the study {study.name} is of its paper's cards only: it takes neither --set nor --card")
@@ -104,7 +106,7 @@ def check_cards(study: Study, overrides: Sequence[str], cards: Mapping[str, str]
 
 
 def chosen(study: Study, only: Sequence[str]) -> list[Section]:
-    """The sections of these names, in the study's order; all without names.
+    """Return the sections with these names in the order of the study; all sections if no name is given.
 
     Raises:
         InputError: there is no such section.
@@ -117,12 +119,3 @@ def chosen(study: Study, only: Sequence[str]) -> list[Section]:
                 f"the study {study.name} has no section {name!r}; it has {', '.join(names)}{meant(name, names)}"
             )
     return [section for section in study.sections if not wanted or section.name.lower() in wanted]
-
-
-class _DisplayedReport(dict[str, Any]):
-    """A report that displays itself as tables in a notebook."""
-
-    def _repr_html_(self) -> str:
-        from nicety.studies.report import tables_html
-
-        return tables_html(cast(StudyReport, self))

@@ -1,19 +1,20 @@
-"""A study's report: as text, and as a folder with a page, pictures and data."""
+"""A study's report: as text, as HTML, and as a folder with a page, pictures and data."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicety.errors import InputError
 from nicety.shared import files as _files
 from nicety.show.columns import align, distinct
+from nicety.show.tables import Table as Columns
 from nicety.show.tables import csv_text, report_table
-from nicety.studies.claims import KINDS, Finding, deviation_text
+from nicety.studies.claims import KINDS, SEEN, Finding, deviation_text, shown_kind
 
 if TYPE_CHECKING:
     from nicety.studies.study import Measured, StudyReport, Table
@@ -23,7 +24,7 @@ _HEAD = ("Claim", "Paper", "Ours", "Deviation", "Kind", "Met")
 
 
 def study_text(report: StudyReport) -> str:
-    """A report as text: a table per section, with explanations and further figures below it."""
+    """Return a report as text: a table per section, followed by explanations and further tables."""
     findings = report["claims"]
     lines = [f"# nicety reproduce {report['study']} v{report['version']}", f"# {report['paper']}"]
     lines += textwrap.wrap(f"{report['source']}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
@@ -39,6 +40,8 @@ def study_text(report: StudyReport) -> str:
                 text = f"{finding['title']}: {finding['explanation']}"
                 lines += textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="#   ")
             lines += [f"#   {each['command']}: {each['result']}" for each in finding["tried"]]
+        for seen in distinct(finding["seen"] for finding in own if shown_kind(finding) == "seen"):
+            lines += textwrap.wrap(f"seen: {seen}", _WIDTH, initial_indent="# ", subsequent_indent="#   ")
         for table in report["tables"]:
             if table["section"] == section:
                 lines += _table_text(table)
@@ -71,15 +74,17 @@ def _table_text(table: Table) -> list[str]:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """The number of claims met: those that the model could have missed, and separately those that must hold."""
+    """Return the number of claims that are met: of predictions, of seen ones, and of other claims that are judged."""
     judged = [finding for finding in findings if finding["met"] is not None]
 
     def met(own: Sequence[Finding]) -> str:
         return f"{sum(bool(finding['met']) for finding in own)} of {len(own)}"
 
-    predicted = [finding for finding in judged if finding["kind"] == "predicted"]
+    of_kind = {kind: [each for each in judged if shown_kind(each) == kind] for kind in ("predicted", "seen")}
+    predicted, seen = of_kind["predicted"], of_kind["seen"]
     given = [finding for finding in judged if finding["kind"] != "predicted"]
     parts = [f"{met(predicted)} predictions are met"] if predicted else []
+    parts += [f"{met(seen)} that were seen are met"] if seen else []
     parts += [f"{met(given)} numbers that went in, or follow, come out"] if given else []
     parts += [f"{len(findings) - len(judged)} are only shown"] if len(judged) < len(findings) else []
     return "; ".join(parts)
@@ -92,7 +97,7 @@ def _rows(findings: Sequence[Finding]) -> list[list[str]]:
             finding["paper_text"],
             finding["ours_text"],
             deviation_text(finding),
-            finding["kind"],
+            shown_kind(finding),
             {True: "yes", False: "no", None: "-"}[finding["met"]],
         ]
         for finding in findings
@@ -101,10 +106,10 @@ def _rows(findings: Sequence[Finding]) -> list[list[str]]:
 
 
 def check_folder(folder: Path) -> None:
-    """Make the report's folder, before anything runs.
+    """Make the report's folder before anything runs, and check that it is writable.
 
     Raises:
-        InputError: it cannot be made or written.
+        InputError: the folder cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +142,7 @@ def _json(document: object) -> bytes:
 
 
 def tables_html(report: StudyReport) -> str:
-    """A report as tables in HTML."""
+    """Return a report as tables in HTML."""
     text = f"<p>{escape(report['paper'])}. {escape(summary(report['claims']))}.</p>"
     if changed := _changed(report):
         text += f"<p>{escape(changed)}</p>"
@@ -149,6 +154,8 @@ def tables_html(report: StudyReport) -> str:
             cell = f"<td><b>{escape(title)}</b><br>{escape(finding['says'])}"
             if finding["explanation"]:
                 cell += f"<br><i>Ours: {escape(finding['explanation'])}</i>"
+            if shown_kind(finding) == "seen":
+                cell += f"<br><i>Seen: {escape(finding['seen'])}</i>"
             for each in finding["tried"]:
                 cell += f"<br><code>{escape(each['command'])}</code>: {escape(each['result'])}"
             body += f"<tr>{cell}</td>" + "".join(f"<td>{escape(each)}</td>" for each in cells) + "</tr>"
@@ -158,6 +165,13 @@ def tables_html(report: StudyReport) -> str:
         rows = [list(_CALIBRATED_HEAD), *_calibrated_rows(report)]
         text += _table_html({"section": "", "title": _CALIBRATED, "rows": rows, "note": ""})
     return text
+
+
+def claims_table(report: StudyReport) -> Columns:
+    """Return a report as a table, with a row per claim."""
+    claims: Sequence[Mapping[str, Any]] = report["claims"]
+    names = [name for name in claims[0] if name != "tried"] if claims else []
+    return Columns([(name, [None if each[name] is None else str(each[name]) for each in claims]) for name in names])
 
 
 def _table_html(table: Table) -> str:
@@ -183,7 +197,8 @@ figure { margin: 1.5rem 0 } img { max-width: 100% } i { color: #555 }
 
 def _page(report: StudyReport, pictures: Sequence[tuple[str, str]]) -> str:
     title = escape(f"nicety reproduce {report['study']}")
-    kinds = "".join(f"<li><b>{kind}</b>: {escape(meaning)}.</li>" for kind, meaning in KINDS.items())
+    meanings: list[tuple[str, str]] = [*KINDS.items(), ("seen", SEEN)]
+    kinds = "".join(f"<li><b>{kind}</b>: {escape(meaning)}.</li>" for kind, meaning in meanings)
     figures = "".join(
         f'<figure><img src="{escape(file)}" alt="{escape(text)}"><figcaption>{escape(text)}.</figcaption></figure>'
         for file, text in pictures

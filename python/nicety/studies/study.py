@@ -1,15 +1,23 @@
-"""The definition of a study: the claims of a paper, and per section of them a function that measures."""
+"""The definition of a study: the claims of a paper, and a function for each section of claims that measures them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from nicety.errors import InputError
+from nicety.shared.checks import meant
+from nicety.shared.typed import checked
 from nicety.studies.claims import Finding, Ours, Paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+STUDIES = ("spin", "nfcomms", "qnix", "apenet", "niagara2", "pspin", "xdp", "nfp-6000")
+"""The names of the studies."""
 
 
 @dataclass(frozen=True)
@@ -17,10 +25,10 @@ class Options:
     """The options of a study's run.
 
     Attributes:
-        quick: measure less: fewer sizes, fewer nodes. Claims at other points than the paper's say so.
+        quick: whether to measure fewer sizes and nodes. Findings say so if their points differ from the paper's.
         seed: the seed of every random stream.
         overrides: changes to the study's cards.
-        cards: replacements of the study's cards, by role.
+        cards: pairs of a card's role in the study and the card that replaces it.
     """
 
     quick: bool = False
@@ -29,14 +37,14 @@ class Options:
     cards: tuple[tuple[str, str], ...] = ()
 
     def card(self, role: str, usual: str) -> str:
-        """The card that has a role in the study."""
+        """Return the card that has a role in the study. `usual` is the card if it is not replaced."""
         return dict(self.cards).get(role, usual)
 
 
 class Table(TypedDict):
-    """Displayed figures behind the claims of a section.
+    """Figures that support the claims of a section.
 
-    The first row names the columns. `note` explains it in a line, and is empty if it needs no explanation.
+    Row 0 names the columns. `note` is a line of explanation, or empty.
     """
 
     section: str
@@ -50,10 +58,11 @@ class Measured:
     """The results of a section.
 
     Attributes:
-        ours: the measurements, by the claims' names.
-        tables: further figures, below the claims.
-        figures: pictures by name, each with its contents in a line; drawn only for a written report.
-        data: benchmarks' reports by name, as written beside the pictures.
+        ours: the key is a claim's name, the value the measurement.
+        tables: further figures, which the report has below the claims.
+        figures: the key is a picture's name, the value its caption and the function that draws it. It is called only
+            for a written report.
+        data: the key is a name, the value the report of a benchmark. It is written beside the pictures.
     """
 
     ours: Mapping[str, Ours]
@@ -64,7 +73,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Section:
-    """Claims that are measured together: the section's name in the paper's data, and the function."""
+    """Claims that are measured together by one function. `name` is the section's name in the paper's data."""
 
     name: str
     measure: Callable[[Options], Measured]
@@ -75,11 +84,11 @@ class Study:
     """A paper's claims and their measurement.
 
     Attributes:
-        name: its name for `nicety reproduce`.
-        paper: the paper's statements.
-        sections: in the order of the report; together they measure every claim.
-        cards: cards with calibrated values that the report lists.
-        roles: cards that can be replaced, by their role in the study.
+        name: the study's name for `nicety reproduce`.
+        paper: the paper and its claims.
+        sections: the sections in the order of the report; together they measure every claim.
+        cards: the cards whose calibrated values the report lists.
+        roles: the key is a role in the study, the value the card that has it by default and can be replaced.
     """
 
     name: str
@@ -90,7 +99,7 @@ class Study:
 
 
 class Calibration(TypedDict):
-    """A value of a card's spec that was chosen by a figure, and the figure."""
+    """A calibrated value of a card's spec, and the figure `against` which it was fitted."""
 
     nic: str
     key: str
@@ -101,8 +110,8 @@ class Calibration(TypedDict):
 class StudyReport(TypedDict):
     """The report of a study; `nicety reproduce --json` prints exactly this.
 
-    `only` has the requested sections, and is empty for all. `overrides` and `cards` have the changes, and are empty if
-    the cards are the paper's.
+    `only` has the names of the requested sections, and is empty if all were requested. `overrides` and `cards` have the
+    changes to the study's cards, and are empty without changes.
     """
 
     study: str
@@ -117,3 +126,15 @@ class StudyReport(TypedDict):
     calibrated: list[Calibration]
     claims: list[Finding]
     tables: list[Table]
+
+
+@checked
+def load_study(name: str) -> Study:
+    """Return the study with this name.
+
+    Raises:
+        InputError: there is no such study.
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}{meant(name, STUDIES)}")
+    return cast("Study", import_module(f"nicety.studies.{name.replace('-', '_')}").STUDY)

@@ -1,6 +1,6 @@
-"""Experiments for the reasons of deviations: commands, with their results.
+"""Experiments that explain deviations: commands of `nicety bench`, and their results.
 
-A study names the command of an experiment, and runs it here. So the command on a study's page is the one that was run.
+A study runs the text of an experiment's command here. So the command on a study's page is the command that was run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any, cast
 
 from nicety.bench.channels import bench_channels
-from nicety.bench.contexts import bench_pcsa
 from nicety.bench.interfaces import bench_registration
 from nicety.bench.messages import run_benchmark
+from nicety.bench.single.contexts import bench_pcsa
 from nicety.bench.sockets import bench_stream
 from nicety.show.columns import fixed
 from nicety.studies.claims import Tried
@@ -28,13 +28,15 @@ _RENAMED = {
     "arrival": "arrivals",
     "eager": "eager_bytes",
 }
-"""Options of the command line with another name in Python."""
+"""Maps an option of the command line to the Python argument, where the names differ."""
 _LISTS = {"nodes", "sizes", "operations", "arrivals"}
-"""Parameters of use cases that are lists."""
+"""Arguments of use cases that are lists."""
 _OWN = {*_LISTS, "servers", "requests", "eager_bytes"}
-"""All parameters of use cases."""
+"""Arguments of use cases; the other arguments are those of a measurement."""
 HOST_MEMORY = "host_memory"
-"""The figure of the bytes that the hosts' memories read and write."""
+"""The name of a figure: bytes that the hosts' memories read and write."""
+DRIVER = "driver_ns_per_packet"
+"""The name of a figure: CPU time per packet in the driver."""
 
 
 def _messages(name: str) -> Callable[..., Mapping[str, Any]]:
@@ -57,7 +59,7 @@ def _usecase(case: Callable[..., UseCase]) -> Callable[..., Mapping[str, Any]]:
 
 
 _POINTS = {"io_sizes", "connections", "cpus"}
-"""Parameters of streams that are lists."""
+"""Arguments of streams that are lists."""
 
 
 def _stream(**given: Any) -> Mapping[str, Any]:
@@ -81,7 +83,7 @@ _BENCHMARKS: dict[str, Callable[..., Any]] = {
 
 
 def _number(value: str) -> int | str:
-    """A whole number, with a suffix for powers of 1024; other values as they are."""
+    """Return a whole number, possibly with a prefix for a power of 1024. Other values are returned unchanged."""
     for power, suffix in enumerate(("", "Ki", "Mi", "Gi")):
         digits = value.removesuffix(suffix)
         if digits.isdecimal():
@@ -90,10 +92,10 @@ def _number(value: str) -> int | str:
 
 
 def options_of(command: str) -> tuple[str, dict[str, Any]]:
-    """The benchmark of a command, and its options as those of the function.
+    """Return the name of a command's benchmark, and the arguments of its Python function.
 
     Raises:
-        ValueError: this is no benchmark of a study.
+        ValueError: the command is no benchmark that studies use.
     """
     program, group, name, *words = shlex.split(command)
     if (program, group) != ("nicety", "bench") or name not in _BENCHMARKS:
@@ -115,27 +117,29 @@ def options_of(command: str) -> tuple[str, dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def report_of(command: str) -> Mapping[str, Any]:
-    """The report of a benchmark's command."""
+    """Run a benchmark's command, and return its report."""
     name, given = options_of(command)
     return cast(Mapping[str, Any], _BENCHMARKS[name](**given))
 
 
 def figure_of(row: Mapping[str, Any], figure: str) -> float:
-    """A figure of a row."""
+    """Return a figure of a row."""
     if figure == HOST_MEMORY:
         return float(row["host_memory_read_bytes"] + row["host_memory_written_bytes"])
+    if figure == DRIVER:
+        return sum(float(group["ns_per_packet"]) for group in row["breakdown"] if group["group"] == "driver")
     return cast(float, row[figure])
 
 
 def tried(command: str, figure: str, scale: float = 1.0, unit: str = "", decimals: int = 2) -> Tried:
-    """Run an experiment.
+    """Run an experiment, and return its command and its result.
 
     Args:
-        command: a command of `nicety bench`, with one row as its result; of several rows, the last.
-        figure: the name of the figure in the row.
-        scale: the factor from the figure to `unit`.
+        command: a command of `nicety bench`. The result is in the last row of its report.
+        figure: the name of the figure in that row.
+        scale: the factor from the figure's unit to `unit`.
         unit: the unit of the result.
-        decimals: printed digits behind the point.
+        decimals: number of decimals that are printed.
     """
     value = figure_of(report_of(command)["rows"][-1], figure)
     return Tried(command, f"{fixed(value * scale, decimals)} {unit}".strip(), figure, value)

@@ -1,1 +1,1 @@
-"""Sweeps: one function or command at every point of a grid of parameters, on any executor."""
+"""Sweeps: a function or a command is run at every point of a grid of parameters, on any executor."""

@@ -20,7 +20,7 @@ class RayExecutor(Executor):
     """Runs tasks on the cluster to which Ray is connected, or on this machine.
 
     Args:
-        address: the cluster's, as for `ray.init`; by default Ray's present connection.
+        address: the cluster's address, as for `ray.init`. By default Ray's existing connection is used.
     """
 
     def __init__(self, address: str | None = None) -> None:
@@ -40,7 +40,7 @@ class RayExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End, and leave Ray running."""
+        """Stop accepting tasks. Ray itself keeps running."""
         left = list(self._running)
         if cancel_futures:
             for reference in left:
@@ -55,16 +55,16 @@ def _call(fn: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 @contextlib.contextmanager
 def open_executor(name: str | None) -> Iterator[Executor | None]:
-    """An executor by name, for the duration of the block.
+    """Make an executor by name for the duration of the block.
 
-    `mpi` uses the ranks of MPI's world. All ranks call this function, and only rank 0 enters the block. The other ranks
-    run its tasks meanwhile, and then exit by SystemExit.
+    `mpi` uses the ranks of MPI's world. All ranks call this function, and only rank 0 enters the block. During the
+    block the other ranks run tasks; after it they exit by SystemExit.
 
     Args:
-        name: `mpi`, `dask:ADDRESS`, `ray` or `ray:ADDRESS`; None for none.
+        name: `mpi`, `dask:ADDRESS`, `ray` or `ray:ADDRESS`. With None the block gets None.
 
     Raises:
-        InputError: it is none of these, or its package is not installed.
+        InputError: the name is none of these, or its package is not installed.
         RunError: the cluster is not reachable.
     """
     if name is None:

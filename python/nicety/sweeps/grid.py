@@ -31,9 +31,9 @@ class Point:
     """A point of a grid.
 
     Attributes:
-        values: the values of the grid's parameters, by name.
+        values: the key is a parameter's name, the value its value at the point.
         key: a hash over the values, the function or command, the cards and files that they name, and nicety's version.
-            Quantities count by their meaning: 100 ns, 100ns and 0.1 us are the same.
+            Equal quantities have the same key: 100 ns, 100ns and 0.1 us.
     """
 
     values: Mapping[str, Value]
@@ -43,17 +43,17 @@ class Point:
 def points_of(
     grid: Mapping[str, Iterable[object]], what: object, options: Mapping[str, object], named: Iterable[object] = ()
 ) -> list[Point]:
-    """All combinations of a grid's values, the last parameter changing fastest.
+    """Return all combinations of a grid's values. The last parameter changes fastest.
 
     Args:
-        grid: the values of each parameter.
-        what: the function or command, as in JSON.
-        options: parameters that are the same at all points.
+        grid: the key is a parameter's name, the value its values.
+        what: the function or command, in the form for JSON.
+        options: the key is a parameter's name, the value its value at all points.
         named: further values that may name cards and files.
 
     Raises:
-        InputError: a parameter has no values, a repeated one, or one that is no number, text or boolean; or there are
-            more than a million points.
+        InputError: a parameter has no values, a value is repeated or is no number, text or boolean, or there are more
+            than a million points.
     """
     axes = {name: _axis(name, values) for name, values in grid.items()}
     count = math.prod(map(len, axes.values()))
@@ -93,15 +93,15 @@ def _axis(name: str, values: Iterable[object]) -> list[Value]:
 
 
 def meant_by(value: object) -> object:
-    """A value, with a quantity in its base unit."""
+    """Return a value; a text that is a quantity is converted to its base unit."""
     return meaning(value) if isinstance(value, str) else value
 
 
 def plain(name: str, value: object) -> Value:
-    """A value as in JSON: numpy's as Python's own, and paths as texts.
+    """Return a value in the form for JSON: numpy's numbers become Python's, and paths become texts.
 
     Raises:
-        InputError: it is invalid.
+        InputError: the value is no finite number, text, boolean or path.
     """
     if isinstance(value, PathLike):
         value = fspath(value)
@@ -113,13 +113,13 @@ def plain(name: str, value: object) -> Value:
 
 
 def named(values: Mapping[str, object]) -> str:
-    """Values with their names, in one line."""
+    """Return values with their names as one line."""
     texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
 def given(fn: Callable[..., Any]) -> dict[str, Value]:
-    """The arguments of a `functools.partial`, by name or place."""
+    """Map name or position of each argument of a `functools.partial` to its value. Empty for another function."""
     if not isinstance(fn, functools.partial):
         return {}
     own = {str(at): value for at, value in enumerate(fn.args)} | fn.keywords
@@ -127,7 +127,7 @@ def given(fn: Callable[..., Any]) -> dict[str, Value]:
 
 
 def identity(fn: Callable[..., Any]) -> list[object]:
-    """A function as its name and its source, with the arguments of a `functools.partial`, as in JSON."""
+    """Return a function's name and source, and the arguments of a `functools.partial`, in the form for JSON."""
     if isinstance(fn, functools.partial):
         return [*identity(fn.func), given(fn)]
     named = fn if hasattr(fn, "__qualname__") else type(fn)
@@ -139,14 +139,14 @@ def identity(fn: Callable[..., Any]) -> list[object]:
 
 
 class _Inputs:
-    """Hashes of the cards and files that values name, each read once."""
+    """Hashes of the cards and files that values name. Each card and file is read once."""
 
     def __init__(self) -> None:
         self._known: dict[str, str | None] = {}
         self._cards = {spec["name"] for spec in json.loads(_native.specs())}
 
     def of(self, values: Iterable[object]) -> dict[str, str]:
-        """The hashes by name of card or file."""
+        """Map the name of each card or file in `values` to its hash."""
         texts = [text for value in values if isinstance(value, str) for text in [value, *re.split("[,=]", value)]]
         found = {text: self._hash(text) for text in texts}
         return {text: digest for text, digest in found.items() if digest is not None}

@@ -1,4 +1,4 @@
-"""A sweep as one self-contained page of HTML: plots, breakdowns, the table, specs and hashes."""
+"""A sweep as one page of HTML without other files: plots, times by stage, the table, specs and hashes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _WORDS = {"nic": "card", "sizes": "size (bytes)"}
 
 @checked
 def sweep_report(folder: Place, output: Place) -> None:
-    """Write a page about a sweep: plots, breakdowns by stage, the table, the cards with their hashes.
+    """Write a page about a sweep: plots, times by stage, the table, and the cards with their hashes.
 
     Args:
-        folder: the folder of the sweep, which may be incomplete.
+        folder: the folder of the sweep, which may not be complete yet.
         output: the file to write.
 
     Raises:
@@ -54,10 +54,10 @@ def sweep_report(folder: Place, output: Place) -> None:
 
 
 def _outcomes(store: Store, points: Sequence[Point]) -> list[Outcome | None]:
-    """The outcomes of points.
+    """Return the outcome of each point, or None for a point that has not run.
 
     Raises:
-        InputError: files of some are damaged.
+        InputError: the files of some outcomes are damaged.
     """
     outcomes: list[Outcome | None] = []
     damaged: list[Damaged] = []
@@ -95,13 +95,13 @@ def _page(about: Mapping[str, Any], found: Sweep) -> str:
         "keys": _keys(found),
     }
     text = _file("page.html")
-    # In one pass: inserted text is not searched again.
+    # Marks are replaced in one pass, so that a mark in inserted text is not replaced.
     pieces = text.split("$$")
     return "".join(piece if at % 2 == 0 else parts[piece] for at, piece in enumerate(pieces))
 
 
 def label(column: str) -> str:
-    """A column's name in words, with its unit: `Half round trip (ns)` for `half_round_trip_ns`."""
+    """Return a column's name in words with its unit: `Half round trip (ns)` for `half_round_trip_ns`."""
     for ending, unit in _UNITS.items():
         words = column.removesuffix(f"_{ending}")
         if words != column:
@@ -119,7 +119,7 @@ def _file(name: str) -> str:
 
 
 def _script_json(data: Any) -> str:
-    """JSON for a script of a page: without the beginning of a tag, and without numbers that JSON does not have."""
+    """Return JSON for a script in a page. `<` is escaped, and numbers that JSON does not have become null."""
     finite = {**data, "rows": [[_finite(cell) for cell in row] for row in data["rows"]]}
     return json.dumps(finite, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -134,7 +134,7 @@ def _failures(found: Sweep) -> str:
 
 
 def _specs(found: Sweep) -> str:
-    """The cards of all results, by their hashes."""
+    """Return a table of all cards in the results, with the hashes of their specs."""
     rows: dict[tuple[str, ...], None] = {}
     for outcome in found.outcomes:
         result = outcome.get("result") if outcome is not None else None

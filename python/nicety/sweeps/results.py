@@ -1,4 +1,4 @@
-"""A sweep's results: outcomes of points, as one table."""
+"""A sweep's results: the outcomes of its points, and one table of them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Sweep:
     """The results of a sweep.
 
     Attributes:
-        points: the points of the grid, in its order.
+        points: the points of the grid, in the grid's order.
         outcomes: the outcome of each point; None if the point has not run.
-        before: the number of points that had run before.
-        folder: the folder of the results, if any.
+        before: the number of points that had an outcome before this sweep.
+        folder: the folder with the results, if any.
         options: the parameters that are the same at all points.
-        damaged: the defects of files in the folder; their points have run again.
+        damaged: a message for each damaged file in the folder. Its point has run again.
     """
 
     points: Sequence[Point]
@@ -42,18 +42,18 @@ class Sweep:
 
     @property
     def failed(self) -> list[tuple[Point, str]]:
-        """Points that failed, and their errors."""
+        """The points that failed, each with its error."""
         pairs = zip(self.points, self.outcomes, strict=True)
         return [(point, outcome["error"]) for point, outcome in pairs if outcome is not None and "error" in outcome]
 
     @property
     def table(self) -> Table:
-        """The rows of all points.
+        """The rows of all points as one table.
 
         Columns are `point`, a number from 0; the grid's parameters; the options, so that tables of several sweeps can
-        be merged; `status`, `done` or `failed`; `error`; and the columns of the results' rows, named as by
-        `report_table`. A result without rows is one row. A row's column replaces a parameter or an option of the same
-        name.
+        be merged; `status`, `done` or `failed`; `error`; and the columns of the results' rows, with names as in
+        `report_table`. A result without rows is one row. If a row has a column with the name of a parameter or an
+        option, the row's column replaces it.
         """
         rows = list(self._rows())
         first = ["point", *(self.points[0].values if self.points else []), *self.options, "status", "error"]
@@ -69,7 +69,7 @@ class Sweep:
 
     @property
     def files(self) -> list[Path]:
-        """The files of the table."""
+        """The files that `write` writes; empty without a folder."""
         if self.folder is None:
             return []
         kinds = ["csv", "parquet"] if find_spec("pyarrow") is not None else ["csv"]
@@ -100,7 +100,7 @@ def _parquet(table: Table) -> bytes:
 
 
 def rows_of(result: Any) -> list[dict[str, Any]]:
-    """The rows of a result: its `rows`, its items, itself, or its `value`; without lists in them."""
+    """Return the rows of a result: its field `rows`, its items if it is a list, or itself as one row."""
     if isinstance(result, Mapping):
         rows = result.get("rows", [result])
     else:
@@ -110,7 +110,7 @@ def rows_of(result: Any) -> list[dict[str, Any]]:
 
 
 def column(cells: Sequence[Any]) -> list[Any]:
-    """Cells of one type: numbers, booleans or text; text if they differ."""
+    """Return the cells of a column with one type. If types differ, all cells become text."""
     kinds = {type(cell) if isinstance(cell, bool | str) else float for cell in cells if cell is not None}
     if len(kinds) <= 1:
         return list(cells)

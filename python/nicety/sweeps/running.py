@@ -1,4 +1,4 @@
-"""Tasks on executors, and on processes of this machine."""
+"""Runs of tasks on executors, and on processes of this machine."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from nicety.errors import RunError
 from nicety.sweeps.store import Outcome
 
 Task = Callable[[Any], Outcome]
-"""A function that runs a point with its payload, and raises nothing."""
+"""A function that runs the point of a payload. It never raises: an error is in the outcome."""
 Finished = Callable[[int, Outcome], None]
-"""A function that is called with the number of a point, and the point's outcome."""
+"""A function that is called with a point's number and outcome when the point has run."""
 
 _LOOK_S = 0.2
-"""Seconds between two checks for results. On some systems a signal is noticed only between two checks."""
+"""Maximum seconds of one wait for results. On some systems Python handles a signal only between two waits."""
 
 
 def run_on(executor: Executor, task: Task, payloads: Mapping[int, Any], finished: Finished) -> dict[int, Any]:
-    """Run tasks, as many concurrently as the executor allows.
+    """Run tasks on an executor, which decides how many run concurrently.
 
     Returns:
-        The payloads that were not run because the executor broke.
+        The number and the payload of each task that did not run because the executor broke.
     """
     ended: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
     futures: list[Future[Outcome]] = []
@@ -68,19 +68,19 @@ def _outcome(future: Future[Outcome]) -> Outcome:
     except BrokenExecutor:
         raise
     except (Exception, CancelledError) as error:
-        # The executor's own error: a task or result that cannot be sent, or the end of a worker.
+        # An error of the executor: it cannot send the task or its result, or a worker has ended.
         return {"status": "failed", "error": f"{type(error).__name__}: {error}", "elapsed_s": 0.0}
 
 
 def run_locally(task: Task, payloads: Mapping[int, Any], jobs: int, finished: Finished) -> None:
-    """Run tasks in processes of this machine. A task fails if its process ends, and the others continue.
+    """Run tasks in processes of this machine. A task fails if its process ends, and the other tasks continue.
 
     Raises:
         RunError: processes do not start.
     """
     left = dict(payloads)
     while left := _in_pool(task, left, jobs, finished):
-        # One of those that ran has ended its process: run each in a process of its own.
+        # A task has ended its process, and any running task may be it. So run each of them in its own process.
         for number in list(left)[:jobs]:
             if _in_pool(task, {number: left.pop(number)}, 1, finished):
                 text = "the process that ran it has ended: killed, or out of memory"
@@ -120,7 +120,7 @@ def _nothing() -> None:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the sweep, which ends its processes, and end if the sweep was killed."""
+    """Ignore Ctrl-C, since the sweep's process ends this one. If the sweep's process was killed, end as well."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

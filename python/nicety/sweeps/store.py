@@ -1,4 +1,4 @@
-"""The folder of a sweep: a file per point that has run, written wholly or not at all."""
+"""The folder of a sweep: a file for each point that has run. A file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Outcome(TypedDict):
 
     Attributes:
         status: `done` or `failed`.
-        result: the result, as in JSON; a failed point has one if its report is complete.
+        result: the result in the form for JSON. A failed point has one if its report is complete.
         error: the error of a failed point.
-        notes: the notes on stderr.
-        elapsed_s: wall-clock time.
+        notes: the text that the run printed on stderr.
+        elapsed_s: wall-clock time of the run in seconds.
     """
 
     status: str
@@ -35,25 +35,25 @@ _CHECKSUM = "checksum"
 
 
 class Damaged(InputError):
-    """A file of the folder exists, but not as a sweep wrote it."""
+    """An error about a file in the folder that is not as a sweep wrote it."""
 
 
 def _text(document: Mapping[str, Any]) -> str:
-    """A file's text, which ends with the checksum of the rest."""
+    """Return a document as a file's text. The text ends with the checksum of the document."""
     return json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1, ensure_ascii=False)
 
 
 def _checksum(document: Mapping[str, Any]) -> str:
-    """SHA-256, in hexadecimal digits, of the document without a checksum."""
+    """Return the SHA-256 of a document without its checksum, as hexadecimal digits."""
     return hashlib.sha256(json.dumps(document, indent=1, ensure_ascii=False).encode(errors="replace")).hexdigest()
 
 
 def _read(path: Path, *names: str) -> dict[str, Any]:
-    """The document of a file with these names.
+    """Read the document in a file, and check that it has the fields `names`.
 
     Raises:
         FileNotFoundError: the file or its folder does not exist.
-        Damaged: it cannot be read, or has been changed.
+        Damaged: the file cannot be read, or has been changed.
     """
     try:
         found = json.loads(path.read_bytes())
@@ -73,10 +73,10 @@ def _read(path: Path, *names: str) -> dict[str, Any]:
 
 
 class Store:
-    """A folder of outcomes by their points' keys.
+    """A folder with the outcome of each point under the point's key.
 
     Attributes:
-        folder: its path.
+        folder: the path of the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -86,7 +86,7 @@ class Store:
         """Make the folder, and write the description of the sweep there.
 
         Raises:
-            InputError: it cannot be made or written, or it has other contents.
+            InputError: the folder cannot be made or written, or it has other contents.
         """
         try:
             if self.folder.is_dir() and not (self.folder / _ABOUT).exists() and any(self.folder.iterdir()):
@@ -98,10 +98,10 @@ class Store:
         write_whole(self.folder / _ABOUT, _text(about).encode())
 
     def about(self) -> dict[str, Any]:
-        """The description of the sweep.
+        """Return the description of the sweep.
 
         Raises:
-            InputError: there is none, or it is damaged.
+            InputError: there is no description, or it is damaged.
         """
         path = self.folder / _ABOUT
         try:
@@ -112,10 +112,10 @@ class Store:
             raise InputError(f"{error}; run the sweep again with this folder to rewrite the file") from error
 
     def outcome(self, key: str) -> Outcome | None:
-        """The outcome of a point that has run, or None.
+        """Return the outcome of a point, or None if the point has not run.
 
         Raises:
-            Damaged: its file has been changed.
+            Damaged: the point's file has been changed.
         """
         path = self.folder / "points" / f"{key}.json"
         try:

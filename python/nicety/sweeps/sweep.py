@@ -1,4 +1,4 @@
-"""A function at every point of a grid."""
+"""Runs of a function at every point of a grid."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def sweep(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Call a function at every point of a grid, several concurrently, and collect the results in one table.
+    """Call a function at every point of a grid, several points concurrently, and collect the results in one table.
 
-    If there is a folder, results are kept there as they arrive, and a point with a result there is not run again. It is
-    run again if the function's source, its arguments, a card or a file that these name, or nicety has changed. A point
-    that failed runs again, and so does a point with a damaged result file. On Ctrl-C the folder has all results so far,
-    with their table.
+    If there is a folder, each result is stored there when it arrives, and a point with a result there is not run again.
+    It is run again after a change of the function's source, its arguments, a card or a file that these name, or nicety.
+    A point that failed runs again, and so does a point with a damaged result file. After Ctrl-C the folder has all
+    results so far, and their table.
 
     Args:
-        fn: called with a value of each of the grid's parameters by name. It returns JSON data: a report with `rows`, a
-            list of rows, one row, or a number. An exception is the point's outcome.
-        grid: the values of each parameter: numbers, texts, True and False.
-        options: further arguments, the same at all points.
+        fn: called with the value of each parameter of the grid by name. It returns JSON data: a report with `rows`, a
+            list of rows, one row, or a number. If it raises an exception, the point has failed.
+        grid: the key is a parameter's name, the value its values: numbers, texts, True and False.
+        options: further arguments, which are the same at all points.
         folder: the folder for results.
-        executor: runs the points; processes of this machine by default. The executor must be able to send `fn` to its
-            workers, and stays open.
-        jobs: number of processes of this machine; the number of CPUs by default.
+        executor: runs the points; by default processes of this machine do. The executor must be able to send `fn` to
+            its workers, and stays open.
+        jobs: number of processes of this machine; by default the number of CPUs.
         progress: called with the number of points done, and the total.
 
     Raises:
-        InputError: a value or an option is invalid, the folder has other contents, or a function of a prompt or a
-            notebook would run in processes of this machine.
+        InputError: a value or an option is invalid, the folder has other contents, or processes of this machine cannot
+            load `fn`, since it was defined in a prompt or a notebook.
         RunError: processes do not start.
     """
     fixed = {name: plain(name, value) for name, value in (options or {}).items()}
@@ -84,13 +84,13 @@ def run_points(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Run a task for each point without an outcome, keep outcomes, and write the table.
+    """Run a task for each point without an outcome, store the outcomes, and write the table.
 
     Args:
-        task: runs a point.
-        payloads: the argument of `task`, per point.
+        task: runs the point of a payload.
+        payloads: the argument of `task` for each point.
         points: the points of the grid.
-        about: the description of the sweep, for its folder.
+        about: the description of the sweep, which the folder gets.
         store: the folder, if there is one.
         executor: see `sweep`.
         jobs: see `sweep`.
@@ -133,7 +133,7 @@ def run_points(
 
 
 def _known(store: Store, points: Sequence[Point]) -> tuple[list[Outcome | None], list[str]]:
-    """The outcomes of points that are done, and the defects of other files."""
+    """Return the outcome of each point that is done (otherwise None), and a message for each damaged file."""
     outcomes: list[Outcome | None] = []
     damaged: list[str] = []
     for point in points:
@@ -147,7 +147,7 @@ def _known(store: Store, points: Sequence[Point]) -> tuple[list[Outcome | None],
 
 
 def call(payload: tuple[Callable[..., Any], Mapping[str, Any]]) -> Outcome:
-    """Call a function with arguments by name."""
+    """Call a function with arguments by name, and return its outcome."""
     fn, arguments = payload
     begin = time.perf_counter()
     try:
@@ -159,7 +159,7 @@ def call(payload: tuple[Callable[..., Any], Mapping[str, Any]]) -> Outcome:
 
 
 def _item(value: object) -> object:
-    """Numbers of numpy as Python's own."""
+    """Convert an array or a number of numpy to Python's types."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a result is what JSON has, not of type {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Use cases: the gains of offload in real programs, each as C handlers and a host program in every mode that applies.
+"""Use cases: the gains of offload in real programs. Each use case has C handlers, and a host program for every mode.
 
     import nicety
     from nicety.usecases import Broadcast
@@ -8,8 +8,8 @@
         print(row["mode"], row["nodes"], row["size_bytes"], row["latency_ns"])
 
 A use case's programs use the public interface: `nicety.Cluster`, its hosts, and handlers in C from the library
-(`nicety.build.compiler.library_source`). So each of the modules is an example to read and to start from. Every run
-compares its resulting bytes with a sequential reference computation in numpy.
+(`nicety.build.compiler.library_source`). So each module is an example for your own programs. Every run compares the
+resulting bytes with a sequential reference computation in numpy.
 """
 
 from nicety.usecases.accumulate import Accumulate

@@ -2,11 +2,11 @@
 
 | mode | the multiplication is done by |
 |---|---|
-| `rdma` | the host's CPU, which goes through both arrays once the message is in host memory |
+| `rdma` | the host's CPU, which processes both arrays once the message is in host memory |
 | `spin` | payload handlers, which fetch their part of the array from host memory, and write the products back |
 
-The time is from the sender's post until the receiving program knows that the products are in place. A number is two
-32-bit floats.
+The time is from the sender's post until the receiving program knows that the products are in host memory. A complex
+number is two 32-bit floats.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from nicety.usecases.transfer import arrival, transfer
 
 _NUMBER_BYTES = 8
 _LARGEST = 1 << 31
-"""Maximum bytes of an array: handlers count bytes in 32 bits."""
+"""Maximum size of an array in bytes: handlers count bytes in 32 bits."""
 _PAIR_CYCLES = 3
-"""Cycles of a CPU core for two products with everything in its cache. Assumed: vectors of 128 bits hold two numbers,
-and their product is two multiplications, an alternating addition and three shuffles. A core has one shuffle unit.
+"""Cycles of a CPU core for two products with all operands in its cache. Assumed: a vector of 128 bits holds two
+numbers. Their product takes two multiplications, an alternating addition and three shuffles; a core has one shuffle
+unit.
 """
 
 
 class Accumulate(UseCase):
-    """An array that is multiplied into another, for each size.
+    """An array that is multiplied into another array, for each size.
 
     Args:
         given: the arguments of `AccumulateOptions`.
 
     Raises:
-        InputError: a size that is no multiple of a complex number's size.
+        InputError: a size is no multiple of a complex number's size.
     """
 
     name: ClassVar[str] = "accumulate"
@@ -59,15 +60,15 @@ class Accumulate(UseCase):
         self._points = [{"size_bytes": size} for size in sizes]
 
     def points(self) -> Sequence[Point]:
-        """Every size."""
+        """The points: one for each size."""
         return self._points
 
     def payload_bytes(self, point: Point) -> int:
-        """The bytes of the arriving array."""
+        """Return the size of the arriving array in bytes."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, _point: Point) -> None:
-        """Refuse packets that split a number."""
+        """Raise an error if packets would split a complex number."""
         if mode == "spin" and card.packet_bytes % _NUMBER_BYTES:
             raise InputError(
                 f"packets of {card.packet_bytes} bytes split complex numbers of {_NUMBER_BYTES}; set packet.payload to "
@@ -75,11 +76,11 @@ class Accumulate(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """A second portal table entry, and memory for the array; in mode `rdma` also for the arriving array."""
+        """Return a node's needs: a second portal table entry, and memory for one array (mode `rdma`: for two)."""
         return {"limits.portal_table": 2, "host.memory": point["size_bytes"] * (2 if mode == "rdma" else 1)}
 
     def notes(self, card: Card, modes: Sequence[str]) -> Sequence[str]:
-        """Note that handlers have no floating-point unit."""
+        """Return a note if the handler processors have no floating-point unit."""
         if "spin" in modes and "f" not in card.isa.partition("_")[0][4:]:
             text = (
                 f"{card.name}: hpu.isa is {card.isa}, without F, so handlers multiply floats in software, many "
@@ -89,11 +90,11 @@ class Accumulate(UseCase):
         return ()
 
     def run(self, trial: Trial) -> Outcome:
-        """Multiply random numbers into others, and compare with numpy's products."""
+        """Multiply random numbers into other random numbers, and compare the result with numpy's products."""
         import numpy as np
 
         size = trial.point["size_bytes"]
-        # Small whole numbers with exact products: nothing depends on the number of roundings.
+        # The numbers are small and whole, so that products are exact and rounding has no effect.
         drawn = trial.rng().integers(1, 1024, (2, size // 4)) * trial.rng().choice([-1, 1], (2, size // 4))
         arriving, present = (part.astype(np.float32).view(np.complex64) for part in drawn)
 

@@ -1,11 +1,11 @@
-"""Broadcast: the bytes of rank 0 to every other rank, along a binomial tree.
+"""Broadcast: rank 0 sends bytes to every other rank, along a binomial tree.
 
 | mode | the bytes are forwarded by |
 |---|---|
-| `rdma` | the host's CPU: it notices the message and posts a put to each child, at o each |
-| `portals4` | the card, by triggered puts prepared beforehand, once the message is in host memory |
+| `rdma` | the host's CPU: it notices the message and posts a put to each child, which costs o per put |
+| `portals4` | the card: triggered puts that were posted before fire once the message is in host memory |
 | `spin-store` | handlers: from the card if the message is one packet, otherwise from host memory once it is complete |
-| `spin-stream` | handlers, packet by packet, from the card |
+| `spin-stream` | handlers: each packet from the card as it arrives |
 
 The time is from the root's first post until the last process has noticed that it has every byte.
 """
@@ -27,20 +27,20 @@ from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, U
 _PT = 1
 _MATCH_BITS = 7
 _LARGEST = 1 << 31
-"""Maximum bytes of a broadcast: handlers count bytes in 32 bits."""
+"""Maximum size of a broadcast in bytes: handlers count bytes in 32 bits."""
 
 
 def first_half(rank: int, ranks: int) -> int:
-    """Distance from a rank to its first child in the binomial tree.
+    """Return the distance from a rank to its first child in the binomial tree; 0 if the rank is a leaf.
 
-    Further children are at half of that distance, and so on down to 1. It is 0 if a rank never has a child. With a
-    number of ranks that is no power of two, the tree lacks the ranks after the last one.
+    The next child is at half of that distance, and so on down to distance 1. If the number of ranks is no power of two,
+    children beyond the last rank do not exist.
     """
     return 1 << (ranks - 1).bit_length() - 1 if rank == 0 else (rank & -rank) >> 1
 
 
 def children(rank: int, ranks: int) -> list[int]:
-    """A rank's children in the binomial tree, the one with the largest subtree first."""
+    """Return a rank's children in the binomial tree. The child with the largest subtree is first."""
     half, found = first_half(rank, ranks), []
     while half:
         if rank + half < ranks:
@@ -56,7 +56,7 @@ class Broadcast(UseCase):
         given: the arguments of `BroadcastOptions`.
 
     Raises:
-        InputError: an invalid number of nodes or size.
+        InputError: a number of nodes or a size is invalid.
     """
 
     name: ClassVar[str] = "broadcast"
@@ -82,11 +82,11 @@ class Broadcast(UseCase):
         self._points = [{"nodes": count, "size_bytes": size} for size in sizes for count in nodes]
 
     def points(self) -> Sequence[Point]:
-        """Every number of nodes, for every size."""
+        """The points: every number of nodes with every size."""
         return self._points
 
     def check(self, card: Card, mode: str, point: Point) -> None:
-        """Refuse more children than the card can hold triggered puts."""
+        """Raise an error if a process has more children than the card can hold triggered puts."""
         longest, triggered = len(children(0, point["nodes"])), card.count("limits.triggered")
         if mode == "portals4" and longest - 1 > triggered:
             raise InputError(
@@ -95,11 +95,11 @@ class Broadcast(UseCase):
             )
 
     def needs(self, _card: Card, _mode: str, point: Point) -> Mapping[str, int]:
-        """A node needs a second portal table entry, and memory for the bytes."""
+        """Return a node's needs: a second portal table entry, and memory for the bytes."""
         return {"limits.portal_table": _PT + 1, "host.memory": point["size_bytes"]}
 
     def run(self, trial: Trial) -> Outcome:
-        """Broadcast random bytes from rank 0, and compare them with those that every other rank received."""
+        """Broadcast random bytes from rank 0, and compare them with the bytes that every other rank received."""
         nodes, size = trial.point["nodes"], trial.point["size_bytes"]
         content = trial.rng().integers(0, 256, size, "uint8")
 
@@ -127,7 +127,7 @@ class Broadcast(UseCase):
 
 
 async def _process(host: Host, trial: Trial, size: int) -> tuple[Buffer, int]:
-    """Run a process other than the root; return its buffer, and the time at which it noticed the last byte."""
+    """Run a process other than the root. Return its buffer, and the time at which it noticed the last byte."""
     portals = host.portals
     below = children(host.rank, host.ranks)
     back, arrived = host.alloc(size), portals.ct_alloc()
@@ -136,7 +136,7 @@ async def _process(host: Host, trial: Trial, size: int) -> tuple[Buffer, int]:
     handlers = trial.handlers if below else None
     state = _state(trial.card, host.rank, host.ranks)
     attached = None if handlers is None else portals.attach(handlers, state=state)
-    # Bytes are counted, not messages: after a card that streams, every packet is a message.
+    # The counter counts bytes. The number of messages varies, since with streaming every packet arrives as a message.
     await portals.me_append(back, pt=_PT, match_bits=_MATCH_BITS, options=_COUNTED, ct=arrived, handlers=attached)
     if below and trial.mode == "portals4":
         md = portals.md_bind(back, options=["event_send_disable"])
@@ -155,6 +155,6 @@ _COUNTED = ["op_put", "event_comm_disable", "event_link_disable", "event_ct_comm
 
 
 def _state(card: Card, rank: int, ranks: int) -> bytes:
-    """`broadcast_t` of broadcast.h."""
+    """Return `broadcast_t` of broadcast.h as bytes."""
     half = first_half(rank, ranks)
     return struct.pack("<Q5I4x", _MATCH_BITS, rank, ranks, half, card.packet_bytes, 0)

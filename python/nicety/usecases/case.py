@@ -1,4 +1,4 @@
-"""The definition of a use case: points to measure, a program per mode, and the outcome of a run."""
+"""The definition of a use case: the points to measure, a program for each mode, and the outcome of a run."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Point = Mapping[str, Any]
-"""The parameters of a row, such as `{"nodes": 4, "size_bytes": 8}`."""
+"""The parameters of one row, such as `{"nodes": 4, "size_bytes": 8}`."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure in tables and pictures.
+    """A figure that tables and pictures have.
 
     Attributes:
-        name: its field in a row.
-        label: its label, with the unit.
-        unit: the field's value that makes 1 in the label's unit, such as 1e6 for MB/s.
-        digits: decimals in a table.
+        name: the figure's field in a row.
+        label: the figure's label, with its unit.
+        unit: the field's value that is shown as 1, such as 1e6 for MB/s.
+        digits: number of decimals in a table.
     """
 
     name: str
@@ -45,14 +45,14 @@ BANDWIDTH = Figure("bandwidth_bytes_per_s", "Bandwidth (MB/s)", 1e6, 2)
 
 @dataclass(frozen=True)
 class Card:
-    """A card in the view of a use case: the values of its spec, overrides included.
+    """A card as a use case sees it: the values of its spec after overrides.
 
     Attributes:
-        name: its name in results.
-        nic: the user's name for it: a spec's name, or a file's path.
-        title: its title.
-        spec_hash: the hash over all its values.
-        values: each value as written, by its key.
+        name: the card's name in results.
+        nic: the user's name for the card: a spec's name, or a file's path.
+        title: the title of the spec.
+        spec_hash: the hash over all values.
+        values: the key is a value's key in the spec, the value its text, with its unit.
     """
 
     name: str
@@ -62,20 +62,20 @@ class Card:
     values: Mapping[str, str]
 
     def count(self, key: str) -> int:
-        """A value that is a number, such as `hpu.cores`."""
+        """Return a value that is a number, such as `hpu.cores`."""
         return whole_number(self.values[key])
 
     def size_bytes(self, key: str) -> int:
-        """A value that is a size, such as `hpu.memory`, in bytes."""
+        """Return a value that is a size, such as `hpu.memory`, in bytes."""
         return size_bytes(self.values[key])
 
     def duration_ns(self, key: str) -> float:
-        """A value that is a time, such as `host.post`, in nanoseconds."""
+        """Return a value that is a time, such as `host.post`, in nanoseconds."""
         return duration_ps(self.values[key]) / 1000
 
     @property
     def packet_bytes(self) -> int:
-        """Maximum payload of a packet."""
+        """The maximum payload of a packet in bytes."""
         return self.size_bytes("packet.payload")
 
     @property
@@ -85,7 +85,7 @@ class Card:
 
     @property
     def interface(self) -> Interface:
-        """The interface of its handlers."""
+        """The interface that the card's handlers use."""
         return cast("Interface", self.values.get("hpu.interface", "nicety"))
 
 
@@ -95,9 +95,9 @@ class Trial:
 
     Attributes:
         card: the card.
-        mode: the part that does the work.
-        point: the parameters.
-        handlers: the mode's handlers, if any.
+        mode: the use case's mode, which names the part that does the work.
+        point: the parameters of the row.
+        handlers: the handlers of the mode, if any.
         seed: the seed of this run.
     """
 
@@ -110,17 +110,17 @@ class Trial:
     _clusters: list[Cluster] = field(default_factory=list, repr=False)
 
     def cluster(self, nodes: int) -> Cluster:
-        """The cluster for the run."""
+        """Make the cluster for the run."""
         self._clusters.append(cluster_of(nodes, self.card, self.seed, self.options))
         return self._clusters[-1]
 
     @property
     def fault_notes(self) -> str:
-        """Effects of the network's faults in the last run, if cards did not recover from them, on separate lines."""
+        """Notes on packets that faults lost in the last run and no card retransmitted, on separate lines."""
         return self._clusters[-1].fault_notes if self._clusters else ""
 
     def rng(self) -> np.random.Generator:
-        """Random numbers that depend on the seed alone."""
+        """Return a generator of random numbers that depends on the seed alone."""
         import numpy as np
 
         return np.random.default_rng(self.seed)
@@ -132,8 +132,9 @@ class Outcome:
 
     Attributes:
         run: the run.
-        time_ps: the picoseconds of the use case in the run.
-        figures: further figures of the use case; their means over the iterations become fields of the row.
+        time_ps: the measured time of the use case in the run, in picoseconds.
+        figures: the key is the name of a further figure, the value its value. The mean over the iterations is a field
+            of the row.
     """
 
     run: Run
@@ -142,16 +143,16 @@ class Outcome:
 
 
 class UseCase(ABC):
-    """A use case: points to measure, and a program per mode.
+    """A use case: the points to measure, and a program for each mode.
 
     Attributes:
-        name: its name on the command line.
-        title: its title above tables and pictures.
-        meaning: the figure's meaning, as one line.
-        modes: the parts that can do the work, in the order of tables.
-        axis: the parameter of a table's lines, and of a picture's horizontal axis.
-        figure: the figure of tables and pictures: `LATENCY`, `BANDWIDTH` or its own.
-        sources: the handlers in the library that a mode runs.
+        name: the use case's name on the command line.
+        title: the use case's title above tables and pictures.
+        meaning: a line that describes the figure.
+        modes: the modes, in the order of tables. A mode names the part that does the work.
+        axis: the parameter that differs between the lines of a table; pictures have it on the horizontal axis.
+        figure: the figure in tables and pictures: `LATENCY`, `BANDWIDTH` or the use case's own.
+        sources: the key is a mode, the value the name of the handlers in the library that it runs.
     """
 
     name: ClassVar[str]
@@ -164,48 +165,48 @@ class UseCase(ABC):
 
     @abstractmethod
     def points(self) -> Sequence[Point]:
-        """The points of the sweep, in the order of rows."""
+        """The points to measure, in the order of rows."""
 
     @abstractmethod
     def run(self, trial: Trial) -> Outcome:
         """Run one point and check its result.
 
         Raises:
-            RunError: a byte is wrong; see `require_equal`.
+            RunError: a resulting byte is wrong; see `require_equal`.
         """
 
     def source(self, mode: str) -> str | None:
-        """The handlers in the library that a mode runs, if any: those of `sources`."""
+        """Return the name of the handlers in the library that a mode runs, or None. By default it is in `sources`."""
         return self.sources.get(mode)
 
     def check(self, card: Card, mode: str, point: Point) -> None:  # noqa: B027, most have nothing to refuse
-        """Refuse a point that this card cannot do in this mode; called for all points before anything runs.
+        """Raise an error if this card cannot run a point in this mode. All points are checked before the first run.
 
         Raises:
-            InputError: with the correction.
+            InputError: the point is refused. The text has the correction.
         """
 
     def needs(self, _card: Card, _mode: str, _point: Point) -> Mapping[str, int]:
-        """The maximum of each limited resource that a node takes, by its key, as in `{"limits.match_entries": 5}`.
+        """Return the maximum of each limited resource that a node uses, by its key: `{"limits.match_entries": 5}`.
 
-        Sizes are in bytes. Cards that have less are refused before anything runs.
+        Sizes are in bytes. A card that has less is refused before the first run.
         """
         return {}
 
     def nodes(self, point: Point) -> int:
-        """Number of nodes of a point."""
+        """Return the number of nodes of a point."""
         return int(point.get("nodes", 2))
 
     def payload_bytes(self, _point: Point) -> int | None:
-        """The bytes of the bandwidth figure, if there is one."""
+        """Return the bytes for the bandwidth figure, or None if there is no such figure."""
         return None
 
     def incomplete(self, _row: Mapping[str, Any]) -> str | None:
-        """The requests that a row's runs did not complete, though every byte was right; None for a complete row."""
+        """Return words on the requests of a row that were not completed, or None. Such a row has no wrong bytes."""
         return None
 
     def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
-        """Notes for the user on a sweep on this card, besides its result."""
+        """Return notes for the user on a sweep on this card, in addition to its result."""
         return ()
 
 
@@ -213,22 +214,22 @@ _PIECE = 1 << 24
 
 
 def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str) -> None:
-    """Compare the result of a run with that of a sequential reference computation, byte for byte.
+    """Compare the result of a run with the result of a sequential reference computation, byte for byte.
 
     Args:
         found: the result of the run.
         expected: the expected result, of the same type and length.
-        what: its place, for the message, as in `rank 3 received`.
+        what: the beginning of the message, such as `rank 3 received`.
 
     Raises:
-        RunError: with the first wrong byte.
+        RunError: the results differ. The text has the first wrong byte.
     """
     import numpy as np
 
     left, right = found.view(np.uint8), expected.view(np.uint8)
     if left.shape != right.shape:
         raise RunError(f"{what} {left.size} bytes instead of {right.size}")
-    # In pieces: a comparison takes as much memory as the compared bytes.
+    # The comparison is made piece by piece, since it needs as much memory as the bytes that it compares.
     if all(np.array_equal(left[at : at + _PIECE], right[at : at + _PIECE]) for at in range(0, left.size, _PIECE)):
         return
     wrong = np.flatnonzero(left != right)
@@ -240,5 +241,5 @@ def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str
 
 
 def cluster_of(nodes: int, card: Card, seed: int, options: Mapping[str, Any]) -> Cluster:
-    """The cluster for a run on a card."""
+    """Make the cluster for a run on a card."""
     return Cluster(nodes, card.nic, seed=seed, **options)

@@ -1,13 +1,13 @@
-"""Strided and scattered receive: the blocks of a message go to separate places in host memory.
+"""Strided and scattered receive: the blocks of a message are written to separate places in host memory.
 
 | mode | the blocks are scattered by |
 |---|---|
 | `rdma` | the host's CPU, which copies block by block once the message is in host memory |
-| `spin` | payload handlers, which write every piece of a packet to its place |
+| `spin` | payload handlers, which write each part of a packet to its place |
 
 The layouts are `vector`, blocks of one length that begin twice that length apart, and `list`, blocks of random lengths
-at random distances. A `list` is in HPU memory as a list of offsets. The time is from the sender's post until the
-receiving program knows that every block is in place.
+at random distances. For a `list`, HPU memory has a list of offsets. The time is from the sender's post until the
+receiving program knows that every block is in its place.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("vector", "list")
 _LARGEST = 1 << 30
-"""Maximum bytes of a message: the layout is twice as long, and handlers count bytes in 32 bits."""
+"""Maximum size of a message in bytes. Its layout spans twice that size, and handlers count bytes in 32 bits."""
 _MOST_BLOCKS = 1 << 22
-"""As many blocks as a message of 4 MiB has bytes."""
+"""Maximum number of blocks by default: the number of bytes in a message of 4 MiB."""
 _LONG_BLOCK, _TOGETHER = 256, 1 << 14
-"""Blocks of a mean length below `_LONG_BLOCK` bytes are placed in groups of `_TOGETHER` blocks."""
+"""If the mean block is shorter than `_LONG_BLOCK` bytes, numpy places `_TOGETHER` blocks at a time."""
 _UNTOUCHED = 0xA5
-"""The bytes between the blocks, which must be unchanged afterwards."""
+"""The value of the bytes between blocks. These bytes must be unchanged after a run."""
 _BLOCK_CYCLES = 8
-"""Cycles of a CPU core per block besides its bytes. Assumed: the loop loads or computes an offset and a length, calls a
-copy, and ends on a branch. These are some 16 instructions at 2 per cycle.
+"""Cycles of a CPU core per block, in addition to its bytes. Assumed: the loop loads or computes an offset and a length,
+calls a copy, and ends with a branch. These are some 16 instructions at 2 per cycle.
 """
 _COPIED_A_CYCLE = 16
-"""Bytes that a core copies per cycle; assumed: a load and a store of 128 bits."""
+"""Bytes that a CPU core copies per cycle. Assumed: a load and a store of 128 bits."""
 
 
 _DEFAULT_BLOCKS = [16 << power for power in range(15)]
-"""Lengths of blocks by default: 16 B to 256 KiB."""
+"""The default lengths of blocks: 16 B to 256 KiB."""
 _DEFAULT_LIST = 1 << 19
-"""Maximum bytes of a list by default, half of the HPU memory of the shipped cards."""
+"""Maximum size of a list with the default lengths: half of the HPU memory of the shipped cards."""
 
 
 def default_blocks(size: int, layout: str) -> list[int]:
-    """Default lengths of blocks: those of 16 B to 256 KiB, doubling, that divide the message.
+    """Return the default lengths of blocks: the powers of two from 16 B to 256 KiB that divide the message.
 
-    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. If no length fits, the whole message is
-    one block.
+    Lengths that give more than 4 Mi blocks are left out, and for a `list` those with a list above 512 KiB. If no length
+    remains, the whole message is one block.
     """
     fitting = [
         block
@@ -70,17 +70,17 @@ def default_blocks(size: int, layout: str) -> list[int]:
 
 
 def _list_bytes(blocks: int) -> int:
-    """Bytes of HPU memory for a list of blocks."""
+    """Return the bytes of HPU memory for a list of `blocks` blocks."""
     return 8 * (blocks + 2)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The places of a message's blocks.
+    """The places of a message's blocks in host memory.
 
     Attributes:
-        lengths: the lengths of the blocks, in bytes, in the order of the message.
-        places: the offsets of their first bytes in host memory.
+        lengths: the length of each block in bytes, in the order of the message.
+        places: the offset of each block's first byte in host memory.
     """
 
     lengths: npt.NDArray[np.int64]
@@ -88,11 +88,11 @@ class Layout:
 
     @property
     def span_bytes(self) -> int:
-        """From the first byte of the first block to the last byte of the last one."""
+        """The bytes from the start of the first block to the end of the last one."""
         return int(self.places[-1] + self.lengths[-1])
 
     def scatter(self, message: npt.NDArray[np.uint8], memory: npt.NDArray[np.uint8]) -> None:
-        """Put the blocks of a message in their places."""
+        """Copy the blocks of a message to their places in memory."""
         import numpy as np
 
         ends = np.cumsum(self.lengths)
@@ -101,7 +101,7 @@ class Layout:
             for start, end, place in zip(starts.tolist(), ends.tolist(), self.places.tolist(), strict=True):
                 memory[place : place + end - start] = message[start:end]
             return
-        # Blocks of a few bytes together, by the place of every byte. Not all at once, since such a place has 8 bytes.
+        # Short blocks are placed in groups by an index per byte. An index has 8 bytes, so a group is limited.
         for first in range(0, len(ends), _TOGETHER):
             some = slice(first, first + _TOGETHER)
             begin, end = int(starts[some][0]), int(ends[some][-1])
@@ -109,7 +109,7 @@ class Layout:
             memory[offsets + np.arange(begin, end)] = message[begin:end]
 
     def state(self, layout: str) -> bytes:
-        """`vector_t` or `list_t` of datatype.h."""
+        """Return `vector_t` or `list_t` of datatype.h as bytes."""
         import numpy as np
 
         if layout == "vector":
@@ -123,7 +123,7 @@ class Layout:
 
 
 def layout_of(name: str, size: int, block: int, rng: np.random.Generator) -> Layout:
-    """The layout of a message of `size` bytes in blocks of `block` bytes, exactly or on average."""
+    """Return the layout of a message of `size` bytes. A block has `block` bytes, exactly or in the mean."""
     import numpy as np
 
     count = size // block
@@ -136,13 +136,13 @@ def layout_of(name: str, size: int, block: int, rng: np.random.Generator) -> Lay
 
 
 class Datatype(UseCase):
-    """A strided or scattered receive, for each length of a block.
+    """A strided or scattered receive, for each block length.
 
     Args:
         given: the arguments of `DatatypeOptions`.
 
     Raises:
-        InputError: an invalid size, block or layout.
+        InputError: a size, a block length or the layout is invalid.
     """
 
     name: ClassVar[str] = "datatype"
@@ -176,19 +176,19 @@ class Datatype(UseCase):
         self._points = [{"layout": layout, "size_bytes": size, "block_bytes": block} for block in blocks]
 
     def points(self) -> Sequence[Point]:
-        """Every length of a block."""
+        """The points: one for each block length."""
         return self._points
 
     def source(self, mode: str) -> str | None:
-        """Handlers for the layout."""
+        """Return the name of the handlers for the layout."""
         return f"datatype_{self._layout}.c" if mode == "spin" else None
 
     def payload_bytes(self, point: Point) -> int:
-        """The bytes of the message."""
+        """Return the size of the message in bytes."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, point: Point) -> None:
-        """Refuse a list that does not fit HPU memory."""
+        """Raise an error if the list does not fit into HPU memory."""
         blocks = point["size_bytes"] // point["block_bytes"]
         needed, memory = _list_bytes(blocks), card.size_bytes("hpu.memory")
         if mode == "spin" and point["layout"] == "list" and needed > memory:
@@ -198,17 +198,17 @@ class Datatype(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """A node needs a second portal table entry, and memory for the blocks and the gaps between them.
+        """Return a node's needs: a second portal table entry, and memory for the blocks and the gaps between them.
 
-        The gaps of a `list` are random, up to two mean lengths of a block. In mode `rdma` the message is in memory as
-        well.
+        A gap of a `list` is random, and at most twice the mean length of a block. In mode `rdma` the message is in
+        host memory as well.
         """
         size, block = point["size_bytes"], point["block_bytes"]
         gaps = (size - block) * (2 if point["layout"] == "list" else 1)
         return {"limits.portal_table": 2, "host.memory": size + gaps + (size if mode == "rdma" else 0)}
 
     def run(self, trial: Trial) -> Outcome:
-        """Scatter random bytes, and compare with numpy, including the bytes between the blocks."""
+        """Scatter random bytes. Compare the whole memory with numpy's result, also the bytes between the blocks."""
         import numpy as np
 
         point, rng = trial.point, trial.rng()

@@ -1,4 +1,4 @@
-"""Runs use cases: the sweep over cards, modes and points, the checks before it, and the report."""
+"""Runs of use cases: the sweep over cards, modes and points, the checks before the first run, and the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nicety.shared.options import asked
 from nicety.shared.typed import checked
 from nicety.show.html import Shown
 from nicety.usecases.case import Card, Outcome, Point, Trial, UseCase, cluster_of
-from nicety.usecases.report import Incomplete, UseCaseReport, report_html
+from nicety.usecases.report import Incomplete, UseCaseReport, report_html, usecase_figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,12 +53,12 @@ def run_usecase(
             lists them.
         trace: a file for a timeline of the first run, to be opened with https://ui.perfetto.dev.
         trace_scale: the tick of the timeline, a nanosecond or a picosecond.
-        note: called with notes for the user on the sweep, besides its result.
+        note: called with notes for the user on the sweep, which are not in the report.
         progress: called with the number of rows done, and the total.
         given: the arguments of `UseCaseOptions`.
 
     Raises:
-        InputError: a card, mode, point, override or handler that does not exist or is invalid, before anything runs.
+        InputError: a card, mode, point, override or handler does not exist or is invalid. Raised before the first run.
         HandlerFailure: a handler failed in a way that is not allowed.
         RunError: the run failed: a deadlock, a trap in a handler, or a wrong byte in a result.
     """
@@ -67,8 +67,8 @@ def run_usecase(
     topology, noise, seed = (requested[name] for name in ("topology", "noise", "seed"))
     network = {name: requested[name] for name in ("faults", "flow_control") if requested[name] is not None}
     count = max(1, iterations)
-    # Each iteration has its own seed.
-    seed = whole(seed, "seed", U64 - count)
+    # Iteration i has the seed `seed + i`, which must fit 64 bits.
+    seed = whole(seed, "seed", U64 - count + 1)
     overrides = overrides or []
     cards = _cards(nics, overrides)
     chosen = _modes(case, modes, handlers)
@@ -108,7 +108,7 @@ def run_usecase(
         "incomplete": _incomplete(case, list(points[0]), rows),
         "failures": sweep.failures,
     }
-    shown = Shown(sweep.attempts.report(report), report_html)
+    shown = Shown(sweep.attempts.report(report), report_html, usecase_figure)
     require_points(shown, sweep.attempts)
     return cast(UseCaseReport, shown)
 
@@ -122,12 +122,12 @@ def _incomplete(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping
 
 
 def incomplete_text(row: Incomplete) -> str:
-    """The requests that were not completed, in a line with their row."""
+    """Return a line with a row's card, mode and point, and its requests that were not completed."""
     return f"{_place(row['nic'], row['mode'], row['point'])}: {row['text']}"
 
 
 def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int, options: Mapping[str, Any]) -> None:
-    """Refuse invalid requests before anything runs."""
+    """Raise an error for an invalid request before the first run."""
     points = case.points()
     for card in cards:
         for mode in modes:
@@ -136,7 +136,7 @@ def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int
                     case.check(card, mode, point)
                     _check_limits(card, case.needs(card, mode, point))
         for nodes in sorted({case.nodes(point) for point in points}):
-            # Whether such a cluster is valid.
+            # Making the cluster checks its options.
             cluster_of(nodes, card, seed, options)
 
 
@@ -153,7 +153,7 @@ _LIMITED = {
 
 
 def _check_limits(card: Card, needs: Mapping[str, int]) -> None:
-    """Refuse a card with fewer resources than a node takes."""
+    """Raise an error if a card has fewer resources than a node needs."""
     for key, needed in needs.items():
         size = key == "host.memory"
         available = card.size_bytes(key) if size else card.count(key)
@@ -166,7 +166,7 @@ def _check_limits(card: Card, needs: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """The options that all runs of a sweep share."""
+    """The options of all runs of a sweep, and the failures so far."""
 
     case: UseCase
     iterations: int
@@ -180,7 +180,7 @@ class _Sweep:
     def rows(
         self, measured: Sequence[tuple[Card, str, Point]], progress: Callable[[int, int], None] | None
     ) -> list[dict[str, Any]]:
-        """A row per card, mode and point."""
+        """Run all points, and return a row per card, mode and point. A point that fails has no row."""
         rows: list[dict[str, Any]] = []
         if progress is not None:
             progress(0, len(measured))
@@ -194,7 +194,7 @@ class _Sweep:
         return rows
 
     def outcomes(self, card: Card, mode: str, point: Point, *, recorded: bool) -> list[_Measured]:
-        """The runs of a point."""
+        """Run all iterations of a point."""
         with _at(card, mode, point):
             return [
                 self.run(card, mode, point, iteration, recorded=recorded and iteration == 0)
@@ -202,7 +202,7 @@ class _Sweep:
             ]
 
     def run(self, card: Card, mode: str, point: Point, iteration: int, *, recorded: bool) -> _Measured:
-        """One run, recorded if its timeline is requested."""
+        """Run one iteration, and write its timeline if `recorded` and requested."""
         options = dict(self.options)
         if recorded and self.trace is not None:
             options["recording"] = "everything"
@@ -211,13 +211,13 @@ class _Sweep:
             outcome = self.case.run(trial)
         except Exception as error:
             notes = trial.fault_notes
-            # The network's own errors include these notes, and faults do not cause wrong input.
+            # Errors of the network have these notes already. Invalid input is not caused by faults.
             told = any(words in str(error) for words in (notes.strip(), "not delivered"))
             if not notes or isinstance(error, InputError) or told:
                 raise
             if isinstance(error, RunError):
                 raise retold(error, f"{error}{notes}") from error
-            # These bytes are no request and no reply of this use case: its programs misinterpret them.
+            # Damaged bytes can make the programs fail in any way, since they are no request or reply.
             raise RunError(f"a program cannot go on with what it received ({_named(error)}){notes}") from error
         at = {"nic": card.name, "mode": mode, **point}
         self.failures.extend({**at, **asdict(failure)} for failure in outcome.run.failures)
@@ -264,7 +264,7 @@ def _modes(case: UseCase, modes: Sequence[str] | None, handlers: Place | None) -
 def _compile(
     case: UseCase, cards: Sequence[Card], modes: Sequence[str], handlers: Place | None, cc: str | None
 ) -> tuple[dict[str, Any], dict[str, Handlers]]:
-    """Compile the programs of the modes for every card. Return the manifest entries, and the handlers by mode."""
+    """Compile the programs of the modes for every card. Return manifest entries by program, and handlers by mode."""
     said: dict[str, Any] = {}
     programs = {}
     for mode in modes:
@@ -295,7 +295,7 @@ def _named(error: Exception) -> str:
 
 @contextmanager
 def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
-    """Name the point in errors."""
+    """Begin each error in the block with the card, the mode and the point."""
     place = _place(card.name, mode, point)
     try:
         yield
@@ -309,7 +309,7 @@ def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The kept figures of a run."""
+    """The figures of a run that its row needs."""
 
     time_ps: int
     read_bytes: int
@@ -358,7 +358,7 @@ def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[
 
 
 def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
-    """Effects of faults, of full buffers and pauses, and of the cards' transports, if the network has any."""
+    """Return the counts of faults, of ports and of the cards' transports, summed over the runs. Empty without any."""
     if not outcomes[0].links and not outcomes[0].ports:
         return {}
     links = [_sum(found) for found in zip(*(outcome.links for outcome in outcomes), strict=True)]
@@ -368,19 +368,19 @@ def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
 
 
 def _port(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Summed counts of the same port in several runs. The peak occupancy is the maximum of all of them."""
+    """Return the counts of a port, summed over runs. The peak occupancy is the maximum over the runs."""
     added = ("dropped_packets", "dropped_bytes", "pauses_sent", "pauses_received", "paused_ps")
     most = max(each["peak_bytes"] for each in found)
     return {**found[0], "peak_bytes": most, **{name: sum(each[name] for each in found) for name in added}}
 
 
 def _sum(found: Sequence[Mapping[str, Any]], key: str = "link") -> dict[str, Any]:
-    """Summed counts of the same link or card in several runs."""
+    """Return the counts of a link or a card, summed over runs."""
     return {name: value if name == key else sum(each[name] for each in found) for name, value in found[0].items()}
 
 
 def _mean(values: Iterator[int]) -> int | float:
-    """The mean, as a whole number if it is one."""
+    """Return the mean; a whole number is an int."""
     found = list(values)
     mean, rest = divmod(sum(found), len(found))
     return sum(found) / len(found) if rest else mean

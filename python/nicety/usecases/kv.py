@@ -3,7 +3,7 @@
 | mode | the table is kept by |
 |---|---|
 | `host` | the server's CPU: it notices a request, hashes the key, probes buckets, and posts the reply |
-| `spin` | handlers: the same from the card, by DMA, several requests concurrently |
+| `spin` | handlers: they do the same on the card, with the table in host memory, for several requests concurrently |
 
 | operation | request of a client |
 |---|---|
@@ -11,9 +11,10 @@
 | `update` | other values for keys inserted before, drawn with replacement |
 | `lookup` | keys; half of them were never inserted |
 
-A key is in the first bucket that was free for it, from the bucket of its hash on. Each client has one request in
-flight. All clients insert, and then all do the measured operation, if that is not `insert`. The time is from a client's
-post until the client has noticed the reply. A key without a bucket is refused, and counted.
+A key is in the first bucket that was free when it was inserted; the search begins at the bucket of its hash. Each
+client has one request in flight. First all clients insert. Then they do the measured operation, if it is not `insert`.
+The time is from a client's post until the client has noticed the reply. An insert that finds no free bucket is refused
+and counted.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _PT = 1
 _SERVER = 0
 _WORD = 8
 _EVENTS = 4
-"""Depth of a client's event queue."""
+"""Number of events that a client's event queue holds."""
 _LARGEST_TABLE = 1 << 31
-"""Maximum bytes of the table: handlers count bytes in 32 bits."""
+"""Maximum size of the table in bytes: handlers count bytes in 32 bits."""
 _MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
 _BUCKETS_A_KEY = 4
-"""Buckets per key if no size is given. The table then stays three quarters empty, and few keys meet in a bucket."""
+"""Default number of buckets per key. The table stays three quarters empty, so few keys probe the same bucket."""
 _HASH_CYCLES = 4
 """Cycles of a CPU core per byte of a key in FNV-1a; assumed: a dependent XOR and multiplication."""
 _PROBE_CYCLES = 8
@@ -55,7 +56,7 @@ _PROBE_CYCLES = 8
 
 
 class Message(IntEnum):
-    """Kinds of messages, as in kv.h."""
+    """The kinds of messages, with the numbers of kv.h."""
 
     INSERT = 1
     LOOKUP = 2
@@ -63,7 +64,7 @@ class Message(IntEnum):
 
 
 class Answer(IntEnum):
-    """Kinds of replies, as in kv.h."""
+    """The kinds of replies, with the numbers of kv.h."""
 
     INSERTED = 0
     UPDATED = 1
@@ -77,7 +78,7 @@ _READY = 2
 
 
 def hash_of(key: bytes) -> int:
-    """FNV-1a, 32 bits."""
+    """Return the FNV-1a hash of a key, with 32 bits."""
     value = 2166136261
     for byte in key:
         value = (value ^ byte) * 16777619 & 0xFFFFFFFF
@@ -86,10 +87,10 @@ def hash_of(key: bytes) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """The hash table of a sequential reference computation.
+    """A hash table that is processed sequentially, for reference.
 
     Attributes:
-        memory: its buckets: each has a word with the key's hash, the key, and the value.
+        memory: the table's buckets. A bucket has a word with the key's hash, the key, and the value.
         key_bytes: bytes of a key.
         value_bytes: bytes of a value.
     """
@@ -100,34 +101,34 @@ class Table:
 
     @property
     def bucket_bytes(self) -> int:
-        """Bytes of a bucket."""
+        """The size of a bucket in bytes."""
         return _WORD + self.key_bytes + self.value_bytes
 
     @property
     def buckets(self) -> int:
-        """Number of buckets."""
+        """The number of buckets."""
         return len(self.memory) // self.bucket_bytes
 
     @property
     def used(self) -> int:
-        """Number of used buckets."""
+        """The number of buckets that have a key."""
         words = self.memory.reshape(self.buckets, self.bucket_bytes)[:, :_WORD]
         return int(words.any(axis=1).sum())
 
     def word(self, bucket: int) -> int:
-        """A bucket's first word."""
+        """Return a bucket's first word, which has the hash of its key."""
         return int.from_bytes(self._part(bucket, 0, _WORD), "little")
 
     def key(self, bucket: int) -> bytes:
-        """A bucket's key."""
+        """Return a bucket's key."""
         return self._part(bucket, _WORD, self.key_bytes)
 
     def value(self, bucket: int) -> bytes:
-        """A bucket's value."""
+        """Return a bucket's value."""
         return self._part(bucket, _WORD + self.key_bytes, self.value_bytes)
 
     def find(self, key: bytes) -> tuple[list[int], bool]:
-        """The probed buckets, and whether the last of them has the key."""
+        """Return the probed buckets, and whether the last of them has the key."""
         hashed, probed = hash_of(key), []
         for step in range(self.buckets):
             bucket = (hashed + step) % self.buckets
@@ -140,7 +141,7 @@ class Table:
         return probed, False
 
     def insert(self, key: bytes, value: bytes) -> tuple[Answer, list[int]]:
-        """Insert a key with a value, or change its value; return the probed buckets as well."""
+        """Insert a key with a value, or change the value of a key. Return the answer and the probed buckets."""
         import numpy as np
 
         probed, found = self.find(key)
@@ -157,13 +158,13 @@ class Table:
 
 
 class KeyValue(UseCase):
-    """A key-value store, for numbers of clients.
+    """A key-value store, for each number of clients.
 
     Args:
         given: the arguments of `KeyValueOptions`.
 
     Raises:
-        InputError: an invalid store.
+        InputError: an argument is invalid, or the table is too large.
     """
 
     name: ClassVar[str] = "kv"
@@ -204,15 +205,15 @@ class KeyValue(UseCase):
         ]
 
     def points(self) -> Sequence[Point]:
-        """Every number of clients, for inserts and for lookups."""
+        """The points: every measured operation with every number of clients."""
         return self._points
 
     def nodes(self, point: Point) -> int:
-        """The server and its clients."""
+        """Return the number of clients, and 1 for the server."""
         return int(point["clients"]) + 1
 
     def check(self, card: Card, mode: str, point: Point) -> None:
-        """Refuse a request that is no single packet, and a card without room for a bucket per processor."""
+        """Raise an error if a request is longer than a packet, or HPU memory has no room for a bucket per processor."""
         request = point["key_bytes"] + point["value_bytes"]
         if mode == "spin" and request > card.packet_bytes:
             raise InputError(
@@ -224,7 +225,7 @@ class KeyValue(UseCase):
             raise InputError(f"handlers keep {needed} bytes in HPU memory, and the card has {memory}; set hpu.memory")
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """For the server: its table, and room for requests; with a CPU, a match entry per client."""
+        """Return the needs of the server or a client: memory for the table and requests, and in mode `host` entries."""
         clients, request = point["clients"], point["key_bytes"] + point["value_bytes"]
         server, client = point["buckets"] * (_WORD + request), request + point["value_bytes"]
         needs = {"limits.portal_table": _PT + 1, "limits.event_queues": 2}
@@ -238,7 +239,7 @@ class KeyValue(UseCase):
         }
 
     def incomplete(self, row: Mapping[str, Any]) -> str | None:
-        """Report the number of refused requests."""
+        """Return a line with the number of refused requests, or None."""
         if not row["refused"]:
             return None
         keys = row["clients"] * row["requests"]
@@ -248,7 +249,7 @@ class KeyValue(UseCase):
         )
 
     def run(self, trial: Trial) -> Outcome:
-        """Insert and do the measured operation; compare the final table, and every reply, with a dict."""
+        """Insert, do the measured operation, and compare the final table and every reply with a dict."""
         import numpy as np
 
         point = trial.point
@@ -261,7 +262,7 @@ class KeyValue(UseCase):
         left = Table(run.results[_SERVER].array, point["key_bytes"], point["value_bytes"])
         _compare(left, kept, full=store.refused > 0)
         if point["clients"] == 1:
-            # The order of inserts is known, and so is every byte.
+            # With one client the order of inserts is known, so every byte of the table is known.
             plain = Table(np.zeros_like(left.memory), point["key_bytes"], point["value_bytes"])
             requests = store.requests(1)
             for key, value in requests.inserts + (requests.updates if point["operation"] == "update" else []):
@@ -282,10 +283,10 @@ class KeyValue(UseCase):
 
 
 def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
-    """Compare a table with its contents according to the clients' replies.
+    """Compare a table with the keys and values that it must have according to the replies to clients.
 
     Raises:
-        RunError: with the difference.
+        RunError: they differ. The text has the difference.
     """
     used = left.used
     if used != len(kept):
@@ -302,7 +303,7 @@ def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
 
 @dataclass(frozen=True)
 class _Requests:
-    """A client's requests, in this order: new keys with values, some of them with other values, and keys to find."""
+    """A client's requests in the order of sending: inserts of new keys, updates of some of these keys, and lookups."""
 
     inserts: list[tuple[bytes, bytes]]
     updates: list[tuple[bytes, bytes]]
@@ -311,14 +312,14 @@ class _Requests:
 
 @dataclass(frozen=True)
 class _ClientResults:
-    """A client's results: the table's contents by its replies, and each request's begin and end, by operation."""
+    """A client's results: the keys and values that the table has by its replies, and request times by operation."""
 
     kept: dict[bytes, bytes]
     times: dict[str, list[tuple[int, int]]]
 
 
 class _Store:
-    """The programs of the server and of its clients."""
+    """The programs of the server and of the clients."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
@@ -326,15 +327,15 @@ class _Store:
         self.refused = 0
 
     def requests(self, client: int) -> _Requests:
-        """Draw a client's requests. Half of the lookups are of keys that are never inserted.
+        """Draw a client's requests. Half of the lookups are for keys that are never inserted.
 
-        Keys are the client's own, and all differ.
+        The keys of a client differ from each other, and from the keys of other clients.
         """
         import numpy as np
 
         count, key, value = (self.point[name] for name in ("requests", "key_bytes", "value_bytes"))
         rng = np.random.default_rng([self.trial.seed, client])
-        # The client's number makes its keys differ from others', and a key's number makes them differ from each other.
+        # A key contains the client's number and its own number, so that all keys differ.
         drawn = rng.integers(0, 256, (2 * count, key), np.uint8)
         numbers = np.arange(2 * count, dtype="<u4") + client * 2 * _MOST_REQUESTS
         drawn[:, :4] = numbers.view(np.uint8).reshape(-1, 4)
@@ -347,7 +348,7 @@ class _Store:
         return _Requests(inserts, list(zip(changed, values[count:], strict=True)), [keys[number] for number in chosen])
 
     async def client(self, host: Host) -> _ClientResults:
-        """Insert, and do the measured operation, one request after the other; check every reply against a dict."""
+        """Insert, then do the measured operation, one request at a time. Check every reply against a dict."""
         portals = host.portals
         requests, seen = self.requests(host.rank), _ClientResults({}, {name: [] for name in OPERATIONS})
         out, back = (
@@ -379,7 +380,7 @@ class _Store:
         seen: _ClientResults,
         operation: str,
     ) -> None:
-        """Store keys with their values; count the refused ones."""
+        """Send inserts of keys with their values, one at a time. Count the refused ones."""
         for key, value in pairs:
             answer, _ = await self._ask(host, Message.INSERT, key + value, own, seen.times[operation])
             if key in seen.kept:
@@ -401,7 +402,7 @@ class _Store:
         own: tuple[int, int, Buffer, Buffer],
         times: list[tuple[int, int]],
     ) -> tuple[int, bytes]:
-        """Send a request; return the answer and its value."""
+        """Send a request and wait for the reply. Return the answer and the value in the reply."""
         import numpy as np
 
         md, eq, out, back = own
@@ -413,7 +414,7 @@ class _Store:
         return event.hdr_data, back.array[: event.mlength_bytes].tobytes()
 
     async def server(self, host: Host) -> Buffer:
-        """Make a table, and give it to the card, or keep it with the CPU."""
+        """Make a table. Handlers or the CPU then serve requests from it."""
         portals = host.portals
         key, value, clients = (self.point[name] for name in ("key_bytes", "value_bytes", "clients"))
         table = host.alloc(self.point["buckets"] * (_WORD + key + value))
@@ -422,7 +423,7 @@ class _Store:
             state = _state(self.trial.card, self.point)
             attached = portals.attach(self.trial.handlers, state=state, memory=table)
             options = ["op_put", "event_comm_disable", "event_link_disable"]
-            # For any request: handlers take it out of the packet, and nothing is written to this memory.
+            # The entry takes every request. Handlers read requests from packets, so its memory is never written.
             unused = host.alloc(key + value)
             await portals.me_append(unused, pt=_PT, ignore_bits=_ANYTHING, options=options, handlers=attached)
             await host.barrier()
@@ -442,7 +443,7 @@ class _Store:
         return table
 
     async def _serve(self, host: Host, eq: int, table: Buffer, arrived: dict[int, Buffer]) -> None:
-        """Serve the requests of one kind with the CPU."""
+        """Serve one request per key and client on the CPU."""
         portals = host.portals
         length = self.point["key_bytes"]
         plain = Table(table.array, length, self.point["value_bytes"])
@@ -483,7 +484,7 @@ def _name(answer: int) -> str:
 
 
 def _state(card: Card, point: Point) -> bytes:
-    """`kv_t` of kv.h."""
+    """Return `kv_t` of kv.h as bytes."""
     bucket = _WORD + point["key_bytes"] + point["value_bytes"]
     head = struct.pack("<4I", point["buckets"], point["key_bytes"], point["value_bytes"], bucket)
     return head + bytes(bucket * card.count("hpu.cores"))

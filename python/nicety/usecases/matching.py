@@ -2,18 +2,18 @@
 
 | mode | messages are matched, and the gets of long ones posted, by |
 |---|---|
-| `host` | the receiving host's CPU, while its program waits; a short message is copied to its target |
-| `spin` | the card, and a header handler: the CPU may compute meanwhile |
+| `host` | the receiving host's CPU, while its program waits; it copies a short message to its buffer |
+| `spin` | the card, and a header handler; the CPU may compute at the same time |
 
 | arrival | |
 |---|---|
 | `expected` | the receive is posted before the message is sent |
-| `unexpected` | the message, or its request, arrives before the receive is posted; then the CPU helps in both modes |
+| `unexpected` | the message, or its request, arrives before the receive is posted; the CPU then helps in both modes |
 
 The time begins with the send, or with the post of the receive if that is later. It ends when the receiver knows that it
-has every byte. The overlap is that of the OSU micro-benchmarks. Between posting its receive and waiting for it, the
-receiver computes for the time of a lone transfer. The hidden share of the transfer's time is the part that does not add
-to the computation.
+has every byte. The overlap is defined as in the OSU micro-benchmarks. Between posting its receive and waiting for it,
+the receiver computes for as long as a transfer takes alone. The overlap is the share of the transfer's time that is not
+added to the time of the computation.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, 
 
 ARRIVALS: Sequence[str] = arguments_of(MatchingOptions)["arrivals"].option.default
 _LARGEST = 1 << 30
-"""Maximum bytes of a message: handlers count bytes in 32 bits."""
+"""Maximum size of a message in bytes: handlers count bytes in 32 bits."""
 _TAG = 5
 
 
 class Matching(UseCase):
-    """A message with a tag from one host to another, for each size.
+    """A message with a tag from one host to another host, for each size.
 
     Args:
         given: the arguments of `MatchingOptions`.
 
     Raises:
-        InputError: an invalid size or arrival.
+        InputError: a size or an arrival is invalid.
     """
 
     name: ClassVar[str] = "matching"
@@ -74,15 +74,15 @@ class Matching(UseCase):
         ]
 
     def points(self) -> Sequence[Point]:
-        """Every size, for every arrival."""
+        """The points: every arrival with every size."""
         return self._points
 
     def payload_bytes(self, point: Point) -> int:
-        """The message."""
+        """Return the size of the message in bytes."""
         return int(point["size_bytes"])
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """A node needs a second queue, an entry for early messages, and one for the receive or the sender's bytes."""
+        """Return a node's needs: a second event queue, and entries for early messages and for the receive or send."""
         size, eager = point["size_bytes"], point["eager_bytes"]
         both = mode == "spin" or size > eager
         return {
@@ -90,13 +90,13 @@ class Matching(UseCase):
             "limits.event_queues": 2,
             "limits.event_queue_depth": EVENTS,
             "limits.match_entries": 2 if both else 1,
-            # Counters of the receive, and of a get that the CPU must post.
+            # A counter for the receive, and one for a get that the CPU must post.
             "limits.counters": 2 if mode == "spin" and size > eager and point["arrival"] == "unexpected" else 1,
             "host.memory": size + min(size, eager),
         }
 
     def run(self, trial: Trial) -> Outcome:
-        """Send random bytes, and compare the received ones; then again, with concurrent computation."""
+        """Send random bytes and compare the received bytes. For the overlap, repeat it with concurrent computation."""
         run, time_ps = _transfer(trial, 0)
         if not self._overlap:
             return Outcome(run, time_ps)
@@ -105,13 +105,13 @@ class Matching(UseCase):
 
 
 class Overlap(Matching):
-    """`Matching`, with the overlap as the figure of tables and pictures."""
+    """`Matching` with the overlap as its figure in tables and pictures."""
 
     meaning: ClassVar[str] = "share of the transfer that is hidden by computing at the receiver for as long"
     figure: ClassVar[Figure] = Figure("overlap_ratio", "Overlap")
 
     def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
-        """Explain that there is no overlap if the message is there already."""
+        """Return a note if messages arrive completely before their receive, so that there is no overlap."""
         for point in self.points():
             if point["arrival"] == "unexpected" and point["size_bytes"] <= (eager := point["eager_bytes"]):
                 return [
@@ -126,12 +126,12 @@ class Overlap(Matching):
 
 
 def overlap_ratio(alone_ps: int, together_ps: int) -> float:
-    """The share of a transfer hidden by a computation of `alone_ps`, if both together take `together_ps`."""
+    """Return the hidden share of a transfer. `together_ps` is its time with a computation of `alone_ps`."""
     return min(1.0, max(0.0, 1 - (together_ps - alone_ps) / alone_ps))
 
 
 async def messenger(host: Host, trial: Trial, *, eager_bytes: int, unexpected_bytes: int) -> Messenger:
-    """The messenger of a mode, ready for messages."""
+    """Make the messenger of the mode, and set it up."""
     made: Messenger
     room = {"eager_bytes": eager_bytes, "unexpected_bytes": unexpected_bytes}
     if trial.handlers is None:
@@ -143,7 +143,7 @@ async def messenger(host: Host, trial: Trial, *, eager_bytes: int, unexpected_by
 
 
 def _transfer(trial: Trial, compute_ps: int) -> tuple[Run, int]:
-    """Send one message with concurrent computation at the receiver; return the run, and its duration."""
+    """Send one message while the receiver computes for `compute_ps`. Return the run, and the measured time."""
     point = trial.point
     size, eager, expected = point["size_bytes"], point["eager_bytes"], point["arrival"] == "expected"
     content = trial.rng().integers(0, 256, size, "uint8")
@@ -170,7 +170,7 @@ def _transfer(trial: Trial, compute_ps: int) -> tuple[Run, int]:
         else:
             await host.barrier()
             await host.barrier()
-            # A barrier may be faster than a message: wait for some more microseconds, and a nanosecond per byte.
+            # A barrier may take less time than a message, so wait 10 us and a nanosecond per byte for its arrival.
             await host.compute(ns=10_000 + min(size, eager))
             begun = host.now_ps
             receive = await messages.receive(back, source=ANY, tag=ANY)

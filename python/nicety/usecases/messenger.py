@@ -1,7 +1,7 @@
-"""Messages with tags between hosts, as in MPI: matched by the receiving CPU, or on the card by handlers.
+"""Messages with tags between hosts, as in MPI. The receiving CPU matches them, or the card matches them by handlers.
 
-A message up to a threshold is sent at once (eager). For a longer one only a request is sent, and the receiver gets the
-bytes when the request has matched a receive (rendezvous). Receives match in the order in which they were posted, and
+A message up to a threshold is sent at once (eager). For a longer message only a request is sent. When the request has
+matched a receive, the receiver gets the bytes (rendezvous). Receives match in the order in which they were posted, and
 messages of one sender in the order in which they were sent.
 """
 
@@ -22,24 +22,24 @@ _TAGS = (1 << 32) - 1
 _SILENT = ["event_link_disable", "event_unlink_disable"]
 
 ANY = None
-"""Any source, or any tag."""
+"""Matches every source, or every tag."""
 EVENTS = 4096
-"""Depth of a messenger's event queue."""
+"""Number of events that a messenger's event queue holds."""
 
 
 @dataclass(eq=False)
 class Receive:
-    """A receive that was posted.
+    """A posted receive.
 
     Attributes:
-        buffer: the target of the bytes.
-        wanted_source: the requested source.
-        wanted_tag: the requested tag.
-        source: the sender, once a message has matched.
+        buffer: the buffer for the message.
+        wanted_source: the rank from which a message is accepted, or `ANY`.
+        wanted_tag: the tag that is accepted, or `ANY`.
+        source: the sender's rank, once a message has matched.
         tag: the message's tag, once a message has matched.
         length_bytes: the message's length, once a message has matched.
         getting: the counter of the get that fetches the bytes, if any.
-        complete: whether all bytes are there.
+        complete: whether the buffer has all bytes.
     """
 
     buffer: Buffer
@@ -52,11 +52,11 @@ class Receive:
     complete: bool = False
 
     def takes(self, event: Event) -> bool:
-        """Whether a message matches."""
+        """Return whether the message of an event matches the receive."""
         return self.wanted_source in (ANY, event.initiator) and self.wanted_tag in (ANY, event.match_bits)
 
     def matched(self, event: Event) -> None:
-        """Record the message's source; raises if the message is too long."""
+        """Record the message's source, tag and length. Raises an error if the message is longer than the buffer."""
         self.source, self.tag = event.initiator, event.match_bits
         self.length_bytes = event.hdr_data & _TAGS if event.hdr_data else event.rlength_bytes
         if not event.ok or self.length_bytes > len(self.buffer):
@@ -68,7 +68,7 @@ class Receive:
 
 @dataclass(frozen=True)
 class Send:
-    """A posted send. `served` counts to 1 when the receiver has got bytes that were not sent at once."""
+    """A posted send. For a rendezvous, the counter `served` is 1 once the receiver has got the bytes."""
 
     served: int | None
 
@@ -78,8 +78,8 @@ class Messenger(ABC):
 
     Args:
         host: the host.
-        eager_bytes: maximum size of a message that is sent at once.
-        unexpected_bytes: room for such messages that arrive before their receive.
+        eager_bytes: maximum size of a message that is sent at once, in bytes.
+        unexpected_bytes: memory for eager messages that arrive before their receive, in bytes.
     """
 
     def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int) -> None:
@@ -92,7 +92,7 @@ class Messenger(ABC):
 
     @abstractmethod
     async def set_up(self) -> None:
-        """Prepare for messages, before any is sent."""
+        """Prepare to receive messages. Must be called before any host sends."""
 
     @abstractmethod
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
@@ -100,10 +100,10 @@ class Messenger(ABC):
 
     @abstractmethod
     async def progress(self, event: Event) -> None:
-        """Act on an event."""
+        """Process an event of the event queue."""
 
     async def send(self, buffer: Buffer, *, to: int, tag: int) -> Send:
-        """Send a buffer, which must not change until `sent`."""
+        """Send a buffer. The buffer must not change until `sent` has returned."""
         portals, size = self.portals, len(buffer)
         md = portals.md_bind(buffer, options=["event_send_disable"])
         if size <= self.eager_bytes:
@@ -111,7 +111,7 @@ class Messenger(ABC):
             return Send(None)
         number, served = self.numbers, portals.ct_alloc()
         self.numbers += 1
-        # The card takes commands in order, so the entry is there before the request leaves.
+        # The card executes commands in order, so the match entry exists before the request is sent.
         await portals.me_append(
             buffer,
             pt=_PT,
@@ -125,12 +125,12 @@ class Messenger(ABC):
         return Send(served)
 
     async def sent(self, send: Send) -> None:
-        """Wait until the receiver has the bytes of a long message. The card already has those of a short one."""
+        """Wait until the buffer of a send may change. For a long message, the receiver then has its bytes."""
         if send.served is not None:
             await self.portals.ct_wait(send.served, 1)
 
     async def wait(self, receive: Receive) -> None:
-        """Wait until a receive has its message."""
+        """Wait until a receive is complete."""
         while not receive.complete:
             if receive.getting is None:
                 await self.progress(await self.portals.eq_wait(self.eq))
@@ -139,7 +139,7 @@ class Messenger(ABC):
                 receive.complete = True
 
     async def get(self, receive: Receive, event: Event) -> None:
-        """Post the get for a request."""
+        """Post the get of the bytes that a request announces."""
         done = self.portals.ct_alloc()
         md = self.portals.md_bind(receive.buffer, options=["event_ct_reply"], ct=done)
         await self.portals.get(
@@ -148,7 +148,7 @@ class Messenger(ABC):
         receive.getting = done
 
     async def copy(self, receive: Receive, event: Event) -> None:
-        """Copy a short message that arrived before its receive."""
+        """Copy a short message from the memory of unexpected messages to its buffer."""
         at = event.start - self.unexpected.address
         arrived, to = self.unexpected[at : at + event.mlength_bytes], receive.buffer[: event.mlength_bytes]
         if event.mlength_bytes:
@@ -158,12 +158,12 @@ class Messenger(ABC):
 
 
 class CpuMessenger(Messenger):
-    """A messenger that matches by the CPU, while the program is in one of its calls.
+    """A messenger that matches on the CPU, while the program is in one of its calls.
 
-    It copies short messages to their targets.
+    The CPU copies short messages to their buffers.
 
     Args:
-        match_ns: the CPU time to search a list.
+        match_ns: the CPU time of one search of a list, in nanoseconds.
     """
 
     def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int, match_ns: float) -> None:
@@ -173,12 +173,12 @@ class CpuMessenger(Messenger):
         self.early: list[Event] = []
 
     async def set_up(self) -> None:
-        """Append an entry for every arriving message."""
+        """Append a match entry that takes every arriving message."""
         options = ["op_put", "manage_local", *_SILENT]
         await self.portals.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options)
 
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
-        """Post a receive. Arrived messages are searched first."""
+        """Post a receive. The messages that have arrived are searched first."""
         while (event := await self.portals.eq_get(self.eq)) is not None:
             await self.progress(event)
         receive = Receive(buffer, source, tag)
@@ -192,7 +192,7 @@ class CpuMessenger(Messenger):
         return receive
 
     async def progress(self, event: Event) -> None:
-        """Match a message with the posted receives."""
+        """Search the posted receives for the message of an event."""
         await self.host.compute(ns=self.match_ns)
         for number, receive in enumerate(self.posted):
             if receive.takes(event):
@@ -207,12 +207,12 @@ class CpuMessenger(Messenger):
 
 
 class CardMessenger(Messenger):
-    """A messenger that matches on the card; handlers get long messages.
+    """A messenger that matches on the card. Handlers post the gets of long messages.
 
-    The CPU helps only if a message arrives before its receive.
+    The CPU helps only if a message arrives before its receive is posted.
 
     Args:
-        handlers: attached handlers, of matching.c.
+        handlers: the attached handlers of matching.c.
     """
 
     def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int, handlers: int) -> None:
@@ -223,12 +223,12 @@ class CardMessenger(Messenger):
         self.linked: set[int] = set()
 
     async def set_up(self) -> None:
-        """Append an entry on the overflow list for messages that arrive before their receive."""
+        """Append an entry to the overflow list for messages that arrive before their receive."""
         options = ["op_put", "manage_local", "event_comm_disable", *_SILENT]
         await self.portals.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options, list="overflow")
 
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
-        """Post a receive as a match entry, and check whether its message was there already."""
+        """Post a receive as a match entry. If its message had arrived before, process it."""
         portals, receive, number = self.portals, Receive(buffer, source, tag), len(self.receives)
         self.receives.append(receive)
         self.counters.append(portals.ct_alloc())
@@ -248,7 +248,7 @@ class CardMessenger(Messenger):
         return receive
 
     async def progress(self, event: Event) -> None:
-        """Record a match."""
+        """Record that an entry was appended, or that its message has matched."""
         number = event.user_ptr
         receive = self.receives[number]
         if event.kind == "PTL_EVENT_LINK":

@@ -1,4 +1,4 @@
-"""Reports of use cases as texts, tables and pictures. They name their own axis and figure."""
+"""Reports of use cases as texts, tables and pictures. A report names its own axis and figure."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Group = dict[str, Any]
-"""A card, and the values of all parameters other than the axis."""
+"""Maps `nic`, and the name of each parameter other than the axis, to its value."""
 
 
 class UseCaseReport(TypedDict):
     """The report of a use case; `nicety bench --json` prints exactly this.
 
-    A row has `nic`, `mode`, the parameters of its point, `iterations`, and the time `latency_ns` (the mean of the
+    A row has `nic`, `mode`, the parameters of its point, `iterations`, and the time `latency_ns` (the mean over the
     iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks). It has `bandwidth_bytes_per_s` if the
-    use case moves one payload, and `host_memory_read_bytes` and `host_memory_written_bytes` (traffic of all hosts'
-    memories, the mean of the iterations). `verified`: every byte was compared with a sequential reference computation.
-    `axis`, `parameters` and `figure` name the fields from which tables are made. `incomplete` has the rows with
+    use case moves one payload. `host_memory_read_bytes` and `host_memory_written_bytes` are the traffic of all hosts'
+    memories (the mean over the iterations). `verified` is true: every byte was compared with a sequential reference
+    computation. `axis`, `parameters` and `figure` name the fields that tables have. `incomplete` lists the rows with
     requests that were not completed, for example if a full table refuses keys; with such a row, the command's status
-    is 1. `failures` is the allowed failures of handlers, as in `Run.failures`, with their points. `failed_points` are
-    those with a failed run, which have no row.
+    is 1. `failures` lists the allowed failures of handlers, as in `Run.failures`, with their points. `failed_points`
+    lists the points whose run failed; they have no row.
     """
 
     benchmark: str
@@ -49,7 +49,7 @@ class UseCaseReport(TypedDict):
 
 
 class Incomplete(TypedDict):
-    """A row with runs that did not complete all requests, and the missing part."""
+    """A row in which not all requests were completed, and words on the requests that were not."""
 
     nic: str
     mode: str
@@ -58,10 +58,10 @@ class Incomplete(TypedDict):
 
 
 def report_text(report: UseCaseReport, *, percentiles: bool = False) -> str:
-    """A report as text: per card, and per value of the other parameters, a table with a column per mode.
+    """Return a report as text: a table per card and value of the other parameters, with a column per mode.
 
-    Below it are the bytes that each mode moved through the memories of all hosts. With `percentiles` each mode has its
-    own table of the times of its iterations.
+    Further tables have the bytes that each mode moved through the memories of all hosts. With `percentiles` each mode
+    has its own table of the times of its iterations.
     """
     unit = ", 10^6 B/s" if report["figure"]["name"] == "bandwidth_bytes_per_s" else ""
     lines = [
@@ -75,7 +75,7 @@ def report_text(report: UseCaseReport, *, percentiles: bool = False) -> str:
 
 
 def report_html(report: UseCaseReport) -> str:
-    """A report for a notebook."""
+    """Return a report for a notebook."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in figure_tables(report))
 
@@ -88,12 +88,12 @@ def _circumstances(report: UseCaseReport) -> list[str]:
 
 
 def axis_name(axis: str) -> str:
-    """A parameter as the head of a column: `Nodes`, `Size`, `Block`."""
+    """Return a parameter's name as the head of a column: `Nodes`, `Size`, `Block`."""
     return axis.removesuffix("_bytes").replace("_", " ").capitalize()
 
 
 def group_title(group: Mapping[str, Any]) -> str:
-    """The card and the other parameters: `spin-discrete, size 64Ki`; several values of one in a list."""
+    """Return the card and the other parameters as a title: `spin-discrete, size 64Ki`. A list joins several values."""
     parts = []
     for name, value in group.items():
         values = value if isinstance(value, list) else [value]
@@ -103,7 +103,7 @@ def group_title(group: Mapping[str, Any]) -> str:
 
 
 def groups(report: UseCaseReport) -> Iterator[tuple[Group, list[dict[str, Any]]]]:
-    """The rows by card and by the parameters other than the axis."""
+    """Yield the card and the parameters other than the axis, and the rows that have these values."""
     names = ["nic", *(name for name in report["parameters"] if name != report["axis"])]
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in report["rows"]:
@@ -113,9 +113,9 @@ def groups(report: UseCaseReport) -> Iterator[tuple[Group, list[dict[str, Any]]]
 
 
 def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
-    """The figures, and the bytes through host memory, as tables with their titles; the first row names the columns.
+    """Return titles and tables: the figures, and the bytes through host memory. Row 0 names the columns.
 
-    If requests were refused, a column has their number.
+    A column has the number of refused requests, if there are any.
     """
     figure = report["figure"]
     cell = lambda row: fixed(row[figure["name"]] / figure["unit"], figure["digits"])  # noqa: E731, short
@@ -129,7 +129,7 @@ def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
 
 
 def _alike(tables: list[tuple[Group, list[list[str]]]]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Tables with their titles; equal ones are merged if a title can say so."""
+    """Yield titles and tables. Equal tables are merged if one title can name the values of all of them."""
     found: list[tuple[list[Group], list[list[str]]]] = []
     for group, grid in tables:
         same = next((groups for groups, other in found if other == grid), None)
@@ -150,7 +150,7 @@ def _traffic(row: Mapping[str, Any]) -> str:
 
 
 def percentile_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
-    """The times of the iterations, a table per card, mode and value of the other parameters."""
+    """Return titles and tables of the iterations' times, one per card, mode and value of the other parameters."""
     head = [axis_name(report["axis"]), "mean", "min", "p50", "p99", "max"]
     fields = ["latency_ns", "min_ns", "p50_ns", "p99_ns", "max_ns"]
     tables: list[tuple[str, list[list[str]]]] = []
@@ -178,7 +178,7 @@ def _grid(report: UseCaseReport, rows: list[dict[str, Any]], cell: Callable[[dic
 
 
 def _with_refused(grid: list[list[str]], rows: list[dict[str, Any]]) -> list[list[str]]:
-    """A grid with a column after each mode in which requests were refused."""
+    """Return a table with an additional column after each mode in which requests were refused."""
     modes = list(dict.fromkeys(row["mode"] for row in rows))
     for mode in reversed(modes):
         refused = [row.get("refused", 0) for row in rows if row["mode"] == mode]
@@ -196,22 +196,23 @@ _MOST_BESIDE = 3
 
 
 def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figure:
-    """A use case as a picture: the figure over the parameter of its axis, a line per card and mode.
+    """Draw the figure of a use case over the parameter of its axis, with a line per card and mode.
 
     With `percentiles` the points of a latency have whiskers, as in `report_figure`. If other parameters have several
     values, each value has its own axes, over the same range.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    from nicety.show.axes import RC, set_figure_titles, size_axis, size_text, value_axis
+    from nicety.show.axes import house_style, new_figure, set_figure_titles, size_axis, size_text, value_axis
     from nicety.show.curves import mode_lines, spread_of
 
     axis, shown = report["axis"], report["figure"]
     beside: dict[str, list[dict[str, Any]]] = {}
-    for group, rows in groups(report):
-        del group["nic"]
-        beside.setdefault(group_title(group), []).extend(rows)
+    found = list(groups(report))
+    # Parameters with one value are below the title, and those that vary above their axes.
+    alike = {name: value for name, value in found[0][0].items() if all(group[name] == value for group, _ in found)}
+    for group, rows in found:
+        varied = {name: value for name, value in group.items() if name != "nic" and name not in alike}
+        beside.setdefault(group_title(varied), []).extend(rows)
+    alike.pop("nic", None)
     scale, label = _usecase_unit(report)
 
     def value(row: Mapping[str, Any]) -> float:
@@ -223,10 +224,10 @@ def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figur
         values += [end for row in report["rows"] for end in spread(row)]
     columns = min(len(beside), _MOST_BESIDE)
     lines = math.ceil(len(beside) / columns)
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(2.6 + 4.6 * columns, 4.4 if lines == 1 else 0.5 + 3.5 * lines), layout="constrained")
+    with house_style():
+        figure = new_figure(2.6 + 4.6 * columns, 4.4 if lines == 1 else 0.5 + 3.5 * lines)
     for at, (title, rows) in enumerate(beside.items()):
-        with mpl.rc_context(RC):
+        with house_style():
             axes = figure.add_subplot(lines, columns, at + 1)
             axes.set_axisbelow(True)
             value_axis(axes, values, label, share=shown["name"].endswith("_ratio"))
@@ -234,14 +235,14 @@ def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figur
             size_axis(axes, sorted({row[axis] for row in rows}), size_text if axis.endswith("_bytes") else str)
             axes.set_xlabel(f"{axis_name(axis)}{' (B)' if axis.endswith('_bytes') else ''}")
             axes.set_title(title, loc="left", fontsize=9)
-    with mpl.rc_context(RC):
+    with house_style():
         whole = f"{report['title']}: {report['meaning']}"
-        set_figure_titles(figure, whole, circumstances(report["manifest"]))
+        set_figure_titles(figure, whole, [group_title(alike), *circumstances(report["manifest"])])
     return figure
 
 
 def _usecase_unit(report: UseCaseReport) -> tuple[float, str]:
-    """A readable unit of a use case's figure, and the label of the axis."""
+    """Return a readable unit of a use case's figure, and the label of its axis."""
     from nicety.show.axes import GIGABYTES, time_unit
 
     shown = report["figure"]
@@ -251,4 +252,4 @@ def _usecase_unit(report: UseCaseReport) -> tuple[float, str]:
         return scale, f"{shown['label'].partition(' (')[0]} ({unit})"
     if shown["name"] == "bandwidth_bytes_per_s" and most >= GIGABYTES:
         return 1e9, "Bandwidth (GB/s)"
-    return shown["unit"], shown["label"]
+    return shown["unit"], shown["label"].replace("10^6", "10⁶")

@@ -1,8 +1,8 @@
 """RAID-5 storage: data servers, a server with the parity of their contents, and a client that writes and reads blocks.
 
-A write changes the parity by the difference between the old contents and the new. The data server XORs the two and
-sends the difference to the parity server. That server XORs it into the parity and acknowledges, and then the data
-server notifies the client.
+A write changes the parity by the XOR of old and new contents. The data server computes this difference and sends it to
+the parity server. The parity server XORs it into the parity and sends an acknowledgement. Then the data server notifies
+the client.
 
 | mode | a server's work is done by |
 |---|---|
@@ -11,9 +11,9 @@ server notifies the client.
 
 | operation | timed period |
 |---|---|
-| `write` | from the client's post until it has noticed that the write is stored, and in the parity |
-| `read` | from the client's post until it has noticed the block |
-| `rebuild` | from the first post of a server that has lost its contents until it has them again from all others |
+| `write` | from the client's post until it has noticed that the block is stored, and its difference is in the parity |
+| `read` | from the client's post until it has noticed that the block has arrived |
+| `rebuild` | from the first post of a server that has lost its contents until it has rebuilt them |
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _CLIENT = 0
 _SOURCES, _LOCKS = 64, 64
 """`STORAGE_SOURCES` and `STORAGE_LOCKS` of storage.h."""
 _EVENTS = 4 * _SOURCES
-"""Depth of a server's event queue."""
+"""Number of events that a server's event queue holds."""
 _LARGEST = 256 << 20
 _MOST_REQUESTS = 10_000
 _XORED_A_CYCLE = 8
-"""Bytes that a CPU core XORs per cycle with everything in its cache. Assumed: two loads of 128 bits for 16 bytes, and
+"""Bytes that a CPU core XORs per cycle with all operands in its cache. Assumed: two loads of 128 bits for 16 bytes, and
 one load per cycle.
 """
 
 
 class Message(IntEnum):
-    """Kinds of messages, as in storage.h."""
+    """The kinds of messages, with the numbers of storage.h."""
 
     READ = 1
     WRITE = 2
@@ -64,13 +64,13 @@ class Message(IntEnum):
 
 
 class Storage(UseCase):
-    """Writes to, reads from, and the rebuild of a data server in a RAID-5 array, for each size.
+    """Writes to a RAID-5 array, reads from it, and the rebuild of one of its data servers, for each size.
 
     Args:
         given: the arguments of `StorageOptions`.
 
     Raises:
-        InputError: an invalid storage array.
+        InputError: an argument of the array is invalid.
     """
 
     name: ClassVar[str] = "storage"
@@ -103,21 +103,21 @@ class Storage(UseCase):
         ]
 
     def points(self) -> Sequence[Point]:
-        """Every size, for every operation."""
+        """The points: every operation with every size."""
         return self._points
 
     def nodes(self, point: Point) -> int:
-        """The client, the data servers, and the one with the parity."""
+        """Return the number of data servers, and 2 for the client and the parity server."""
         return int(point["servers"]) + 2
 
     def payload_bytes(self, point: Point) -> int:
-        """The block, or the rebuilt contents."""
+        """Return the bytes of the block, or of the rebuilt contents."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, point: Point) -> None:
-        """Refuse a card without room for the handlers' locks, and a packet per processor."""
+        """Raise an error if HPU memory has no room for the handlers' locks and a packet per processor."""
         needed, memory = len(parity_state(card)), card.size_bytes("hpu.memory")
-        # A rebuilt server has both kinds of handlers.
+        # During a rebuild, a server has the handlers of a data server and those of the parity server.
         both = needed + len(data_state(card, 0))
         if mode == "spin" and (both if point["operation"] == "rebuild" else needed) > memory:
             raise InputError(
@@ -126,10 +126,11 @@ class Storage(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """The resources of a server or of the client, whichever takes more.
+        """Return the needs of a server or of the client, whichever node needs more.
 
-        A server takes its contents and, if CPUs serve, a match entry and room per other node. The client takes its
-        blocks. Before a rebuild, blocks have random lengths, at most those of the server's contents.
+        A server needs memory for its contents. In mode `host` it also needs a match entry and a buffer per other node.
+        The client needs memory for its blocks. Before a rebuild, the lengths of blocks are random, and at most those of
+        the server's contents.
         """
         size, servers, rebuilt = point["size_bytes"], point["servers"], point["operation"] == "rebuild"
         region = size if rebuilt else 2 * size
@@ -150,7 +151,7 @@ class Storage(UseCase):
         }
 
     def run(self, trial: Trial) -> Outcome:
-        """Run an operation, and compare every server's contents, and the bytes read, with a sequential reference."""
+        """Run an operation. Compare every server's contents and all bytes read with a sequential reference."""
         plan = _Plan.of(trial)
         array = _Array(trial, plan)
         programs: dict[int, Any] = {_CLIENT: array.client, plan.parity: array.parity_server}
@@ -167,7 +168,7 @@ class Storage(UseCase):
 
 
 def parity_of(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The parity of rows: their XOR."""
+    """Return the parity of rows, which is their XOR."""
     import numpy as np
 
     parity: npt.NDArray[np.uint8] = np.bitwise_xor.reduce(rows, axis=0)
@@ -185,7 +186,7 @@ class _Write:
 class _Plan:
     """The initial contents of the servers, and the client's operations.
 
-    Writes of a round go to different servers and are in flight concurrently.
+    The writes of one round go to different servers and are in flight concurrently.
     """
 
     operation: str
@@ -210,7 +211,7 @@ class _Plan:
             point["servers"] + 1,
         )
         rebuilt = operation == "rebuild"
-        # Blocks overlap, since their places are random in twice a block.
+        # The places of blocks are random in a region of twice a block, so blocks overlap.
         region = size if rebuilt else 2 * size
         contents = rng.integers(0, 256, (parity - 1, region), "uint8")
 
@@ -229,11 +230,11 @@ class _Plan:
         return _Plan(operation, parity, contents, writes, reads, lost)
 
     def arrivals(self, rank: int) -> tuple[int, int]:
-        """Number of messages that a server's CPU serves before the loss of a server, and afterwards."""
+        """Return the number of messages that a server's CPU serves before a server is lost, and after that."""
         if rank == self.parity:
             before = sum(map(len, self.writes))
         else:
-            # A write, and the parity server's acknowledgement.
+            # Each write causes two messages: the write, and the parity server's acknowledgement.
             before = 2 * sum(write.server == rank for round_ in self.writes for write in round_)
             before += sum(server == rank for server, _, _ in self.reads)
         return before, int(self.lost not in (None, rank))
@@ -248,7 +249,7 @@ class _Array:
         self.times: list[int] = []
 
     async def client(self, host: Host) -> None:
-        """Write or read, and record the duration."""
+        """Write or read all blocks, and record the times."""
         portals = host.portals
         plan, finished, done = self.plan, 0, portals.ct_alloc()
         longest = max((len(write.block) for round_ in plan.writes for write in round_), default=0)
@@ -287,7 +288,7 @@ class _Array:
         await host.barrier()
 
     async def data_server(self, host: Host) -> Buffer:
-        """Serve the client. If it is this server's turn, lose the contents and rebuild them."""
+        """Serve the client. If the plan loses this server, clear its contents and rebuild them."""
         disk = host.alloc(self.plan.contents.shape[1])
         disk.array[:] = self.plan.contents[host.rank - 1]
         state = data_state(self.trial.card, self.plan.parity)
@@ -297,7 +298,7 @@ class _Array:
         if host.rank != self.plan.lost:
             await self._serve(host, cpu)
             return disk
-        disk.array[:] = 0  # another disk, empty
+        disk.array[:] = 0  # the replacement disk is empty
         md = host.portals.md_bind(disk, options=_SILENT)
         others = [rank for rank in range(1, self.plan.parity + 1) if rank != host.rank]
         begun = host.now_ps
@@ -311,7 +312,7 @@ class _Array:
         return disk
 
     async def parity_server(self, host: Host) -> Buffer:
-        """Keep the parity."""
+        """Serve the data servers: keep the parity."""
         disk = host.alloc(self.plan.contents.shape[1])
         disk.array[:] = parity_of(self.plan.contents)
         cpu = await self._set_up(host, disk, "parity", (Message.READ, Message.DIFF), parity_state(self.trial.card))
@@ -320,7 +321,7 @@ class _Array:
         return disk
 
     async def _set_up(self, host: Host, disk: Buffer, role: str, takes: Sequence[int], state: bytes) -> _Cpu | None:
-        """Attach handlers for a server's messages, or else return the object that serves them on the CPU."""
+        """Attach handlers for a server's messages. Without handlers, return the object that serves them on the CPU."""
         portals = host.portals
         if self.trial.handlers is None:
             return await _Cpu.of(host, disk, self.plan.parity)
@@ -331,7 +332,7 @@ class _Array:
         return None
 
     async def _blocks_are_merged(self, host: Host, disk: Buffer) -> int | None:
-        """Attach handlers that XOR blocks into the disk, as for the parity; return the counter of blocks."""
+        """Attach handlers that XOR arriving blocks into the disk. Return the counter of blocks; None in mode `host`."""
         portals = host.portals
         if self.trial.handlers is None:
             return None
@@ -343,7 +344,7 @@ class _Array:
         return arrived
 
     async def _serve(self, host: Host, cpu: _Cpu | None, *, wait_for_client: bool = False) -> None:
-        """Serve arriving messages while the client is busy, or while a server is rebuilt. Cards do so by themselves."""
+        """Serve messages on the CPU until the client is done, or for a rebuild. In mode `spin` the card serves them."""
         before, afterwards = self.plan.arrivals(host.rank)
         if wait_for_client:
             await host.barrier()
@@ -360,9 +361,9 @@ _COUNTED = [*_QUIET, "event_ct_comm"]
 
 @dataclass(frozen=True)
 class _Cpu:
-    """A server's CPU, for modes without handlers.
+    """A server's CPU, which serves messages in mode `host`.
 
-    Arriving bytes go to a separate place per sender, since the old contents are needed too.
+    Each sender's bytes arrive in a buffer of their own, since the disk's old contents are needed for the difference.
     """
 
     host: Host
@@ -376,7 +377,7 @@ class _Cpu:
 
     @staticmethod
     async def of(host: Host, disk: Buffer, parity: int) -> _Cpu:
-        """Append entries for messages of all other ranks."""
+        """Append a match entry for each of the other ranks."""
         portals = host.portals
         eq, changes = portals.eq_alloc(_EVENTS), host.alloc(len(disk))
         portals.pt_alloc(pt=_PT, eq=eq)
@@ -409,12 +410,12 @@ class _Cpu:
                     await self._xor(new, self.disk)
 
     async def _put(self, to: int, what: Message, part: tuple[int, int, int] | None = None, word: int = 0) -> None:
-        """Post a message with a part of a descriptor's bytes, or without bytes."""
+        """Post a message. `part` is a memory descriptor, an offset and a length; without it the message is empty."""
         md, offset, length = part or (self.disk_md, 0, 0)
         await self.host.portals.put(md, length, to=to, pt=_PT, match_bits=what, local_offset=offset, hdr_data=word)
 
     async def _xor(self, new: Buffer, place: Buffer, *, keep_changes: bool = False) -> None:
-        """XOR arrived bytes into a place of the disk; or store them there, and keep the XOR."""
+        """XOR arrived bytes into a place of the disk. With `keep_changes`, store the bytes and keep the XOR instead."""
         changes = [self.changes[: len(new)]] if keep_changes else []
         cycles = -(-len(new) // _XORED_A_CYCLE)
         await self.host.compute(cycles=cycles, reads=[new, place], writes=[place, *changes])
@@ -426,28 +427,28 @@ class _Cpu:
 
 
 async def _ask(host: Host, md: int, server: int, offset: int, length: int) -> None:
-    """Ask a server for a block."""
+    """Request a block from a server."""
     await host.portals.put(md, 0, to=server, pt=_PT, match_bits=Message.READ, hdr_data=offset << 32 | length)
 
 
 def _role(handlers: Handlers, role: str) -> Handlers:
-    """The handlers of a data server, or of the parity server."""
+    """Return the handlers for a role: `data` for a data server, or `parity`."""
     return replace(handlers, header=f"{role}_header", payload=f"{role}_payload")
 
 
 def _room(card: Card) -> tuple[int, bytes]:
-    """The length of a packet, as handlers store it, and room for one packet per processor."""
+    """Return the length of a packet, rounded up as handlers store it, and zeroed bytes for a packet per processor."""
     packet = -(-card.packet_bytes // 16) * 16
     return packet, bytes(packet * card.count("hpu.cores"))
 
 
 def data_state(card: Card, parity: int) -> bytes:
-    """`data_t` of storage.h."""
+    """Return `data_t` of storage.h as bytes."""
     packet, room = _room(card)
     return struct.pack("<2I24x", parity, packet) + room
 
 
 def parity_state(card: Card) -> bytes:
-    """`parity_t` of storage.h."""
+    """Return `parity_t` of storage.h as bytes."""
     packet, room = _room(card)
     return struct.pack("<I12x", packet) + bytes(8 * (_SOURCES + _LOCKS)) + room

@@ -1,4 +1,4 @@
-"""One message from rank 0 to rank 1, which processes it: the common part of several use cases."""
+"""One message from rank 0 to rank 1, which processes it. Several use cases share this part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PT = 1
 
 
 async def arrival(host: Host, into: Buffer, handlers: int | None = None) -> None:
-    """Append a match entry, meet the sender, and wait until the message and its handlers are complete."""
+    """Append a match entry, enter a barrier with the sender, and wait for the message and its handlers."""
     portals = host.portals
     arrived = portals.ct_alloc()
     options = ["op_put", "use_once", "event_comm_disable", "event_link_disable", "event_ct_comm"]
@@ -28,7 +28,7 @@ async def arrival(host: Host, into: Buffer, handlers: int | None = None) -> None
 def transfer(
     trial: Trial, content: npt.NDArray[Any], receiver: Callable[[Host], Awaitable[Buffer]]
 ) -> tuple[Outcome, Buffer]:
-    """Run it; return the time from the sender's post until the receiver is done, and the receiver's buffer."""
+    """Run the transfer. Return the time from the sender's post until `receiver` has returned, and its buffer."""
 
     async def sender(host: Host) -> int:
         portals = host.portals

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from nicety._generated.types import ExecOptions, ExecReport
-from nicety.cli.arguments import command, named_as_options
-from nicety.cli.options import Arrow, Csv, Json, TraceScale
+from nicety.cli.arguments import command, named_as_options, parse_names
+from nicety.cli.options import Arrow, Csv, Json, Plot, TraceScale
 from nicety.shared.options import arguments_of
 
 if TYPE_CHECKING:
     from nicety.cli.files import Files
+    from nicety.show.tables import Table
 
 
 _MOST = 8
-"""Maximum number of listed ranks."""
+"""Maximum number of ranks in a message; the rest are counted."""
 
 
 def _exec(
@@ -33,6 +35,7 @@ def _exec(
     breakdown: Annotated[
         bool, typer.Option("--breakdown", help="Show what each process spends its time with.")
     ] = False,
+    plot: Plot = None,
     csv: Csv = None,
     arrow: Arrow = None,
     trace: Annotated[
@@ -47,25 +50,30 @@ def _exec(
     ] = False,
     **given: Any,
 ) -> None:
-    """Run a real program, such as an MPI program, on simulated hosts, one per process."""
+    """Run a real program, such as an MPI program, on simulated hosts, one per process.
+
+    With several cards, as in --nic A,B, the program runs on one card after the other.
+    """
     from nicety.apps.launchers import LAUNCHERS, Launcher
     from nicety.apps.processes import processes_table, processes_text, run_processes
     from nicety.cli.files import Files
     from nicety.cli.output import note, print_behind, print_json, recording_notes, say, told_behind
     from nicety.errors import InputError
     from nicety.shared.checks import one_of
-    from nicety.shared.files import write_whole
-    from nicety.show.tables import csv_text, write_arrow
 
-    files = Files(csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
+    files = Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
     files.check()
     sys.stdout.flush()
     if launcher not in LAUNCHERS:
         raise InputError(f"--launcher is {one_of(LAUNCHERS)}, not {launcher}")
     options = {"ranks", "launcher", *arguments_of(ExecOptions)}
-    if compare_offload:
+    nics = parse_names([given["nic"]], "--nic")
+    if compare_offload or len(nics) > 1:
         with named_as_options(options):
-            _compare(program, ranks, launcher, files, as_json=as_json, **given)
+            if compare_offload:
+                _compare(program, ranks, launcher, files, as_json=as_json, **given)
+            else:
+                _on_cards(program, ranks, launcher, files, nics, as_json=as_json, breakdown=breakdown, **given)
         return
     words: list[str] = []
     with told_behind(words, to_stderr=as_json), recording_notes(), named_as_options(options):
@@ -79,10 +87,7 @@ def _exec(
             trace_scale=files.scale,
             **given,
         )
-    if csv is not None:
-        write_whole(csv, csv_text(processes_table(report)).encode())
-    if arrow is not None:
-        write_arrow(processes_table(report), arrow)
+    _write(files, processes_table(report), {report["nic"]: report})
     if as_json:
         print_json(report)
     else:
@@ -99,9 +104,9 @@ def _exec(
 
 
 def _end_by_signal(report: ExecReport) -> str | None:
-    """The processes that a signal ended after they had closed the network."""
+    """Return a message on processes that a signal ended after they had closed the network. None without any."""
     ends = [(row["signal"], row["rank"]) for row in report["ranks"] if "signal" in row]
-    # A launcher uses these to end the others, too.
+    # A launcher sends SIGTERM and SIGKILL to the other processes after one has ended.
     own = [end for end in ends if end[0] not in {signal.SIGKILL, signal.SIGTERM}] or ends
     if not own:
         return None
@@ -113,22 +118,82 @@ def _end_by_signal(report: ExecReport) -> str | None:
     return f"the {who}{more} ended, by signal {number}{named}, after the network was closed"
 
 
+def _write(files: Files, table: Table, reports: Mapping[str, ExecReport]) -> None:
+    """Write the requested files: tables, and a picture with axes for each run."""
+    from nicety.apps.processes import several_figure
+    from nicety.shared.files import write_whole
+    from nicety.show.axes import save
+    from nicety.show.tables import csv_text, write_arrow
+
+    if files.csv is not None:
+        write_whole(files.csv, csv_text(table).encode())
+    if files.arrow is not None:
+        write_arrow(table, files.arrow)
+    if files.plot is not None:
+        save(several_figure(reports), files.plot)
+
+
+def _on_cards(
+    program: list[str],
+    ranks: int,
+    launcher: str,
+    files: Files,
+    nics: Sequence[str],
+    *,
+    as_json: bool,
+    breakdown: bool,
+    **given: Any,
+) -> None:
+    """Run the program on one card after the other. A card on which the run fails ends the command after the output."""
+    from nicety.apps.launchers import Launcher
+    from nicety.apps.processes import cards_table, cards_text, processes_text, run_processes
+    from nicety.cli.output import note, print_json, recording_notes, say
+    from nicety.errors import Error, InputError
+    from nicety.program.failures import retold
+
+    if files.trace is not None or given.get("goal") is not None:
+        option = "--goal" if files.trace is None else "--trace"
+        raise InputError(f"{option}: a file of one run; name one card with --nic")
+    reports: list[ExecReport] = []
+    failed: Error | None = None
+    for nic in nics:
+        print(f"# on {nic}", file=sys.stderr if as_json else sys.stdout, flush=True)
+        options = {**given, "nic": nic}
+        try:
+            with recording_notes():
+                run = run_processes(
+                    program, launcher=cast(Launcher, launcher), to_stderr=as_json, ranks=ranks, **options
+                )
+        except Error as error:
+            failed = retold(error, f"{nic}: {error}")
+            break
+        reports.append(run)
+    if reports:
+        _write(files, cards_table(reports), {report["nic"]: report for report in reports})
+        if as_json:
+            print_json({"program": reports[0]["program"], "cards": reports})
+        else:
+            say("".join(f"{processes_text(report, breakdown=breakdown)}\n" for report in reports) + cards_text(reports))
+    if failed is not None:
+        raise failed
+    for report in reports:
+        if (end := _end_by_signal(report)) is not None:
+            note(f"{report['nic']}: {end}")
+    if status := next((report["status"] for report in reports if report["status"]), 0):
+        raise typer.Exit(status)
+
+
 def _compare(program: list[str], ranks: int, launcher: str, files: Files, *, as_json: bool, **given: Any) -> None:
     """Print two runs in one table."""
     from nicety.apps.launchers import Launcher
     from nicety.apps.offload import compare_offload, offload_comparison_text, offload_table
     from nicety.cli.output import print_json, say
     from nicety.errors import InputError
-    from nicety.shared.files import write_whole
-    from nicety.show.tables import csv_text, write_arrow
 
     if files.trace is not None:
         raise InputError("--trace: a timeline is of one run; leave out --compare-offload")
     report = compare_offload(program, ranks=ranks, launcher=cast(Launcher, launcher), to_stderr=as_json, **given)
-    if files.csv is not None:
-        write_whole(files.csv, csv_text(offload_table(report)).encode())
-    if files.arrow is not None:
-        write_arrow(offload_table(report), files.arrow)
+    _write(files, offload_table(report), {"without offload": report["without"], "offload": report["offload"]})
     if as_json:
         print_json(report)
     else:

@@ -24,11 +24,11 @@ _Schedule = Annotated[Path, typer.Argument(metavar="FILE", help="A schedule, as 
 
 
 def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json = False, **given: Any) -> None:
+    from nicety.apps.goal import finish_table, run_schedule, schedule_text
     from nicety.cli.bench.processes import processes
     from nicety.cli.files import Files
     from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress
-    from nicety.goal import finish_table, run_schedule, schedule_text
     from nicety.shared.files import write_whole
     from nicety.show.tables import csv_text, write_arrow
 
@@ -62,7 +62,7 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
 
 @contextlib.contextmanager
 def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
-    """Report the progress of a run that Ctrl-C or SIGTERM has ended."""
+    """If Ctrl-C or SIGTERM ends the run, report the share of operations that were executed."""
     from nicety.cli.bench.processes import Silent
     from nicety.cli.output import note, print_json
 
@@ -79,7 +79,7 @@ def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
 
 
 def _compare(file: _Schedule, *, output: Output, **given: Any) -> None:
-    from nicety.goal import compare_figure, compare_schedule, compare_text
+    from nicety.apps.goal import compare_figure, compare_schedule, compare_text
 
     output.of(partial(compare_schedule, file, **given), compare_text, compare_figure, spread=True)
 
@@ -87,9 +87,9 @@ def _compare(file: _Schedule, *, output: Output, **given: Any) -> None:
 @goal.command("info")
 def _info(file: _Schedule, as_json: Json = False) -> None:
     """Print the contents of a schedule: ranks, operations, bytes, depth, degree."""
+    from nicety.apps.goal import info_text, schedule_info
     from nicety.cli.output import print_json, say
     from nicety.cli.progress import progress
-    from nicety.goal import info_text, schedule_info
 
     with progress("reading") as bar:
         info = schedule_info(file, progress=partial(bar.advance, description="reading (thousandths)"))
@@ -108,9 +108,9 @@ def _convert(
     as_json: Json = False,
 ) -> None:
     """Write a schedule in the other format, or in the format of OUT's extension."""
+    from nicety.apps.goal import convert_schedule
     from nicety.cli.output import print_json
     from nicety.cli.progress import progress
-    from nicety.goal import convert_schedule
 
     with progress("reading") as bar:
         done = convert_schedule(source, target, progress=partial(bar.advance, description="reading (thousandths)"))
@@ -127,9 +127,9 @@ def _generate(
     as_json: Json = False,
     **given: Any,
 ) -> None:
+    from nicety.apps.goal import generate_schedule
     from nicety.cli.output import print_json
     from nicety.cli.progress import progress
-    from nicety.goal import generate_schedule
 
     with progress("generating") as bar:
         tell = partial(bar.advance, description="generating (thousandths of the ranks)")
@@ -149,9 +149,9 @@ def _trace(
     as_json: Json = False,
 ) -> None:
     """Make a schedule from liballprof's traces of an MPI program."""
+    from nicety.apps.goal import trace_schedule, unsaid_text
     from nicety.cli.output import note, print_json
     from nicety.cli.progress import progress
-    from nicety.goal import trace_schedule, unsaid_text
 
     with progress("reading") as bar:
         done = trace_schedule(files, target, progress=partial(bar.advance, description="reading (thousandths)"))

@@ -10,35 +10,50 @@ import typer
 
 from nicety._generated.types import CountOptions, TourOptions
 from nicety.cli.arguments import command
-from nicety.cli.options import Compiler, Json
+from nicety.cli.options import Compiler, Json, complete_words
+from nicety.shared.checks import one_of
 
-_ENOUGH = 10
-"""Addresses per sketch above which the bias of the estimate is negligible: 0.4% here, and less for more."""
 _FEWEST = 16
 
 
 def _document(*, as_json: Json = False) -> bool:
-    """Whether stdout is one JSON document."""
+    """Return whether stdout is one JSON document."""
     return as_json
+
+
+def _complete_hashes(incomplete: str) -> list[str]:
+    return complete_words(incomplete, ("mixed", "crc"))
 
 
 def _pcsa(
     capture: Annotated[
         Path, typer.Argument(metavar="CAPTURE.pcap", help="Packets as pcap or pcapng, also compressed by gzip or zstd.")
     ],
+    hash_name: Annotated[
+        str,
+        typer.Option(
+            "--hash",
+            metavar="mixed|crc",
+            help="The hash of an address: crc is the paper's CRC-32, which does not spread addresses in order.",
+            autocompletion=_complete_hashes,
+        ),
+    ] = "mixed",
     cc: Compiler = None,
     *,
     output: bool,
     **given: Any,
 ) -> None:
-    from nicety.apps.cardinality import count_sources, count_text
+    from nicety.apps.cardinality import HASHES, count_sources, count_text
     from nicety.cli.output import print_json, say
     from nicety.cli.progress import progress
     from nicety.errors import InputError
 
+    found = next((each for each in HASHES if each == hash_name), None)
+    if found is None:
+        raise InputError(f"--hash is {one_of(HASHES)}, not {hash_name}")
     with progress("reading") as bar:
         tell = partial(bar.advance, description="counting (kB of the capture)")
-        report = count_sources(capture, cc=cc, progress=tell, **given)
+        report = count_sources(capture, hash=found, cc=cc, progress=tell, **given)
     if output:
         print_json(report)
     else:
@@ -52,10 +67,11 @@ def _pcsa(
 
 
 def _tell_bias(distinct: int, sketches: int) -> None:
+    from nicety.apps.cardinality import ENOUGH
     from nicety.cli.output import note
 
-    if distinct < _ENOUGH * sketches:
-        fewer = max(2 ** ((distinct // _ENOUGH).bit_length() - 1) if distinct >= _ENOUGH else 0, _FEWEST)
+    if distinct < ENOUGH * sketches:
+        fewer = max(2 ** ((distinct // ENOUGH).bit_length() - 1) if distinct >= ENOUGH else 0, _FEWEST)
         note(
             f"{distinct} distinct addresses are few for {sketches} sketches: the estimate is too high"
             + (f"; --sketches {fewer} suits them" if fewer < sketches else "")

@@ -16,10 +16,17 @@ from nicety.cli.options import (
     AllowFailures,
     Breakdown,
     Compiler,
+    CompletionName,
     Defines,
+    HeaderName,
     IncludeDirs,
+    MapFiles,
     OwnHandlers,
+    PayloadName,
     Percentiles,
+    ProgramFile,
+    Unverified,
+    XdpName,
     group,
 )
 from nicety.shared.options import arguments_of
@@ -57,60 +64,31 @@ def _messages(
 
 
 def _handlers(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE.c|FILE.o", help="The handlers in C, or an eBPF object with an XDP program.")
-    ],
-    header: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The header handler, if not header_handler.")
-    ] = None,
-    payload: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The payload handler, if not payload_handler.")
-    ] = None,
-    completion: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The completion handler, if not completion_handler.")
-    ] = None,
+    file: ProgramFile,
+    header: HeaderName = None,
+    payload: PayloadName = None,
+    completion: CompletionName = None,
     include_dirs: IncludeDirs = None,
     defines: Defines = None,
     cc: Compiler = None,
     allow_failures: AllowFailures = None,
-    program: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The XDP program, where the object has several.")
-    ] = None,
-    maps: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="NAME=FILE",
-            help="Entries of an XDP map before the first packet, as JSON of bpftool.",
-        ),
-    ] = None,
+    program: XdpName = None,
+    maps: MapFiles = None,
     dumps: Annotated[
         list[str] | None,
         typer.Option("--dump", metavar="NAME=FILE", help="Write the entries of an XDP map after the run as JSON."),
     ] = None,
     *,
+    unverified: Unverified = False,
     output: Output,
     **given: Any,
 ) -> None:
     from nicety.bench.line_rate import check_line_rate, line_rate_figure, line_rate_text
-    from nicety.build.card import XdpProgram, is_object
-    from nicety.build.sources import Handlers
-    from nicety.cli.files import assigned, entries
-    from nicety.errors import InputError
+    from nicety.cli.files import assigned, program_of
 
     named = {"header": header, "payload": payload, "completion": completion}
-    handlers: Handlers | XdpProgram
-    if is_object(file):
-        of_sources = {**{f"--{name}": value for name, value in named.items()}, "-I": include_dirs, "-D": defines}
-        if other := next((option for option, value in of_sources.items() if value), None):
-            raise InputError(f"{other}: for handlers in C, and {file} is an eBPF object; leave it out")
-        fills = [(name, entries(path)) for name, path in (assigned(text, "--map") for text in maps or [])]
-        handlers = XdpProgram(file, program=program, maps=dict(fills), cc=cc)
-    else:
-        of_objects = {"--program": program, "--map": maps, "--dump": dumps}
-        if other := next((option for option, value in of_objects.items() if value), None):
-            raise InputError(f"{other}: for XDP programs, and {file} is no eBPF object; leave it out")
-        handlers = Handlers(file, **named, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
+    own_program: dict[str, Any] = {"program": program, "maps": maps, "dumps": dumps, "unverified": unverified}
+    handlers = program_of(file, named, include_dirs, defines, cc, **own_program)
     own: dict[str, Any] = {"dumps": [assigned(text, "--dump") for text in dumps or []]}
     allow = allow_failures or ""
     run = partial(check_line_rate, handlers, **own, allow_failures=allow, **output.timeline, **given)
@@ -159,13 +137,13 @@ def _fairness(*, output: Output, **given: Any) -> None:
 
 
 def _grid(benchmark: types.GridBenchmark, *, output: Output, **given: Any) -> None:
-    from nicety.bench.grid import bench_grid, grid_figure, grid_text
+    from nicety.bench.ranks.grid import bench_grid, grid_figure, grid_text
 
     output.of(partial(bench_grid, benchmark, **given), grid_text, grid_figure, spread=True)
 
 
 def _torus(*, output: Output, **given: Any) -> None:
-    from nicety.bench.torus import bench_torus, torus_figure, torus_text
+    from nicety.bench.ranks.torus import bench_torus, torus_figure, torus_text
 
     output.of(partial(bench_torus, **given), torus_text, torus_figure)
 
@@ -190,33 +168,43 @@ def _xdp(
         list[str] | None,
         typer.Option("--map", metavar="NAME=FILE", help="Entries of a map before each run, as bpftool -j prints them."),
     ] = None,
+    dumps: Annotated[
+        list[str] | None,
+        typer.Option("--dump", metavar="NAME=FILE", help="Write the entries of a map after the run as JSON."),
+    ] = None,
     *,
     output: Output,
     **given: Any,
 ) -> None:
     from nicety.bench.xdp import bench_xdp, xdp_figure, xdp_text
+    from nicety.cli.files import assigned, entries
 
-    entries = dict(_entries(text) for text in maps or [])
-    output.of(partial(bench_xdp, file, maps=entries, **given), xdp_text, xdp_figure)
+    fills = {name: entries(path) for name, path in (assigned(text, "--map") for text in maps or [])}
+    files = dict(assigned(text, "--dump") for text in dumps or [])
+    output.of(partial(bench_xdp, file, maps=fills, dumps=files, **given), xdp_text, xdp_figure)
 
 
-def _entries(text: str) -> tuple[str, str]:
-    """The name of a map, and the entries in a file."""
-    from nicety.errors import InputError
+def _pcie(
+    pcie_csv: Annotated[
+        Path | None,
+        typer.Option("--pcie-csv", metavar="FILE", help="Write the rows as CSV in the columns of pcie-bench."),
+    ] = None,
+    *,
+    output: Output,
+    **given: Any,
+) -> None:
+    from nicety.bench.single.pcie import bench_pcie, pcie_bench_csv, pcie_figure, pcie_text
+    from nicety.shared.files import check_place, write_whole
 
-    name, equals, path = text.partition("=")
-    if not equals or not name or not path:
-        raise InputError(f"--map {text}: write NAME=FILE")
-    try:
-        return name, Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read it ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no text; write a list of entries as JSON") from error
+    if pcie_csv is not None:
+        check_place(f"--pcie-csv {pcie_csv}", pcie_csv)
+    report = output.of(partial(bench_pcie, **given), pcie_text, pcie_figure)
+    if pcie_csv is not None:
+        write_whole(pcie_csv, pcie_bench_csv(report).encode())
 
 
 def _contexts(cc: Compiler = None, *, output: Output, **given: Any) -> None:
-    from nicety.bench.contexts import bench_pcsa, context_figure, context_text
+    from nicety.bench.single.contexts import bench_pcsa, context_figure, context_text
 
     output.of(partial(bench_pcsa, cc=cc, **given), context_text, context_figure)
 
@@ -288,3 +276,4 @@ add(bench, "torus", _torus, types.TorusOptions, traces=False)
 add(bench, "stream", _stream, types.StreamOptions, traces=False)
 add(bench, "request-response", _request_response, types.ExchangeOptions, traces=False)
 add(bench, "pcsa", _contexts, types.ContextOptions, traces=False, captures=False)
+add(bench, "pcie", _pcie, types.PcieOptions, traces=False, captures=False)

@@ -22,14 +22,14 @@ _R = TypeVar("_R", bound=Mapping[str, Any])
 
 @dataclass(frozen=True)
 class Output:
-    """The destinations of a command's report: files, and stdout as text or JSON."""
+    """The destinations of a command's report: files, and stdout as text or as JSON."""
 
     files: Files
     as_json: bool
 
     @property
     def timeline(self) -> dict[str, Any]:
-        """The file for a timeline, and the unit of its ticks."""
+        """Arguments of a benchmark: the file for a timeline, and the unit of its ticks."""
         return {"trace": self.files.trace, "trace_scale": self.files.scale}
 
     def of(
@@ -42,15 +42,15 @@ class Output:
         tells: bool = False,
         **shown: bool,
     ) -> _R:
-        """Run a benchmark, write its files, and print it.
+        """Run a benchmark, write its files, and print its report.
 
         Args:
-            run: measures; gets a function to call with its `progress`.
+            run: measures. It takes a function that it calls with the `progress`.
             text: converts the report to text.
             figure: converts the report to a picture.
-            spread: whether the benchmark is spread over the command's processes, if MPI has started several.
-            tells: whether the benchmark also reports `news` in progress.
-            shown: arguments of `text` and `figure` that select the shown part of the report.
+            spread: whether the benchmark's simulations are spread over processes, if MPI has started several.
+            tells: whether the benchmark also calls a function with early results, its `news`.
+            shown: arguments of `text` and `figure` that select the shown parts of the report.
 
         Raises:
             Error: handlers failed in a way that is not allowed, or points failed. Raised after all output is written.
@@ -119,7 +119,7 @@ def add(
         name: the command's name.
         act: the command's function.
         requests: TypedDicts of the command's options.
-        text: the command's help, if that is not the first request's docstring.
+        text: the command's help; by default the first request's docstring.
         traces: whether the command can write a timeline.
         captures: whether the command's runs have links.
     """

@@ -1,4 +1,4 @@
-"""The processes of a command that MPI has started several times concurrently."""
+"""The processes of one command that an MPI launcher has started several times."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ if TYPE_CHECKING:
     from nicety import _native
 
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
-"""Environment variables of MPI launchers with the number of their processes."""
+"""Environment variables of MPI launchers; the value is the number of processes."""
 _LOOKS = 32
-"""Number of checks for messages before a process lets others run."""
+"""Number of polls for messages after which a process sleeps briefly between polls."""
 
 
 class Silent(SystemExit):
-    """Exits with a status that another process reports."""
+    """Exits with a status and without a message: another process reports the error."""
 
     silent = True
 
 
 @contextlib.contextmanager
 def processes(*, spread: bool, what: str = "") -> Iterator[bool]:
-    """Share the block with the other processes of the command, if there are any.
+    """Run the block in one process or in all processes of the command.
 
-    All processes enter the block, with the same command. The block gets whether this is the first process. Only the
-    first process continues after the block. If several processes have an error, the first of them reports it.
+    Without other processes, the block runs once. With `spread` all processes run it; otherwise only the first one runs
+    it, and the others wait. The block gets whether its process is the first. Only the first process continues after the
+    block. If several processes have an error, the first of them reports it.
 
     Args:
-        spread: whether the block's simulations are spread over the processes; if not, only the first one enters it.
-        what: the command, for a note that it is not spread.
+        spread: whether the block's simulations are spread over the processes.
+        what: the command's name, for a note that it is not spread.
 
     Raises:
-        InputError: there are several processes, but no MPI to connect them, or they run different commands.
-        Silent: another process reports an error, or writes the command's result.
+        InputError: there are several processes without an MPI library to connect them, or they run different commands.
+        Silent: this process must exit, since another process reports an error or writes the command's result.
     """
-    # Each process of a study runs its own points.
+    # Each process of a study runs other points, and runs these alone.
     world = None if is_collected() else _world()
     if world is None:
         yield True
@@ -61,12 +62,12 @@ def processes(*, spread: bool, what: str = "") -> Iterator[bool]:
         note(f"{what} is not spread over processes; {world.size - 1} of {world.size} have nothing to do")
     told = contextlib.ExitStack()
     if not is_first:
-        # The first process prints the messages common to several.
+        # All processes have the same messages; the first process prints them.
         told.enter_context(contextlib.redirect_stdout(io.StringIO()))
         told.enter_context(contextlib.redirect_stderr(io.StringIO()))
     try:
         with told:
-            # Idle processes wait for the first one, and exit.
+            # If the work is not spread, the other processes wait below for the first one, and exit.
             if spread or is_first:
                 yield is_first
     except BaseException as error:
@@ -80,7 +81,7 @@ def processes(*, spread: bool, what: str = "") -> Iterator[bool]:
 
 
 def _status(error: BaseException) -> int:
-    """The exit status of a command that ends with an error."""
+    """Return the exit status of a command that ends with an error."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, KeyboardInterrupt):
@@ -89,8 +90,8 @@ def _status(error: BaseException) -> int:
 
 
 def _leave(own: _native.Peers, status: int) -> tuple[int, int]:
-    """Leave with a status. Return the first process with an error, and its status; 0 and 0 without an error."""
-    # All are interrupted at once, and those waiting here wait for the others to end.
+    """Exchange exit statuses with all processes. Return the first process with an error and its status, or (0, 0)."""
+    # Ctrl-C interrupts all processes at once. Those that already wait here must wait until the others end.
     ends = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ends}
     try:
@@ -102,7 +103,7 @@ def _leave(own: _native.Peers, status: int) -> tuple[int, int]:
 
 
 def _world() -> Any:
-    """All processes, if there are several."""
+    """Return MPI's communicator of all processes, or None if there is a single process."""
     started = max(int(os.environ.get(name, "1")) for name in _STARTED)
     if started == 1:
         return None
@@ -155,7 +156,7 @@ class _Exchange:
                     taken[rank] = bytes(came)
                     others.remove(rank)
             looks += 1
-            # With more processes than cores, another one must run.
+            # If there are more processes than cores, another process needs this core.
             if looks > _LOOKS:
                 time.sleep(2e-5)
         mpi.Request.Waitall(sent)

@@ -1,4 +1,4 @@
-"""A study from its file to its results."""
+"""Runs of a study: from the study's file to the results of its points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sweep_study(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Run a study, a command at every point of a grid; otherwise like `sweep`.
+    """Run a study, a command at every point of a grid. The study is a file; `sweep` takes the grid as arguments.
 
     Args:
         study: the study's file.
@@ -54,7 +54,7 @@ def sweep_study(
 
 
 def summary(found: Sweep) -> dict[str, Any]:
-    """The result of a sweep, as JSON."""
+    """Return the result of a sweep, as JSON."""
     failed = {point.key: error for point, error in found.failed}
     return {
         "version": _native.version(),
@@ -72,7 +72,7 @@ def summary(found: Sweep) -> dict[str, Any]:
 
 
 def study_text(study: Path, found: Sweep) -> str:
-    """The result of a sweep, as text."""
+    """Return the result of a sweep, as text."""
     before = f", {found.before} of them before" if found.before else ""
     lines = [
         f"# nicety sweep v{_native.version()}",
@@ -89,7 +89,7 @@ def study_text(study: Path, found: Sweep) -> str:
 
 
 _MOST = 40
-"""Maximum number of lines shown about points."""
+"""Maximum number of lines of the table of points; the rest are counted."""
 
 
 def _some(lines: list[str]) -> list[str]:

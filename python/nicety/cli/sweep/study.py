@@ -1,4 +1,4 @@
-"""Studies as TOML: a command, its constant options, and a grid of the others."""
+"""Studies as TOML: a command, options with the same value at all points, and a grid of values for other options."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _EXAMPLE = 'run = "bench latency"'
 
 @dataclass(frozen=True)
 class Study:
-    """A study that has been checked.
+    """A study without errors.
 
     Attributes:
-        run: the command as written.
+        run: the command, as the study has it.
         words: the command, split into words.
-        command: the command that `run` names.
-        options: fields and values of all points.
-        grid: the values of each field.
+        command: the command's parameters.
+        options: names and values of the options that are equal at all points.
+        grid: the key is the name of an option, the value the list of that option's values.
     """
 
     run: str
@@ -44,14 +44,14 @@ class Study:
     grid: Mapping[str, Sequence[Any]]
 
     def arguments(self, values: Mapping[str, Any]) -> list[str]:
-        """The arguments of the command line at a point."""
-        # The values after `--` are last.
+        """Return the command's arguments at a point. `values` has the values of the grid's options at that point."""
+        # Arguments after `--` come last.
         given = sorted({**self.options, **values}.items(), key=lambda field: self.command.is_rest(field[0]))
         return [*self.words, *(word for name, value in given for word in self.command.words(name, value))]
 
 
 class _InvalidStudy(Exception):
-    """An invalid part of a study: the keys that lead there, and the problem."""
+    """An error in a part of a study. `keys` is the path of keys to that part."""
 
     def __init__(self, keys: Sequence[str], text: str) -> None:
         super().__init__(text)
@@ -78,7 +78,7 @@ def read_study(path: Path) -> Study:
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path}: this is no TOML: {error}") from error
         except ValueError as error:
-            # Python reads no longer numbers.
+            # Python refuses whole numbers with more than 4300 digits.
             raise InputError(f"{path}: a number in it has too many digits") from error
         return _checked(document)
     except RecursionError as error:
@@ -118,7 +118,7 @@ def _checked(document: Mapping[str, Any]) -> Study:
 
 
 def _check_differ(command: _Command, keys: Sequence[str], name: str, values: Sequence[Any]) -> None:
-    """Refuse two values with the same meaning."""
+    """Raise an error if two values mean the same."""
     seen: dict[str, Any] = {}
     for value in values:
         same = command.meaning(name, value)
@@ -129,7 +129,7 @@ def _check_differ(command: _Command, keys: Sequence[str], name: str, values: Seq
 
 
 def _fields(document: Mapping[str, Any], table: str) -> list[tuple[list[str], str, Any]]:
-    """The fields of a table: the keys that lead there, the field's name, and its value."""
+    """Return the fields of a table: the path of keys to a field, the field's name, and its value."""
     content = document.get(table, {})
     if not isinstance(content, dict):
         raise _InvalidStudy([table], f"write it as a table, [{table}]")
@@ -152,7 +152,7 @@ def _leaves(keys: list[str], table: Mapping[str, Any]) -> list[tuple[list[str], 
 
 
 class _Command:
-    """The command of a study, and its parameters by their fields' names."""
+    """The command of a study, and its parameters by name."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.all = list(words)
@@ -161,7 +161,7 @@ class _Command:
         self._context = typer.Context(root, info_name="nicety")
         rest = list(words)
         while hasattr(self._command, "list_commands"):
-            # No study runs studies.
+            # A study cannot run another study.
             names = [name for name in self._command.list_commands(self._context) if name != "sweep"]
             word = rest.pop(0) if rest else ""
             inner = self._command.get_command(self._context, word) if word in names else None
@@ -186,10 +186,10 @@ class _Command:
                 )
 
     def value(self, keys: Sequence[str], name: str, value: Any) -> Any:
-        """A field's value, a list as one comma-separated text.
+        """Check a field's value, and return it. A list becomes one comma-separated text.
 
         Raises:
-            _InvalidStudy: the command has no such option, or does not accept the value.
+            _InvalidStudy: the command has no such option, or the option does not accept the value.
         """
         field = "set" if name.startswith("set.") else name
         if name in _WRITES:
@@ -215,7 +215,7 @@ class _Command:
         return value
 
     def meaning(self, name: str, value: Any) -> str:
-        """A field's value by its meaning: `"4Ki"` is 4096 for a size, and `"100 ns"` is `"0.1us"`."""
+        """Return a text that is equal for values with the same meaning, such as `4096` and `"4Ki"` for a size."""
         if not name.startswith("set."):
             found = self._convert([], self._parameters[name], value)
             if not isinstance(found, str | Path):
@@ -223,7 +223,7 @@ class _Command:
         return str(meant_by(str(value)))
 
     def _convert(self, keys: Sequence[str], parameter: Any, value: Any) -> Any:
-        """The value in the command's own type."""
+        """Return the value as the command's parameter parses it."""
         if isinstance(value, bool):
             return value
         try:
@@ -240,12 +240,12 @@ class _Command:
         return found if asked is None else asked
 
     def is_rest(self, name: str) -> bool:
-        """Whether a field is the rest of the command line, such as a program with its arguments."""
+        """Return whether a field takes the rest of the command line, such as a program with its arguments."""
         parameter = self._parameters.get(name)
         return parameter is not None and parameter.nargs == -1
 
     def words(self, name: str, value: Any) -> list[str]:
-        """A field as command-line words."""
+        """Return a field as words of the command line."""
         if name.startswith("set."):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             return ["--set", f"{name.removeprefix('set.')}={text}"]
@@ -260,10 +260,10 @@ class _Command:
         return [f"{flag}={value}"] if flag.startswith("--") else [flag, str(value)]
 
     def check(self, arguments: Sequence[str]) -> None:
-        """Parse the arguments of a point.
+        """Parse the arguments of one point.
 
         Raises:
-            _InvalidStudy: an argument is missing.
+            _InvalidStudy: an argument is missing or invalid.
         """
         rest = list(arguments[len(self.all) - len(self._rest) :])
         try:
@@ -277,7 +277,7 @@ def _is_option(parameter: Any) -> bool:
 
 
 def _line_of(text: str, keys: Sequence[str]) -> int:
-    """The line at which the first statement with a key begins, or 1 if there is none."""
+    """Return the line of the first statement that defines the path `keys`, or 1 if there is none."""
     table: list[str] = []
     for line, statement in _statements(text):
         found: Any = tomllib.loads(statement)
@@ -305,7 +305,7 @@ _TOKEN = re.compile(
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """The statements of a document that is TOML, each with its line: tables' names, and keys with their values."""
+    """Yield line and text of each statement of a TOML document: headers of tables, and keys with their values."""
     text = text.replace("\r\n", "\n") + "\n"
     line, begin, depth = 1, 0, 0
     for token in _TOKEN.finditer(text):

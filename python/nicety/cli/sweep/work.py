@@ -1,4 +1,4 @@
-"""A point of a study: a command, run in this process."""
+"""One point of a study: a command that runs in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nicety.sweeps.store import Outcome
 
 
 def run_command(arguments: Sequence[str]) -> Outcome:
-    """Run a command, and keep the document that it prints.
+    """Run a command, and return its status, its time, and the document that it printed.
 
     Args:
         arguments: command-line arguments without `--json`.
@@ -26,7 +26,7 @@ def run_command(arguments: Sequence[str]) -> Outcome:
     begin, said, error = time.perf_counter(), io.StringIO(), None
     with collected() as documents, _streams(said), _parsing:
         try:
-            # Not among the arguments after `--`.
+            # `--json` belongs before `--`, since arguments after `--` are not the command's options.
             place = arguments.index("--") if "--" in arguments else len(arguments)
             arguments = [*arguments[:place], "--json", *arguments[place:]]
             commands_for(arguments)(args=arguments, prog_name="nicety", standalone_mode=False)
@@ -46,7 +46,7 @@ def run_command(arguments: Sequence[str]) -> Outcome:
 
 @contextlib.contextmanager
 def _streams(said: io.StringIO) -> Iterator[None]:
-    """Capture printed output; not in threads, which share the streams."""
+    """Capture printed output of the main thread. Other threads share the streams, so their output is not captured."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,8 +58,9 @@ def _streams(said: io.StringIO) -> Iterator[None]:
 class _Parsing(contextlib.AbstractContextManager[None]):
     """Lets several threads parse command lines.
 
-    Typer 0.29 sets a variable while it parses, and then restores it. Without a value from before, the second of two
-    threads fails, because the first has removed the variable. Here it has a value until all threads have parsed.
+    Typer 0.29 sets an environment variable while it parses, and restores the old value afterwards. If the variable was
+    unset, two threads that parse concurrently both remove it, and the second removal fails. Here the variable has a
+    value until all threads have parsed.
     """
 
     _NAME = "PYDANTIC_DISABLE_PLUGINS"

@@ -10,8 +10,16 @@ from typing import Annotated, get_args
 import typer
 
 from nicety.build.toolchain import DEFAULT_ISA, Interface
-from nicety.cli.options import Compiler, Defines, IncludeDirs
+from nicety.cli.options import Compiler, Defines, IncludeDirs, Unverified
 from nicety.errors import InputError
+
+_Flags = Annotated[
+    bool,
+    typer.Option(
+        "--flags",
+        help="Print options for clangd, one a line, for compile_flags.txt; with --host for any C compiler.",
+    ),
+]
 
 
 def _cc(
@@ -47,13 +55,13 @@ def _cc(
     xdp: Annotated[
         bool, typer.Option("--xdp", help="Compile an XDP program to an eBPF object, which nicety xdp and Linux load.")
     ] = False,
-    flags: Annotated[
-        bool, typer.Option("--flags", help="With --host: print the options for any other C compiler.")
-    ] = False,
+    flags: _Flags = False,
+    unverified: Unverified = False,
 ) -> None:
     """Compile C handlers or a bare program to a RISC-V ELF file, a program of a host, or an XDP program."""
     if flags:
-        _print_flags(files, host=host)
+        own = [*(f"-I{folder}" for folder in include_dirs or []), *(f"-D{macro}" for macro in defines or [])]
+        _print_flags(files, own, isa, interface, host=host, xdp=xdp)
         return
     if not files:
         raise InputError("no source to compile; name at least one, as in nicety cc FILE.c")
@@ -71,8 +79,10 @@ def _cc(
     if _is_object(files[0]):
         others = {"-I": bool(include_dirs), "-D": bool(defines)}
         _alone(files, str(files[0]), "an eBPF object", {**of_object, "--isa": False, **others})
-        _compile_object(files[0], isa, output, cc)
+        _compile_object(files[0], isa, output, cc, unverified=unverified)
         return
+    if unverified:
+        raise InputError(f"--unverified: for XDP programs, and {files[0]} is no eBPF object; leave it out")
     if host:
         from nicety.build.hosts import compile_host
 
@@ -94,7 +104,7 @@ def _cc(
 
 
 def _alone(files: list[Path], place: str, what: str, others: dict[str, bool]) -> None:
-    """Refuse further sources, and options that do not go with them."""
+    """Raise an error for a second source, and for options that an XDP program or an eBPF object does not take."""
     if other := next((option for option, given in others.items() if given), None):
         raise InputError(f"{place}: {what} has no {other}; leave it out")
     if len(files) > 1:
@@ -107,22 +117,35 @@ def _is_object(file: Path) -> bool:
     return is_object(file)
 
 
-def _compile_object(file: Path, isa: str, output: Path, cc: str | None) -> None:
-    """Write an XDP program for the cores of spin-100g, or for others of another instruction set."""
+def _compile_object(file: Path, isa: str, output: Path, cc: str | None, *, unverified: bool) -> None:
+    """Write an XDP program for the cores of spin-100g, or for the instruction set `isa` if it was given."""
     from nicety.build.card import XdpProgram, card_values
     from nicety.shared.files import write_whole
 
-    usual, values = card_values("spin-100g")
-    compiled = XdpProgram(file, cc=cc).compile(usual if isa == DEFAULT_ISA else isa, values)
+    card = card_values("spin-100g")
+    program = XdpProgram(file, cc=cc, unverified=unverified)
+    compiled = program.compile(card["isa"] if isa == DEFAULT_ISA else isa, card["xdp"])
     write_whole(output, compiled.elf, mode=0o777)
 
 
-def _print_flags(files: list[Path] | None, *, host: bool) -> None:
-    from nicety.build.hosts import host_flags
+def _print_flags(files: list[Path] | None, own: list[str], isa: str, interface: str, *, host: bool, xdp: bool) -> None:
+    """Print options of a compiler: those of handlers and XDP programs one a line, as clangd reads them."""
+    if files:
+        raise InputError(f"--flags: prints options and compiles nothing; leave {files[0]} out")
+    if host:
+        from nicety.build.hosts import host_flags
 
-    if files or not host:
-        raise InputError("--flags goes with --host alone, as in cc prog.c $(nicety cc --host --flags) -o prog")
-    sys.stdout.write(shlex.join(host_flags()) + "\n")
+        sys.stdout.write(shlex.join([*own, *host_flags()]) + "\n")
+        return
+    if xdp:
+        from nicety.build.xdp import xdp_flags
+
+        found = xdp_flags()
+    else:
+        from nicety.build.compiler import handler_flags
+
+        found = handler_flags(isa=isa, interface=_interface(interface))
+    sys.stdout.write("\n".join([*found, *own]) + "\n")
 
 
 def _interface(name: str) -> Interface:

@@ -64,7 +64,7 @@ def _run(
         with progress(f"running {file.name}"):
             text, _ = _native.hpu_run(elf, entry, max_cycles, spec, take)
     except InputError as error:
-        # The processor saw bytes, not their file.
+        # The error does not name the file, since the processor got only its bytes.
         raise InputError(f"{file}: {error}") from error
     if stream.isatty():
         stream.write(printable_text(decode(b"", True)))
@@ -81,7 +81,7 @@ def _run(
         limited = report["cycles"] >= report["cycle_limit"] and max_cycles is None
         note(f"{file}: {report['trap']}" + ("; --max-cycles sets another limit" if limited else ""))
         raise typer.Exit(1)
-    # A named function returns a value, not a verdict.
+    # With --entry, the exit code is the function's return value, and may be any number.
     if entry is None and report["exit_code"] != 0:
         note(f"{file}: it ended with exit code {report['exit_code']}")
         raise typer.Exit(1)

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from nicety.cli.options import GROUPS, Json, count, group
+from nicety.cli.options import GROUPS, Json, Unverified, count, group
 
 xdp = group(GROUPS["xdp"])
 
 _LINES = 20
-"""Maximum number of entries of a map that a text shows."""
+"""Maximum number of a map's entries that the text has; --dump writes all."""
 _Object = Annotated[
     Path, typer.Argument(metavar="FILE.o", help="An eBPF object, of nicety cc --xdp or clang -target bpf.")
 ]
@@ -176,14 +176,52 @@ def _translate(
     maps: Annotated[
         bool, typer.Option("--maps", help="Print the descriptors of maps and the data sections, too.")
     ] = False,
+    unverified: Unverified = False,
 ) -> None:
-    """Print the assembly of a program for the cores of a card."""
+    """Print the assembly of a program for the cores of a card, or its rows for a core that executes eBPF itself."""
     from nicety.build.card import XdpProgram, card_values
     from nicety.cli.output import say
 
-    usual, values = card_values(nic)
-    found = XdpProgram(file, program=program).translate(isa or usual, values)
+    if (rows := _rows(file, nic, program)) is not None:
+        say(_listed(rows))
+        return
+    card = card_values(nic)
+    found = XdpProgram(file, program=program, unverified=unverified).translate(isa or card["isa"], card["xdp"])
     say(found["assembly"] if maps else found["code"])
+
+
+def _rows(file: Path, nic: str, program: str | None) -> dict[str, Any] | None:
+    """Return the rows of a program for a card with an eBPF core, or None for other cards."""
+    from nicety import _native
+    from nicety.cli.files import read_bytes
+    from nicety.errors import InputError
+
+    try:
+        text = _native.xdp_rows(read_bytes(file), nic, program)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    return None if text is None else json.loads(text)
+
+
+def _listed(report: dict[str, Any]) -> str:
+    from nicety.show.columns import align
+
+    rows, lanes = report["rows"], len(report["rows"][0]["lanes"])
+    checks = any(row["checks"] for row in rows)
+    lines = [["row", *(["check"] if checks else []), *(f"lane {lane}" for lane in range(lanes))]]
+    for number, row in enumerate(rows):
+        cells = [", ".join(row["checks"])] if checks else []
+        lines.append([str(number), *cells, *(operation or "-" for operation in row["lanes"])])
+    count, operations = len(rows), report["operations"]
+    words = [
+        f"{report['program']}: {report['slots']} instructions in {count} rows: {report['slots_per_row']:.2f} a row.",
+        f"{operations} operations: {operations / count:.2f} a row.",
+        (
+            f"Checks {report['checks']}, zeroing {report['zeroing']}, moves {report['three_operands']}, copies of 6 B"
+            f" {report['six_bytes']}, exits {report['exit_values']}, moved up {report['moved']}."
+        ),
+    ]
+    return "\n".join([*align(lines), "", *words]) + "\n"
 
 
 def _nanoseconds(text: str) -> int:
@@ -196,7 +234,7 @@ def _nanoseconds(text: str) -> int:
 
 
 def _packets(text: str) -> tuple[bytes, str]:
-    """The bytes of a packet or a capture, and the name of their source."""
+    """Return the bytes of a file (a packet or a capture) or of hexadecimal digits, and a name for messages."""
     from nicety.cli.files import read_bytes
     from nicety.errors import InputError
 
@@ -205,7 +243,7 @@ def _packets(text: str) -> tuple[bytes, str]:
         if path.is_file():
             return read_bytes(path), text
     except OSError:
-        # A packet in hex may be longer than a name of a file.
+        # The text is a packet in hex that is longer than a file name may be.
         pass
     try:
         return bytes.fromhex(text), "--packet"
@@ -221,7 +259,7 @@ def _dump(report: dict[str, Any], name: str, path: Path) -> None:
         raise InputError(
             f"--dump {name}: the program's object has no entries of this map; it has {', '.join(report['maps'])}"
         )
-    # A line for each entry.
+    # Each entry is on its own line.
     lines = ",\n".join(json.dumps(entry) for entry in report["maps"][name])
     write_whole(path, f"[{lines}]\n".encode())
 
@@ -236,6 +274,7 @@ def _told(report: dict[str, Any]) -> str:
     if done:
         rows.append(["instructions a packet", f"{report['instructions'] / done:.1f}"])
     parts = [align([[f"{report['program']}:", f"packets {report['packets']}"], *rows])]
+    parts += _aborted(report["aborted_at"])
     if len(report["rows"]) == 1:
         parts.append(_packet(report["rows"][0]))
     for name, records in report["records"].items():
@@ -253,8 +292,14 @@ def _told(report: dict[str, Any]) -> str:
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
+def _aborted(aborted: list[dict[str, Any]]) -> list[list[str]]:
+    """The lines at which the program ended with XDP_ABORTED."""
+    places = [f"  {each['frames']} at {each['place']} of {each['program']}" for each in aborted]
+    return [["XDP_ABORTED:", *places]] if places else []
+
+
 def _packet(row: dict[str, Any]) -> list[str]:
-    """A packet after its run."""
+    """Return lines with a packet's contents after its run."""
     data = bytes.fromhex(row["bytes"])
     lines = [f"to {row['redirect']}"] if row["redirect"] else []
     lines.append(
@@ -264,7 +309,7 @@ def _packet(row: dict[str, Any]) -> list[str]:
 
 
 def _entry(entry: dict[str, Any]) -> str | None:
-    """An entry on one line; None if all bytes of its value are 0."""
+    """Return an entry on one line, or None if all bytes of its value are 0."""
     values = [entry["value"]] if "value" in entry else [each["value"] for each in entry["values"]]
     if not any(int(byte, 16) for value in values for byte in value):
         return None

@@ -1,1 +1,1 @@
-"""Channels and processes: the interface of network flow processors to programs."""
+"""Channels and processes: the interface to the programs on network flow processors."""

@@ -7,8 +7,8 @@
         await channel.send(b"a message")
         return await channel.receive(9)
 
-A call ends when both ends have called and the message has passed. Both ends must name the same size and the same kind,
-direct or indirect. If they differ, both get an error.
+A call ends when host and process have both called and the message has passed. Both must name the same size and the same
+kind, direct or indirect. If they differ, both calls fail with an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from nicety import _native
 
 DIRECT_BYTES = 56
-"""Maximum bytes of a direct message."""
+"""Maximum number of bytes in a direct message."""
+
+
+def card_of(rank: int, card: int) -> str:
+    """Name a card of a host in texts: the host's rank, and the number of the card from the second one on."""
+    return f"rank {rank}, card {card}" if card else f"rank {rank}"
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,11 @@ class Alternative:
 class PendingMessage:
     """A call on a channel that has begun: `await pending` waits for its end, once.
 
-    The result is the bytes of a received direct message, and empty for every other call. Without an await the call
-    completes by itself.
+    The result is the bytes of a received direct message, and empty for every other call. The call also completes if it
+    is not awaited.
 
     Raises, where it is awaited:
-        TimedOut: the process did not call in time.
+        TimedOut: the process did not call before the timeout.
         RunError: the process's call has another size or kind; or DMA failed too often.
     """
 
@@ -57,7 +62,7 @@ class PendingMessage:
         self._awaited = False
 
     def __await__(self) -> Generator[Any, Any, bytes]:
-        # Not a generator, so that the call behind it still finds the program's line.
+        # A plain method, so that an error in the call below still finds the program's line.
         if self._awaited:
             raise InputError(f"{self!r} was awaited before; begin another call")
         self._awaited = True
@@ -70,37 +75,37 @@ class PendingMessage:
 class Device:
     """The device through which a host reaches the processes on its card, opened by `host.channels.open()`."""
 
-    def __init__(self, calls: _native.ChannelCalls, rank: int) -> None:
+    def __init__(self, calls: _native.ChannelCalls, rank: int, card: int) -> None:
         self._calls = calls
-        self._rank = rank
+        self._place = card_of(rank, card)
 
     def subscribe(self, target: int) -> Awaitable[Channel]:
-        """Subscribe to a target: a channel to the process that has registered it with `channel_register`.
+        """Subscribe to a target. Return the channel to the process that registered the target by `channel_register`.
 
         Raises:
             RunError: no process has registered the target, or the target has a channel already.
         """
         target = whole(target, "target", U32)
-        return self._calls.subscribe(target, lambda number: Channel(self._calls, self._rank, number, target))
+        return self._calls.subscribe(target, lambda number: Channel(self._calls, self._place, number, target))
 
     def select(
         self, alternatives: Iterable[Alternative], *, timeout_ns: float | None = None
     ) -> Awaitable[tuple[int, bytes]]:
-        """Receive from the first of several channels with a writing process.
+        """Receive one message, from the first of several channels on which a process writes.
 
             number, message = await device.select([first.message(8), second.message(8)])
 
         Args:
             alternatives: the possible messages, one per channel: `channel.message(bytes)` and
-                `channel.bulk_message(buffer)`. If several processes wait already, the first of the list is taken.
-            timeout_ns: maximum wait for one of them; for ever by default.
+                `channel.bulk_message(buffer)`. If several processes wait already, the earliest in the list is served.
+            timeout_ns: maximum wait for a process; by default unlimited.
 
         Returns:
             The index of the alternative, and the bytes of a direct message. The bytes of an indirect message are in the
             alternative's buffer.
 
         Raises:
-            TimedOut: no process called in time.
+            TimedOut: no process called before the timeout.
             RunError: the process's call has another size or kind.
         """
         return self._calls.select([self._alternative(alternative) for alternative in alternatives], timeout_ns)
@@ -111,28 +116,28 @@ class Device:
                 f"select takes channel.message(bytes) and channel.bulk_message(buffer), not {alternative!r}"
             )
         if not alternative.channel.is_of(self._calls):
-            raise InputError(f"{alternative.channel!r} is no channel of rank {self._rank}")
+            raise InputError(f"{alternative.channel!r} is no channel of {self!r}; use the device that opened it")
         return alternative.channel.number, alternative.wanted
 
     def __repr__(self) -> str:
-        return f"<Device of rank {self._rank}>"
+        return f"<Device of {self._place}>"
 
 
 class Channel:
     """A channel to a process, made by `device.subscribe`.
 
-    It carries messages both ways, one at a time in each direction. A timeout bounds the wait for the process; once the
-    process has called, the message passes. By default a call waits for ever.
+    It carries messages in both directions, one at a time in each. A timeout bounds the wait until the process calls;
+    after that call the message always passes. By default a call waits without limit.
     """
 
-    def __init__(self, calls: _native.ChannelCalls, rank: int, number: int, target: int) -> None:
+    def __init__(self, calls: _native.ChannelCalls, place: str, number: int, target: int) -> None:
         self._calls = calls
-        self._rank = rank
+        self._place = place
         self._number = number
         self._target = target
 
     def is_of(self, calls: _native.ChannelCalls) -> bool:
-        """Whether this is a channel of the host with these calls."""
+        """Return whether the channel belongs to the host with these calls."""
         return self._calls is calls
 
     @property
@@ -150,13 +155,13 @@ class Channel:
 
         Raises:
             InputError: the message has no bytes, or more than 56; use `send_ind`.
-            TimedOut: the process did not call in time.
+            TimedOut: the process did not call before the timeout.
             RunError: the process's call has another size, or an indirect message.
         """
         return self._calls.send(self._number, self._bytes_of(message), timeout_ns)
 
     def _bytes_of(self, message: bytes | Buffer) -> bytes:
-        """The bytes of a direct message; of a longer buffer, one byte more than a message may have."""
+        """Return the bytes of a direct message. A buffer above 56 bytes is cut to 57, which `send` refuses."""
         if isinstance(message, Buffer):
             self._calls.check(message)
             message = (
@@ -171,7 +176,7 @@ class Channel:
 
         Raises:
             InputError: the length is 0, or above 56; use `receive_ind`.
-            TimedOut: the process did not call in time.
+            TimedOut: the process did not call before the timeout.
             RunError: the process's call has another size, or an indirect message.
         """
         return self._calls.receive(self._number, length_bytes, timeout_ns)
@@ -180,7 +185,7 @@ class Channel:
         """Send a buffer by an indirect message, for the process's `channel_read_ind`.
 
         Raises:
-            TimedOut: the process did not call in time.
+            TimedOut: the process did not call before the timeout.
             RunError: the process's call has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.send_ind(self._number, buffer, timeout_ns)
@@ -189,19 +194,19 @@ class Channel:
         """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
 
         Raises:
-            TimedOut: the process did not call in time.
+            TimedOut: the process did not call before the timeout.
             RunError: the process's call has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.receive_ind(self._number, buffer, timeout_ns)
 
     def start_send(self, message: bytes | Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
-        """Begin `send`, and return when the message is with the card. The program goes on meanwhile.
+        """Begin `send`, and return when the card has the message. The program continues before the call ends.
 
             pending = await channel.start_send(b"a message")
             await host.compute(ns=20_000)
             await pending
 
-        A thread of the kernel does the rest of the call.
+        A thread of the kernel completes the call.
 
         Raises:
             InputError: the message has no bytes, or more than 56.
@@ -210,16 +215,16 @@ class Channel:
         return self._calls.start_send(self._number, self._bytes_of(message), timeout_ns, self._pending)
 
     def start_receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
-        """Begin `receive`. Awaiting the pending message returns its bytes."""
+        """Begin `receive`. Awaiting the pending message returns the received bytes."""
         length = whole(length_bytes, "length_bytes", U32)
         return self._calls.start_receive(self._number, length, timeout_ns, self._pending)
 
     def start_send_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
-        """Begin `send_ind`. The buffer must not change until the pending message was awaited."""
+        """Begin `send_ind`. The buffer must not change until `await pending` has returned."""
         return self._calls.start_send_ind(self._number, buffer, timeout_ns, self._pending)
 
     def start_receive_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
-        """Begin `receive_ind`. The buffer has the message when the pending message was awaited."""
+        """Begin `receive_ind`. The buffer has the message after `await pending` has returned."""
         self._calls.check(buffer)
         return self._calls.start_receive(self._number, buffer, timeout_ns, self._pending)
 
@@ -227,16 +232,16 @@ class Channel:
         return PendingMessage(self._calls, number, self._target)
 
     def message(self, length_bytes: int) -> Alternative:
-        """An alternative of `Device.select`: a direct message of `length_bytes` bytes."""
+        """Make an alternative for `Device.select`: a direct message of `length_bytes` bytes."""
         return Alternative(self, whole(length_bytes, "length_bytes", U32))
 
     def bulk_message(self, buffer: Buffer) -> Alternative:
-        """An alternative of `Device.select`: an indirect message that fills a buffer."""
+        """Make an alternative for `Device.select`: an indirect message that fills a buffer."""
         self._calls.check(buffer)
         return Alternative(self, buffer)
 
     def close(self) -> Awaitable[None]:
-        """Close the channel. A process that waits at the other end is notified.
+        """Close the channel. If the process waits in a call on the channel, that call fails.
 
         Raises:
             RunError: the channel is not open, or a thread is in a call on it.
@@ -244,4 +249,4 @@ class Channel:
         return self._calls.close(self._number)
 
     def __repr__(self) -> str:
-        return f"<Channel of rank {self._rank} to target {self.target}>"
+        return f"<Channel of {self._place} to target {self.target}>"

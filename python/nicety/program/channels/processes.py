@@ -8,7 +8,7 @@
         process = host.channels.start(worker, "worker", microengine=0, context=0, args=(table.address, 1024))
         return await process.finished()
 
-The start of processes and accesses to the card's memories are set-up, and take no virtual time.
+The start of processes and accesses to the card's memories are set-up. They take no virtual time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nicety import _native
 
 MemoryName = Literal["cls", "ctm", "imem", "emem"]
-"""The name of a memory of the card, in order of distance from the microengines."""
+"""The name of a memory of the card. The order is by distance from the microengines, nearest first."""
 
 
 class Process:
@@ -42,11 +42,11 @@ class Process:
         self.context = context
 
     def finished(self) -> Awaitable[int]:
-        """Wait for the process's end, and return its function's value, a word from 0 to 2^32 - 1.
+        """Wait for the process's end, and return the value that its function returned, from 0 to 2^32 - 1.
 
         Raises:
             HandlerTrap: the process was stopped; the text has the reason and the line.
-            RunError: another process has been started on the same context since.
+            RunError: another process has been started on the same context in the meantime.
         """
         return self._calls.finished(self._number)
 
@@ -65,7 +65,7 @@ class CardMemory:
 
     @property
     def address(self) -> int:
-        """The first byte's address, as processes use it."""
+        """The first byte's address, for use by processes."""
         return self._address
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class CardMemory:
         return self._calls.read_card(self._part)
 
     def write(self, contents: bytes) -> None:
-        """Change bytes, from the first on.
+        """Write bytes to the start of this memory.
 
         Raises:
             InputError: there are more bytes than this part of the memory has.
@@ -91,7 +91,7 @@ class CardMemory:
 
 
 class ProcessCalls(CardCalls):
-    """The calls of a host for processes on its card."""
+    """The calls of a host that concern the processes on its card."""
 
     _processes: _native.ProcessCalls
 
@@ -107,14 +107,14 @@ class ProcessCalls(CardCalls):
     ) -> Process:
         """Start a process: a C function, on a context of a microengine.
 
-        A microengine has one program. Starting its first process loads the program of that process, for `contexts`
-        contexts. Another program can be loaded when no process runs on the microengine any more.
+        A microengine has one program. The first process on a microengine loads its program there, for `contexts`
+        contexts. Another program can be loaded once no process runs on the microengine.
 
         Args:
             processes: the program, which is compiled here for this card.
-            name: the function.
+            name: the name of the function.
             microengine: the number of the microengine.
-            context: the number of its context.
+            context: the number of the context on that microengine.
             contexts: the number of contexts for which the microengine is set up. The stacks of these contexts share the
                 local memory that the program's variables leave. The default is all contexts.
             args: arguments of the function, at most eight words. A negative argument is passed as its two's complement.
@@ -139,8 +139,8 @@ class ProcessCalls(CardCalls):
     def open_queue(self, queue: int) -> None:
         """Open a queue of the card's port: frames for it wait from now on until a process receives them.
 
-        The first receive of a process from a queue opens it, too. Earlier frames are dropped and counted. Queue 0 is
-        open from the beginning.
+        The first receive of a process from a queue also opens it. Frames that arrive before are dropped and counted.
+        Queue 0 is open from the beginning.
 
         Args:
             queue: the queue's number, 0 to 254.
@@ -151,12 +151,12 @@ class ProcessCalls(CardCalls):
         self._processes.open_queue(queue)
 
     def card_memory(self, memory: MemoryName, offset: int = 0, *, length_bytes: int, island: int = 0) -> CardMemory:
-        """A part of a memory of the card, to read and write.
+        """Return a part of a memory of the card, to read and write.
 
         Args:
             memory: `cls`, `ctm`, `imem` or `emem`.
-            offset: the start of the part.
-            length_bytes: the length of the part.
+            offset: the offset of the part in the memory, in bytes.
+            length_bytes: the length of the part in bytes.
             island: the island of the memory, if each island of microengines has one (`cls`, `ctm`).
 
         Raises:
@@ -172,7 +172,7 @@ class ProcessCalls(CardCalls):
 
 
 def _word(value: int) -> int:
-    """A word of 32 bits, signed or unsigned."""
+    """Return a number as a word of 32 bits; a negative number becomes its two's complement."""
     try:
         if -(2**31) <= value < 0:
             return value + 2**32

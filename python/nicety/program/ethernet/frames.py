@@ -11,11 +11,13 @@ compares them (`FrameWord`). All terms must match, and `or` separates alternativ
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicety import _native
+from nicety.build.card import OnCard, XdpProgram
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.calls import CardCalls
@@ -80,6 +82,22 @@ class FrameRule:
         return f"<FrameRule {self._number}: {self._rule}>"
 
 
+class XdpRule(FrameRule):
+    """A rule with an XDP program, on a card."""
+
+    def __init__(self, calls: _native.FrameCalls, rule: str, number: int, program: OnCard) -> None:
+        super().__init__(calls, rule, number)
+        self._program = program
+
+    def entries(self, name: str) -> list[dict[str, Any]]:
+        """The present entries of a map, as `bpftool -j map dump` prints them; reading them takes no virtual time.
+
+        Raises:
+            InputError: the object has no such map.
+        """
+        return self._program.entries(self._calls.data(self._number), name)
+
+
 class Frames(CardCalls):
     """The rules and handlers of a host's card."""
 
@@ -91,22 +109,28 @@ class Frames(CardCalls):
         return f"<Frames of rank {self._calls.rank}>"
 
     def install(
-        self, rule: str | FrameWord | Iterable[FrameWord], handlers: Handlers, *, state: bytes = b""
+        self,
+        rule: str | FrameWord | Iterable[FrameWord],
+        handlers: Handlers | XdpProgram,
+        *,
+        state: bytes = b"",
     ) -> FrameRule:
         """Pass the frames that a rule matches to a frame handler. Set-up: takes no virtual time.
 
         Args:
             rule: as in `"udp dport=53"`, or words, which must all match.
             handlers: the program, which is compiled here for this card. Its `payload` is the name of the frame handler,
-                if that is not `frame_handler`.
-            state: the initial contents of `state` in HPU memory.
+                if that is not `frame_handler`. Or an XDP program, which is built for this card with its maps.
+            state: the initial contents of `state` in HPU memory; not for an XDP program.
 
         Raises:
             InputError: the rule is invalid, is too long for the card, or matches frames of another rule, which the
                 error names; or the program does not compile, has no such handler, or does not fit.
         """
+        if isinstance(handlers, XdpProgram):
+            return self._install_xdp(_text_of(rule), handlers, state)
         if not isinstance(handlers, Handlers):
-            raise InputError(f"install takes nicety.Handlers, not {type(handlers).__name__}")
+            raise InputError(f"install takes nicety.Handlers or nicety.XdpProgram, not {type(handlers).__name__}")
         if handlers.header is not None or handlers.completion is not None:
             raise InputError("a frame has one handler: name it as Handlers(..., payload=...), and no others")
         if not isinstance(state, bytes | bytearray | memoryview):
@@ -119,6 +143,18 @@ class Frames(CardCalls):
             number = self._frames.load(handlers.compile(isa=isa).elf, handlers.payload)
             self._loaded[handlers, f"frames, {isa}"] = number
         return FrameRule(self._frames, text, self._frames.install(text, number, bytes(state)))
+
+    def _install_xdp(self, rule: str, program: XdpProgram, state: bytes) -> XdpRule:
+        """Build an XDP program for this card. Each rule has a program, and so maps, of its own."""
+        if state:
+            raise InputError(
+                "state is for handlers in C: an XDP program keeps its state in maps, XdpProgram(..., maps=...)"
+            )
+        isa = self._calls.isa()
+        card = json.loads(self._frames.for_xdp())
+        elf = program.compile(isa, card).elf
+        number = self._frames.install(rule, self._frames.load(elf, None), b"")
+        return XdpRule(self._frames, rule, number, OnCard(program, isa, card, elf))
 
 
 def _text_of(rule: object) -> str:

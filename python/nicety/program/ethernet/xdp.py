@@ -13,6 +13,7 @@ bytes, as in the JSON of `bpftool`.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -68,8 +69,104 @@ class XdpMap:
         """All entries: keys and values. Each takes two system calls."""
         return cast("Awaitable[list[tuple[Any, Any]]]", self._calls.items(self._program, self._name, _items))
 
+    def records(self) -> XdpRecords:
+        """The records of a ring buffer, or the samples of perf events: `async for record in events.records()`.
+
+        The host's program waits in a system call while there are none. A perf event buffer keeps 256 KiB for each CPU.
+
+        Raises:
+            InputError: the map has no records.
+        """
+        return XdpRecords(self._calls, self._program, self._name)
+
+    def socket(self, key: int, *, queue: int | None = None, buffers: int = 4096, zero_copy: bool = False) -> XdpSocket:
+        """Bind an AF_XDP socket to an entry of an xskmap; set-up, takes no virtual time.
+
+        The program's redirects to this entry then bring the frames of one receive queue to the socket.
+
+        Args:
+            key: the key of the entry.
+            queue: the receive queue; by default the one whose number is the key.
+            buffers: buffers of the socket's memory. Without a free one the driver drops frames.
+            zero_copy: whether the card writes frames into this memory, in place of a copy by the driver.
+
+        Raises:
+            InputError: the map has no sockets, or the driver cannot bind this one.
+        """
+        numbers: dict[str, Any] = {"key": key, "buffers": buffers, "queue": key if queue is None else queue}
+        for name, value in numbers.items():
+            most = 2**32 - 1 if name == "key" else 2**40
+            if not isinstance(value, int) or not 0 <= value <= most:
+                raise InputError(f"{name} is a number from 0 to {most}, not {value!r}")
+        self._calls.bind(self._program, self._name, (key, numbers["queue"]), (buffers, zero_copy))
+        return XdpSocket(self._calls, self._program, self._name, key)
+
     def __repr__(self) -> str:
         return f"<XdpMap {self._name}>"
+
+
+class XdpRecords:
+    """Records of a map in the order of their submission, as bytes. It never ends; leave the loop by `break`."""
+
+    def __init__(self, calls: _native.XdpCalls, program: int, name: str) -> None:
+        self._calls = calls
+        self._program = program
+        self._name = name
+        self._taken: deque[bytes] = deque()
+
+    def __aiter__(self) -> XdpRecords:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._taken:
+            self._taken.extend(await self._calls.records(self._program, self._name, _records))
+        return self._taken.popleft()
+
+
+class XdpSocket:
+    """A bound AF_XDP socket: `async for frame in socket`. It never ends; leave the loop by `break`.
+
+    A call takes up to `batch` frames at once. Their buffers go back when the next ones are taken. The program waits in
+    a system call while there are none.
+
+    Attributes:
+        batch: maximum number of frames of a call.
+    """
+
+    batch = 64
+
+    def __init__(self, calls: _native.XdpCalls, program: int, name: str, key: int) -> None:
+        self._calls = calls
+        self._program = program
+        self._name = name
+        self._key = key
+        self._taken: deque[bytes] = deque()
+
+    def __aiter__(self) -> XdpSocket:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._taken:
+            self._taken.extend(await self.frames())
+        return self._taken.popleft()
+
+    def frames(self) -> Awaitable[list[bytes]]:
+        """The frames that have come, at least one and at most `batch`."""
+        found = self._calls.frames(self._program, self._name, self._key, self.batch, _records)
+        return cast("Awaitable[list[bytes]]", found)
+
+    def __repr__(self) -> str:
+        return f"<XdpSocket {self._name}[{self._key}]>"
+
+
+def _records(data: bytes) -> list[bytes]:
+    """Records, each with its length in front of it."""
+    found, at = [], 0
+    while at < len(data):
+        begin = at + 4
+        at = begin + int.from_bytes(data[at:begin], "little")
+        found.append(bytes(data[begin:at]))
+    return found
 
 
 def _value(text: bytes) -> Any:

@@ -1,1 +1,1 @@
-"""Portals and handlers: the interface of cards of the design sPIN to programs."""
+"""Portals and handlers: the interface of programs to cards of the design sPIN."""

@@ -28,7 +28,7 @@ class Portals(Operations, Matching, Offload):
 
     @property
     def uid(self) -> int:
-        """The user of the host's operations (`PtlGetUid`); see `uids` of `Cluster`."""
+        """The user number of the host's operations (`PtlGetUid`); see `uids` of `Cluster`."""
         return self._uid
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Events and counters of Portals, in the form for programs."""
+"""Events and counters of Portals, as programs get them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Event:
         fail: the outcome of the operation: `PTL_NI_OK`, or the failure, for example `PTL_NI_PT_DISABLED`.
         initiator: the rank that started the operation.
         pt: the portal table entry.
-        list: the list of the match entry: `priority` or `overflow`.
-        match_bits: the bits of the message.
-        hdr_data: the initiator's word for the target.
-        rlength_bytes: bytes that the initiator requested.
-        mlength_bytes: bytes after truncation at the target.
-        remote_offset_bytes: the start of the bytes in the target's memory.
-        start: the start of the bytes in this host's memory, as in `Buffer.address`.
-        user_ptr: the user's word, of the match entry or of the operation.
+        list: the list in which the match entry is: `priority` or `overflow`.
+        match_bits: the match bits of the message.
+        hdr_data: a word of 64 bits from the initiator to the target.
+        rlength_bytes: number of bytes that the initiator requested.
+        mlength_bytes: number of bytes after truncation at the target.
+        remote_offset_bytes: the offset of the first byte in the target's memory.
+        start: the address of the first byte in this host's memory, as in `Buffer.address`.
+        user_ptr: the word that the user gave the match entry or the operation.
         uid: the user of the operation.
         operator: the operator of an atomic operation, for example `PTL_SUM`.
         datatype: the type of an atomic operation's items, for example `PTL_UINT64_T`.
@@ -51,7 +51,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Count:
-    """The value of a counting event: successes and failures, of operations or bytes."""
+    """The value of a counting event: numbers of successes and failures. It counts operations or bytes."""
 
     success: int
     failure: int

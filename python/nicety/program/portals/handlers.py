@@ -5,7 +5,7 @@
     insert = host.portals.attach(nicety.Handlers("insert.c"), state=table)
     lookup = host.portals.attach(nicety.Handlers("lookup.c"), state=table)
 
-All of it is set-up and takes no virtual time, except for `hpu_read` and `hpu_write`.
+All calls are set-up and take no virtual time, except for `hpu_read` and `hpu_write`.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class Offload(CardCalls):
         cycles_per_run: int | None = None,
         cycles: int | None = None,
     ) -> Application:
-        """Make an application: handlers with common accounting, limits and scheduling.
+        """Make an application: handlers that share accounting, limits and scheduling.
 
         Args:
-            name: its name in reports.
-            weight: its share of the handler processors relative to others', if the card schedules by weight
-                (`hpu.scheduling=weighted-fair`).
-            hpu_memory_bytes: its maximum HPU memory; by default all that the card has left.
-            cycles_per_run: cycles after which a run of a handler is stopped; by default only `hpu.cycle_limit`.
-            cycles: cycles after which none of its handlers is run any more; no limit by default.
+            name: the application's name in reports.
+            weight: the application's share of handler processors relative to other applications, if the card schedules
+                by weight (`hpu.scheduling=weighted-fair`).
+            hpu_memory_bytes: the application's maximum HPU memory; by default all that the card has left.
+            cycles_per_run: maximum cycles of one handler run, after which it is stopped; by default `hpu.cycle_limit`.
+            cycles: maximum cycles of all the application's handlers, after which none is run; by default unlimited.
 
         Raises:
             InputError: there is an application of this name, or no room for another (`hpu.applications`).
@@ -81,7 +81,7 @@ class Offload(CardCalls):
         """Allocate HPU memory (`PtlHPUAllocMem`): a number of zero bytes, or the given bytes.
 
         Raises:
-            InputError: the card, or the application, has less memory left.
+            InputError: the card or the application has too little HPU memory left.
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             contents = bytes(whole(contents, "contents", _MOST_HPU_MEMORY))
@@ -89,7 +89,7 @@ class Offload(CardCalls):
         return HpuMemory(len(contents), owner, self._handlers.hpu_alloc(owner.number, bytes(contents)))
 
     def hpu_variable(self, handlers: int, name: str) -> HpuMemory:
-        """A variable of a program on the card, to be read and written by `hpu_read` and `hpu_write`.
+        """Return a variable of a program on the card, to be read and written by `hpu_read` and `hpu_write`.
 
         Args:
             handlers: attached handlers of the program.
@@ -112,7 +112,7 @@ class Offload(CardCalls):
     def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
         """Post a write of HPU memory, which handlers may have as their state.
 
-        The bytes arrive one crossing of the bus later, before the effects of later operations.
+        The bytes arrive after one crossing of the bus, and before later operations of this host have an effect.
 
         Raises:
             InputError: the memory was freed, or is too short.
@@ -124,9 +124,9 @@ class Offload(CardCalls):
     def hpu_read(
         self, memory: HpuMemory, length_bytes: int | None = None, *, offset_bytes: int = 0
     ) -> Awaitable[bytes]:
-        """Read HPU memory as it is when the request has crossed the bus.
+        """Read HPU memory. The bytes are those at the time when the request has crossed the bus.
 
-        The answer takes another crossing of the bus, and a look of the host.
+        The answer crosses the bus in turn, and then the host has to notice it.
 
         Args:
             memory: memory from `hpu_alloc`.
@@ -153,10 +153,10 @@ class Offload(CardCalls):
 
         Args:
             handlers: the program, which is compiled here for this card.
-            state: the handlers' `state`: initial bytes of HPU memory of their own, or HPU memory that other handlers
+            state: the handlers' `state`: initial bytes for HPU memory of their own, or HPU memory that other handlers
                 may share.
-            memory: the second host memory region, which only handlers use.
-            application: the application of the handlers; by default that of the state.
+            memory: the second region of host memory, which only handlers use.
+            application: the application of the handlers; by default the application that owns the state.
 
         Raises:
             InputError: the program does not compile, has no handler, or does not fit.
@@ -215,4 +215,4 @@ class Offload(CardCalls):
 
 
 _MOST_HPU_MEMORY = 64 << 20
-"""The maximum `hpu.memory` of a card."""
+"""The largest `hpu.memory` that a card may have, in bytes."""

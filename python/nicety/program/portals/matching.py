@@ -21,26 +21,25 @@ ListName = Literal["priority", "overflow"]
 
 
 StatusRegister = Literal["drop_count", "permission_violations", "operation_violations"]
-"""Counters of dropped messages: all messages, those from a user without permission, and those with an operation that
-the entry does not allow.
-"""
+"""Registers that count dropped messages: all, those of users without permission, or those with forbidden operations."""
 
 
 class Matching(CardCalls):
-    """Resources of a host on its card."""
+    """The calls for a host's Portals resources on its card."""
 
     _portals: _native.PortalsCalls
 
     def ni_limits(self) -> dict[str, Any]:
         """The limits of all resources (`ptl_ni_limits_t`), by the specification's names; sizes in bytes.
 
-        The card has two limits that the specification does not name: `max_eq_depth`, the events of one queue, and
-        `max_operations`, the unfinished operations of this host. `features` are those of the card besides puts.
+        The card has two limits that the specification does not name: `max_eq_depth`, the number of events in a queue,
+        and `max_operations`, the number of this host's unfinished operations. `features` lists the card's features
+        other than puts.
         """
         return self._portals.ni_limits()
 
     def ni_status(self, register: StatusRegister) -> int:
-        """A status register's count so far (`PtlNIStatus`).
+        """Return the current count of a status register (`PtlNIStatus`).
 
         Raises:
             InputError: there is no such register.
@@ -48,7 +47,7 @@ class Matching(CardCalls):
         return self._portals.ni_status(register)
 
     def atomic_sync(self) -> Awaitable[None]:
-        """Wait until this host's memory has the results of the card's atomic operations so far (`PtlAtomicSync`)."""
+        """Wait until this host's memory has the results of all earlier atomic operations (`PtlAtomicSync`)."""
         return self._portals.atomic_sync()
 
     def ct_alloc(self) -> int:
@@ -59,23 +58,23 @@ class Matching(CardCalls):
         """Free a counting event (`PtlCTFree`).
 
         Raises:
-            RunError: it is still in use (`PTL_IN_USE`).
+            RunError: the counting event is still in use (`PTL_IN_USE`).
         """
         self._portals.ct_free(ct)
 
     def ct_get(self, ct: int) -> int:
-        """Successes of a counter, as visible to the host now (`PtlCTGet`)."""
+        """Return a counter's successes as the host sees them now (`PtlCTGet`)."""
         return self._portals.ct_get(ct)[0]
 
     def ct_failures(self, ct: int) -> int:
-        """Failures of a counter, as visible to the host now (`PtlCTGet`)."""
+        """Return a counter's failures as the host sees them now (`PtlCTGet`)."""
         return self._portals.ct_get(ct)[1]
 
     def ct_wait(self, ct: int, threshold: int) -> Awaitable[int]:
-        """Wait until a counter has reached a threshold; return the counter's successes (`PtlCTWait`).
+        """Wait until a counter has reached a threshold, and return its successes (`PtlCTWait`).
 
         Raises:
-            RunError: operations that the counter counts have failed.
+            RunError: an operation that the counter counts has failed.
         """
         return self._portals.ct_wait(ct, threshold)
 
@@ -85,8 +84,8 @@ class Matching(CardCalls):
         """Wait until one of several counters has reached its threshold, or counts a failure (`PtlCTPoll`).
 
         Args:
-            thresholds: counters with their thresholds.
-            timeout_ns: maximum wait; for ever by default.
+            thresholds: the key is a counter, the value its threshold.
+            timeout_ns: maximum wait in nanoseconds; by default unlimited.
 
         Returns:
             The counter and its value, or None after the timeout.
@@ -98,14 +97,14 @@ class Matching(CardCalls):
         return self._portals.ct_poll(list(thresholds.items()), timeout_ns, Count)
 
     def ct_inc(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
-        """Post an increment of a counter, of its successes or its failures (`PtlCTInc`).
+        """Post an increment of a counter's successes or failures (`PtlCTInc`).
 
-        The host sees the increment when the card has executed and reported it, two crossings of the bus later.
+        The host sees the increment after two crossings of the bus: the card executes the command, and reports back.
         """
         return self._portals.ct_inc(ct, success, failure, None)
 
     def ct_set(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
-        """Post a new value of a counter (`PtlCTSet`). The host sees the value as late as it sees an increment."""
+        """Post a new value of a counter (`PtlCTSet`). The host sees it as late as an increment by `ct_inc`."""
         return self._portals.ct_set(ct, success, failure, None)
 
     def triggered_ct_inc(
@@ -132,16 +131,16 @@ class Matching(CardCalls):
         """Free a queue, and the events in it (`PtlEQFree`).
 
         Raises:
-            RunError: it is still in use (`PTL_IN_USE`).
+            RunError: the queue is still in use (`PTL_IN_USE`).
         """
         self._portals.eq_free(eq)
 
     def eq_get(self, eq: int) -> Awaitable[Event | None]:
-        """The next event of a queue, or None if it is empty (`PtlEQGet`). The look costs CPU time in both cases.
+        """Return the next event of a queue, or None if it is empty (`PtlEQGet`). Either takes CPU time.
 
         Raises:
-            RunError: events were lost before the next one because the queue was full (`PTL_EQ_DROPPED`). This is
-                reported once, and a further call continues after the loss.
+            RunError: events before the next one were lost because the queue was full (`PTL_EQ_DROPPED`). The error is
+                raised once; the next call returns the event after the loss.
         """
         return self._portals.eq_get(eq, Event)
 
@@ -154,13 +153,13 @@ class Matching(CardCalls):
         return self._portals.eq_wait(eq, Event)
 
     def eq_poll(self, eqs: Iterable[int], *, timeout_ns: float | None = None) -> Awaitable[tuple[int, Event] | None]:
-        """Wait for the next event of several queues (`PtlEQPoll`).
+        """Wait for the next event in one of several queues (`PtlEQPoll`).
 
-        Of several queues with events, the first of the list is served.
+        If several queues have events, the earliest in `eqs` is served.
 
         Args:
             eqs: the queues.
-            timeout_ns: maximum wait; for ever by default.
+            timeout_ns: maximum wait in nanoseconds; by default unlimited.
 
         Returns:
             The queue and the event, or None after the timeout.
@@ -176,10 +175,10 @@ class Matching(CardCalls):
     def pt_alloc(self, *, pt: int | None = None, eq: int | None = None, options: Iterable[str] = ()) -> int:
         """Allocate portal table entry `pt`, by default any (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
 
-        With the option `flowctrl`, a message that finds a resource exhausted disables the entry. The resource is room
-        in the queue for its events, a match entry for it, an unexpected header, or a resource of the card. The
-        message's sender and later senders get `PTL_NI_PT_DISABLED`, and this host gets one `PTL_EVENT_PT_DISABLED`. No
-        accepted message is lost.
+        With the option `flowctrl`, a message that finds a resource exhausted disables the entry. Resources are room in
+        the event queue, a match entry for the message, an unexpected header, and resources of the card. This message's
+        sender and later senders get `PTL_NI_PT_DISABLED`, and this host gets one `PTL_EVENT_PT_DISABLED`. No message
+        that was accepted is lost.
         """
         if pt == 0 and not isinstance(pt, bool):
             raise InputError("pt_alloc: entry 0 belongs to send and recv; name another, or leave pt out for any")
@@ -189,16 +188,16 @@ class Matching(CardCalls):
         """Free a portal table entry (`PtlPTFree`).
 
         Raises:
-            RunError: match entries are linked to it (`PTL_PT_IN_USE`).
+            RunError: match entries are linked to the portal table entry (`PTL_PT_IN_USE`).
         """
         self._portals.pt_free(pt)
 
     def pt_enable(self, pt: int) -> Awaitable[None]:
-        """Enable a portal table entry; returns when the card has done so (`PtlPTEnable`)."""
+        """Enable a portal table entry. Returns when the card has enabled it (`PtlPTEnable`)."""
         return self._portals.pt_enable(pt)
 
     def pt_disable(self, pt: int) -> Awaitable[None]:
-        """Disable a portal table entry, which then drops messages; returns when it is disabled (`PtlPTDisable`)."""
+        """Disable a portal table entry, so that it drops messages. Returns when it is disabled (`PtlPTDisable`)."""
         return self._portals.pt_disable(pt)
 
     def md_bind(
@@ -270,25 +269,25 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         wait: bool = True,
     ) -> Awaitable[Any]:
-        """Append a match entry (`PtlMEAppend`) and return its handle; with `wait`, when the card has appended it.
+        """Append a match entry (`PtlMEAppend`), and return its handle. `wait` waits until the card has appended it.
 
         Args:
-            buffer: the memory for put messages, or the source of get messages.
+            buffer: the memory into which puts write, or from which gets read.
             pt: the portal table entry.
-            match_bits: the bits required in a message.
-            ignore_bits: the bits that are not compared.
-            source: the rank of matching messages; any rank by default.
-            uid: the user of matching messages (`uids` of `Cluster`); any by default. A matching message of another user
-                is dropped, and its acknowledgement has `PTL_NI_PERM_VIOLATION`.
+            match_bits: the match bits that a message must have.
+            ignore_bits: the match bits that are not compared.
+            source: the rank from which messages match; any rank by default.
+            uid: the user from whom messages are accepted (`uids` of `Cluster`); any by default. A matching message of
+                another user is dropped, and its acknowledgement has `PTL_NI_PERM_VIOLATION`.
             options: names of options in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
                 `event_ct_comm`, `event_ct_bytes`, ...
-            list: `priority`, or `overflow`, which takes messages that no priority entry takes, and remembers their
-                headers.
-            min_free: with `manage_local`, unlink when fewer bytes than this are left.
+            list: `priority`; or `overflow`, for messages that match no priority entry. The card keeps a header for each
+                of these messages.
+            min_free: with `manage_local`, the entry is unlinked when fewer bytes than this are left.
             ct: the counter that counts the entry's messages.
             handlers: attached handlers that run for the entry's messages.
             user_ptr: a word that the entry's events return.
-            wait: whether to wait for the card.
+            wait: whether to wait until the card has appended the entry.
         """
         asked = arguments.me_append(
             pt=pt,
@@ -319,8 +318,8 @@ class Matching(CardCalls):
     ) -> Awaitable[int]:
         """Append a list entry, which takes every message to its portal table entry (`PtlLEAppend`).
 
-        It is a match entry that ignores all bits, on the only interface. `me_append` documents the arguments, and
-        `le_unlink` unlinks it.
+        A list entry is a match entry that ignores all match bits. `me_append` documents the arguments, and `le_unlink`
+        unlinks the entry.
         """
         asked = arguments.me_append(
             pt=pt,
@@ -348,7 +347,7 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         delete: bool = False,
     ) -> Awaitable[None]:
-        """Search the unexpected headers for messages to such a list entry (`PtlLESearch`); see `me_search`."""
+        """Search the unexpected headers for messages to this list entry (`PtlLESearch`); see `me_search`."""
         asked = arguments.me_search(
             pt=pt,
             ct=ct,
@@ -361,7 +360,7 @@ class Matching(CardCalls):
         return self._portals.me_search(asked)
 
     def me_unlink(self, me: int) -> Awaitable[None]:
-        """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
+        """Unlink a match entry (`PtlMEUnlink`). Returns when the card has unlinked it.
 
         Raises:
             RunError: messages or unexpected headers refer to the entry (`PTL_IN_USE`), or it is unlinked already.
@@ -381,11 +380,11 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         delete: bool = False,
     ) -> Awaitable[None]:
-        """Search the unexpected headers for messages that such an entry would take (`PtlMESearch`).
+        """Search the unexpected headers for messages that this match entry would take (`PtlMESearch`).
 
-        A found header causes `PTL_EVENT_SEARCH`, or with `delete` `PTL_EVENT_PUT_OVERFLOW` and similar events. Without
-        a match there is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` only the first header
-        is found, otherwise all.
+        A found header causes `PTL_EVENT_SEARCH`, or with `delete` an overflow event such as `PTL_EVENT_PUT_OVERFLOW`.
+        Without a match there is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` only the first
+        matching header is found, otherwise all are.
         """
         asked = arguments.me_search(
             pt=pt,
@@ -405,6 +404,6 @@ _ALL_BITS = 2**64 - 1
 
 
 def option_names(options: Iterable[str]) -> list[str]:
-    """Options by their short names, as in `op_put`; `PTL_ME_OP_PUT` is the same."""
+    """Return options by their short names, such as `op_put`. `PTL_ME_OP_PUT` becomes `op_put`."""
     given = [text(name, "an option", "op_put") for name in names(options, "an option", "op_put")]
     return [re.sub("^PTL_(ME|MD|PT)_", "", name) for name in given]

@@ -1,4 +1,4 @@
-"""Commands of handlers that a card refused, as data and as text of a run's report."""
+"""Commands of handlers that a card refused, as lines of text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LISTED = 8
-"""Maximum number of refusals in a text; a report has all."""
+"""Maximum number of lines; a report has all refusals."""
 
 
 def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line per refusal of a line-rate check on one card, with its packet sizes."""
+    """Return a line per refused command of a line-rate check on one card, with the packet sizes at which it occurs."""
     sizes: dict[str, list[str]] = {}
     for row in rows:
         for refused in row["refused_commands"]:
@@ -20,7 +20,7 @@ def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def refused_on_ranks(refusals: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line per refusal of `nicety run`, summed over the ranks of a card's run."""
+    """Return a line per refused command of `nicety run`, summed over the ranks of a card's run."""
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for refused in refusals:
         key = tuple(refused[name] for name in ("nic", "command", "code", "place"))

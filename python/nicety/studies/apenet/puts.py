@@ -1,4 +1,4 @@
-"""Puts between registered memories: the TLB's knees, engines, GPU memory, and latency."""
+"""Puts between registered memories: TLB misses by message size, engines, GPU memory, and latency."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nicety.bench.messages import run_benchmark
 from nicety.program.cluster import Cluster
 from nicety.shared.ranges import format_size
 from nicety.show.columns import fixed
-from nicety.studies.claims import Ours, Tried
+from nicety.studies.claims import UNMEASURED, Ours, Tried
 from nicety.studies.study import Measured, Options, Table
 from nicety.studies.tried import report_of, tried
 
@@ -24,22 +24,23 @@ if TYPE_CHECKING:
 CARD = "apenet-v5"
 OLDER = "apenet-v4"
 _PAGE = 4096
+_GPU_PAGE = 64 << 10
 _HEADER = 64
-"""Bytes of header and footer of a packet."""
+"""Bytes of header and footer in a packet."""
 _MI = 1 << 20
 _LARGE = 4 * _MI
-"""The longest message of the paper's curves."""
+"""The size of the largest message in the paper's curves, in bytes."""
 _KEEPS = 0.95
-"""A bandwidth has not fallen if it is at least this share of the best bandwidth of shorter messages."""
+"""A bandwidth has not fallen if it is at least this share of the best bandwidth of smaller messages."""
 _SAME = 0.99
-"""Bandwidths that differ by less are equal: phases of parallel engines make such a difference."""
+"""Two bandwidths are equal if their ratio is at least this: parallel engines with shifted phases differ that much."""
 _GPU_KEEPS = 0.99
-"""`_KEEPS` for GPU pages: one packet of sixteen misses, so bandwidth falls only slightly."""
+"""As `_KEEPS`, for GPU pages: only one packet of sixteen misses the TLB, so bandwidth falls slightly."""
 _FLAT = 1.1
-"""Maximum ratio of the longest to the shortest small-message latency if latency is called flat."""
+"""Latency of small messages is flat if the ratio of the largest to the smallest latency is below this."""
 _SMALL = (8, 64, 128, 256)
 _PAGE_SET_UP = "297 ns"
-"""Half of `dma.setup`: with this set-up the peak of reading stays 4.8 GB/s if each page read has a completion."""
+"""Half of `dma.setup`. With it the peak read rate remains 4.8 GB/s if the card writes a completion per page read."""
 _COMPLETIONS = {
     "of each received packet, of each sent message": (),
     "of each message": ("events.received=message",),
@@ -48,7 +49,13 @@ _COMPLETIONS = {
     "that, the set-up calibrated for it": ("events.sent=packet", f"dma.setup={_PAGE_SET_UP}"),
     "that, sent ones by a receive engine": ("events.sent=packet", "events.writer=receive"),
 }
-"""Changes of the completions that the card writes. The first is the card without a change."""
+"""Maps a policy for the completions that the card writes to its overrides. The first policy is the card's own."""
+_BOTH_SIDES: tuple[tuple[str, ...], ...] = (
+    (),
+    ("events.sent=packet",),
+    ("events.sent=packet", f"dma.setup={_PAGE_SET_UP}"),
+)
+"""Overrides of the card: none, a completion for each sent packet, and the set-up that is calibrated for it."""
 _WINDOW = "nicety bench bandwidth --nic apenet-v5 --sizes 1Mi --iterations 1 --window 8"
 _WAYS = {"two nodes": "", "flushed": "--flush-receive", "loop-back": "--loopback", "physical": "--addressing physical"}
 _MEMORIES = ("host", "gpu")
@@ -56,13 +63,13 @@ _MEMORIES = ("host", "gpu")
 
 @lru_cache(maxsize=64)
 def _bandwidth(options: Options, nic: str, sizes: tuple[int, ...], changes: tuple[tuple[str, Any], ...] = ()) -> Report:
-    """Measure windows of puts; `changes` are further options of the benchmark."""
+    """Measure windows of puts. `changes` has further options of the benchmark."""
     given: dict[str, Any] = dict(changes)
     return run_benchmark("bandwidth", nics=nic, sizes=sizes, iterations=1, window=8, seed=options.seed, **given)
 
 
 def _rates(options: Options, nic: str, sizes: tuple[int, ...], **changes: Any) -> dict[int, float]:
-    """Bytes per second, by size."""
+    """Map a message size to the measured bytes per second."""
     rows = _bandwidth(options, nic, sizes, tuple(sorted(changes.items())))["rows"]
     return {row["size_bytes"]: row["bandwidth_bytes_per_s"] for row in rows}
 
@@ -83,7 +90,7 @@ def _doubling(first: int, last: int) -> tuple[int, ...]:
 
 
 def _knee(rates: dict[int, float], keeps: float = _KEEPS) -> int | None:
-    """The longest message before bandwidth falls; None if it does not fall."""
+    """Return the size of the largest message before bandwidth falls, or None if it does not fall."""
     best, before = 0.0, None
     for size, rate in sorted(rates.items()):
         if rate < keeps * best:
@@ -93,20 +100,20 @@ def _knee(rates: dict[int, float], keeps: float = _KEEPS) -> int | None:
 
 
 _OPTICAL, _COPPER = 2.36e-14, 1.10e-13
-"""The paper's bit error rates: 11.3 Gb/s a lane over 10 m of optical cable, and 10.0 Gb/s over 1 m of copper."""
+"""The paper's bit error rates: 10 m of optical cable at 11.3 Gb/s a lane, 1 m of copper at 10.0 Gb/s."""
 _OPTICAL_GAP = "177 ps/B"
-"""Time per byte at 11.3 Gb/s a lane, if the card's link of 200 ps/B has 10.0 Gb/s a lane."""
+"""Time per byte of a link with 11.3 Gb/s a lane. The card's link has 200 ps/B and 10.0 Gb/s a lane."""
 _SCALE = 1e7
-"""The factor by which the paper's error rates, one packet in hundreds of millions, are raised."""
+"""Factor on the paper's bit error rates. Without it, one packet in hundreds of millions would have an error."""
 
 
 def _streams(
     options: Options, changes: dict[str, Any], nodes: int, topology: str, receivers: tuple[int, ...]
 ) -> dict[str, float]:
-    """Send from rank 0 to neighbours on links with bit errors.
+    """Send from rank 0 to neighbours over links with bit errors.
 
     Returns:
-        The share of wrong bits on each link of rank 0 in use, derived from its retransmissions, by the link's name.
+        The bit error rate of each link from rank 0, by the link's name. It is derived from retransmissions.
     """
     length, count = 16 * _MI, 16
 
@@ -132,39 +139,39 @@ def _streams(
 
 
 def _errors(options: Options, rate: float) -> float:
-    """The share of wrong bits on a link."""
+    """Return the measured bit error rate of a link for a given rate."""
     (share,) = _streams(options, {"link.bit_error_rate": f"{rate * _SCALE:e}"}, 2, "pair", (1,)).values()
     return share
 
 
 def _media(options: Options) -> str:
-    """Shares of wrong bits on two axes of one torus."""
+    """Return the measured bit error rates of two axes of one torus, as text."""
     changes = {
         "link.bit_error_rate": f"{_COPPER * _SCALE:e}",
         "link.x.bit_error_rate": f"{_OPTICAL * _SCALE:e}",
         "link.x.gap": _OPTICAL_GAP,
     }
     shares = _streams(options, changes, 4, "torus:2x2", (1, 2))
-    # The neighbours of rank 0: rank 1 along x, and rank 2 along y.
+    # Rank 1 is the neighbour of rank 0 along x, and rank 2 the neighbour along y.
     axes = {"hosts.1": "x", "hosts.2": "y"}
     named = [f"{axes[link.split()[-1]]} {fixed(share * 1e14, 1)}" for link, share in shares.items()]
     return f"{', '.join(named)} in 10^14 of the bits"
 
 
 def _fall(rates: dict[int, float]) -> str:
-    """The decrease of bandwidth at the longest message."""
+    """Return the decrease of bandwidth at the largest message, in percent of the best bandwidth."""
     return f"{fixed(100 * (1 - rates[max(rates)] / max(rates.values())), 1)}%"
 
 
 def _window(options: Options, way: str = "", overrides: tuple[str, ...] = ()) -> str:
-    """The command of a window of messages of 1 MiB."""
+    """Return the command that measures a window of messages of 1 MiB."""
     sets = " ".join(f"--set {shlex.quote(each)}" for each in overrides)
     seed = "" if options.seed == 1 else f"--seed {options.seed}"
     return " ".join(filter(None, (_WINDOW, way, sets, seed)))
 
 
 def _completions(options: Options) -> Table:
-    """Bandwidth by the completions that the card writes."""
+    """Measure bandwidth for each policy of completions."""
     rows = [["Completions", *_WAYS]]
     for name, overrides in _COMPLETIONS.items():
         found = [report_of(_window(options, way, overrides))["rows"][-1] for way in _WAYS.values()]
@@ -179,15 +186,30 @@ def _completions(options: Options) -> Table:
     )
 
 
+def _both_sides(options: Options) -> Ours:
+    """Measure bandwidth and transmit rate if the card also writes a completion for each sent packet."""
+    ways = [(way, overrides) for overrides in _BOTH_SIDES for way in ("", "--flush-receive")]
+    found = [tried(_window(options, way, overrides), "bandwidth_bytes_per_s", 1e-9, "GB/s") for way, overrides in ways]
+    own, own_sent, both, both_sent, fitted, fitted_sent = (each.result.split()[0] for each in found)
+    return Ours(
+        None,
+        f"{both} GB/s, transmits {both_sent}; with a set-up of {_PAGE_SET_UP} {fitted}, transmits {fitted_sent}; "
+        f"of received packets only {own}, transmits {own_sent}",
+        why="'the read' may mean a page's; the peak of reading then calibrates another set-up, with which the transmit "
+        "side limits",
+        tried=tuple(found),
+    )
+
+
 def _peaks(options: Options) -> tuple[float, float]:
-    """The card's peak rates of transmission, and of reception from a card with more transmit engines."""
+    """Return the card's peak transmit rate, and its peak receive rate from a card with more transmit engines."""
     transmit = _rates(options, CARD, (_LARGE,), flush_receive=True)[_LARGE]
     four = ("dma.transmit_engines=4",)
     return transmit, _rates(options, CARD, (_LARGE,), overrides=four, peer=CARD, addressing="physical")[_LARGE]
 
 
 def _receive_tried(options: Options) -> tuple[Tried, ...]:
-    """The receive side, fed by four transmit engines."""
+    """Measure the receive rate of a card to which four transmit engines send, for three specs of the card."""
     fed = "nicety bench bandwidth --nic apenet-v5 --sizes 4Mi --iterations 1 --window 8 --addressing physical"
     fed += " --set dma.transmit_engines=4"
     fed += "" if options.seed == 1 else f" --seed {options.seed}"
@@ -197,7 +219,7 @@ def _receive_tried(options: Options) -> tuple[Tried, ...]:
 
 
 def parts(options: Options) -> Measured:
-    """Measure the card's parts separately."""
+    """Measure each of the card's parts: engines, link, bit errors and TLB."""
     transmit, fed = _peaks(options)
     small, page = (_latency(options, (size,), (("pong_size", size),))[size] for size in (8, _PAGE))
     link = (_PAGE - 8) / (_stage(page, "link") - _stage(small, "link"))
@@ -227,7 +249,7 @@ def parts(options: Options) -> Measured:
 
 
 def tlb(options: Options) -> Measured:
-    """Measure the sizes at which translations begin to miss."""
+    """Measure the message sizes from which on the TLB misses translations."""
     sizes = _doubling(64 << 10, _LARGE)
     long = _doubling(_MI if options.quick else 256 << 10, 32 * _MI)
     curves = {
@@ -274,16 +296,22 @@ def tlb(options: Options) -> Measured:
                 near["v4"] is None and near["v5"] is None,
                 f"version 4 falls beyond {_text(near['v4'])}, version 5 beyond {_text(near['v5'])}, up to "
                 f"{_text(sizes[-1])}",
+                f"pages of {_text(_GPU_PAGE)}: the older card's 64 entries hold {_text(64 * _GPU_PAGE)}, the largest "
+                "message here",
             ),
             "gpu-knee": Ours(
                 None,
                 f"version 5 falls beyond {_text(far['v5'])} and version 4 beyond {_text(far['v4'])}, by "
                 f"{_fall(gpu['v5'])} and {_fall(gpu['v4'])} at {_text(long[-1])}",
             ),
-            "physical": Ours(never_below and knees["v5, physical"] is None and knees["v4, physical"] is None),
+            "physical": Ours(
+                never_below and knees["v5, physical"] is None and knees["v4, physical"] is None,
+                why="a packet with a physical address needs no look-up, so no page misses",
+            ),
             "point": Ours(
                 same and knees["v5, 64 entries"] == knees["v4"],
                 f"with 64 entries version 5 falls beyond {_text(knees['v5, 64 entries'])}, to the same bandwidth",
+                "the TLB replaces the least recently used entry, so a message's pages all hit or all miss",
             ),
         },
         tables=[
@@ -296,7 +324,7 @@ def tlb(options: Options) -> Measured:
 
 
 def engines(options: Options) -> Measured:
-    """Measure one and two engines, with and without the receive side."""
+    """Measure bandwidth with one engine and with two, with and without the receive side."""
     sizes = _doubling(_PAGE, _MI)
     curves = {
         "two nodes": _rates(options, CARD, sizes),
@@ -323,13 +351,19 @@ def engines(options: Options) -> Measured:
             "two-receive": Ours(
                 above("two nodes", "one receive engine") and above("loop-back", "loop-back, one receive engine")
             ),
-            "two-transmit": Ours(above("flushed", "flushed, one transmit engine")),
+            "two-transmit": Ours(
+                above("flushed", "flushed, one transmit engine"),
+                why="one engine is set up (dma.setup) while the other reads; a single engine does both in turn",
+            ),
             "receive-limits": Ours(
                 fed < transmit and above("flushed", "two nodes"),
                 f"it receives {fixed(received / 1e9, 2)} GB/s, and transmits {fixed(transmit / 1e9, 2)}",
-                why="the transmit side is the limit",
+                why="a received packet has a look-up, and a completion with its own set-up; a sent packet has neither"
+                if fed < transmit
+                else "the transmit side is the limit",
                 tried=(tried(_window(options), "bandwidth_bytes_per_s", 1e-9, "GB/s"),),
             ),
+            "completions": _both_sides(options),
             "engines": Ours(None, "the table below"),
         },
         tables=[_by_size("Engines", "Bandwidth by message size (GB/s)", curves), _completions(options)],
@@ -337,7 +371,7 @@ def engines(options: Options) -> Measured:
 
 
 def memories(options: Options) -> Measured:
-    """Host and GPU memory at both ends."""
+    """Measure bandwidth from and to host memory and GPU memory."""
     sizes = _doubling(_PAGE, _LARGE)
     curves = {
         f"{source} to {sink}": _rates(options, CARD, sizes, source=source, sink=sink)
@@ -349,10 +383,16 @@ def memories(options: Options) -> Measured:
     )
     return Measured(
         {
-            "gpu-read": Ours(slower),
+            "gpu-read": Ours(
+                slower,
+                why="a GPU's first bytes take 1.8 us and the others 3.5 GB/s at most, by the spec (gpu.read_latency, "
+                "gpu.read_gap); host memory takes less on the same bus",
+            ),
             "memories": Ours(None, "the table below"),
             "gpu-protocols": Ours(
-                None, "not measured: the card reads GPUs in one way, and no source has both ways' times"
+                None,
+                f"{UNMEASURED}: the card reads GPUs in one way; figures of both ways were not found, and a paper of "
+                "2013 could not be checked",
             ),
         },
         tables=[_by_size("Memories", "Bandwidth between two nodes (GB/s)", curves)],
@@ -360,7 +400,7 @@ def memories(options: Options) -> Measured:
 
 
 def latency(options: Options) -> Measured:
-    """Small messages, with a pong of 8 bytes."""
+    """Measure latency of small messages. The reply has 8 bytes."""
     sizes = (*_SMALL, 1024, _PAGE)
     curves = {
         f"{source} to {sink}": {
@@ -398,7 +438,7 @@ def latency(options: Options) -> Measured:
 
 
 def _by_size(section: str, title: str, curves: dict[str, dict[int, float]]) -> Table:
-    """Bandwidths of curves over the same sizes."""
+    """Return a table of bandwidths by message size, with a column per curve."""
     sizes = next(iter(curves.values()))
     rows = [
         ["Message", *curves],
@@ -408,7 +448,7 @@ def _by_size(section: str, title: str, curves: dict[str, dict[int, float]]) -> T
 
 
 def _text(size: int | None) -> str:
-    """A size in short form: 512 B, 4 KiB."""
+    """Return a size in short form: 512 B, 4 KiB."""
     if size is None:
         return "no size"
     shown = format_size(size)

@@ -1,4 +1,4 @@
-"""Counts of distinct addresses by PCSA: the cost of updates, the latency that contexts hide, errors of estimates."""
+"""Distinct addresses counted by PCSA: the cycles of an update, latency hidden by contexts, errors of estimates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nicety._generated.types import ContextReport, ContextRow, CountReport
 from nicety.apps.cardinality import count_sources
-from nicety.bench.contexts import bench_pcsa
+from nicety.bench.single.contexts import bench_pcsa
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours, Tried
 from nicety.studies.study import Measured, Options, Table
@@ -24,12 +24,12 @@ CARD = "nfp-4000"
 CONTEXTS = tuple(range(1, 9))
 _EIGHT = 8
 _CRC = 39
-"""Cycles of the CRC, which the spec takes from the paper."""
+"""Cycles of the CRC. The spec takes this number from the paper."""
 
 
 @lru_cache(maxsize=4)
 def contexts_report(updates: int) -> ContextReport:
-    """Measure `updates` updates on each number of contexts."""
+    """Measure `updates` updates for each number of contexts."""
     return bench_pcsa(nics=CARD, contexts=CONTEXTS, updates=updates)
 
 
@@ -38,20 +38,20 @@ def _row(updates: int, contexts: int = 1) -> ContextRow:
 
 
 def one_update() -> tuple[int, int]:
-    """The cycles for which an update computes and sleeps on one context: the difference of two updates and one."""
+    """Return the cycles that one update computes and sleeps on one context: two updates minus one update."""
     one, two = _row(1), _row(2)
     return two["cycles_computing"] - one["cycles_computing"], two["cycles_asleep"] - one["cycles_asleep"]
 
 
 _ADDRESSES = 100_000
 _CAPTURES = {True: (8, 0.41, 1.66), False: (32, 0.69, 1.33)}
-"""By `Options.quick`: the number of captures, and the limits of the ratio of their rms error to the expected one. By
-the chi-squared distribution, 1 ratio of 100 is outside these limits.
+"""Maps `Options.quick` to the number of captures, and to the limits of the ratio of rms error to expected error. By the
+chi-squared distribution, one ratio of 100 is outside these limits.
 """
 
 
 def _capture(file: Path, seed: list[int], packets: int) -> None:
-    """Write a capture of IP packets from random addresses, each of Ethernet's minimum size."""
+    """Write a capture of IP packets with random source addresses. Packets have Ethernet's minimum size."""
     import numpy as np
 
     packet = np.dtype([("head", "V16"), ("ip", "V12"), ("source", ">u4"), ("target", ">u4")])
@@ -59,19 +59,19 @@ def _capture(file: Path, seed: list[int], packets: int) -> None:
     rows["head"] = np.void(struct.pack("<IIII", 0, 0, 20, 20))
     rows["ip"] = np.void(bytes([0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0]))
     rows["source"] = np.random.default_rng(seed).integers(0, 1 << 32, packets)
-    # Version 2.4, IP packets without a link header.
+    # A pcap file of version 2.4, with IP packets that have no link header.
     file.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + rows.tobytes())
 
 
 @lru_cache(maxsize=2)
 def _estimates(options: Options) -> list[CountReport]:
-    """Captures counted on the card. The host sends the addresses, which gives the same estimate as packets do."""
-    found = []
+    """Count captures on the card. The host sends the addresses, which gives the same estimates as packets do."""
+    found: list[CountReport] = []
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / "addresses.pcap"
         for number in range(_CAPTURES[options.quick][0]):
             _capture(capture, [options.seed, number], _ADDRESSES)
-            found.append(count_sources(capture, nic=CARD, through="channels"))
+            found.append(count_sources(capture, hash="crc", nic=CARD, through="channels"))
     return found
 
 
@@ -81,20 +81,23 @@ _ENGINES = (1, 2, 4, 60)
 
 @lru_cache(maxsize=2)
 def _replays(options: Options) -> dict[int, CountReport]:
-    """Packets replayed into the port of a card, by its number of microengines."""
+    """Replay packets into the card's port. The key is the card's number of microengines, the value the report."""
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / "packets.pcap"
         _capture(capture, [options.seed], _PACKETS)
-        return {engines: count_sources(capture, nic=CARD, overrides=(f"hpu.cores={engines}",)) for engines in _ENGINES}
+        return {
+            engines: count_sources(capture, hash="crc", nic=CARD, overrides=(f"hpu.cores={engines}",))
+            for engines in _ENGINES
+        }
 
 
 def _busy(report: CountReport) -> float:
-    """The utilisation of the wire until the last packet was in the port."""
+    """Return the utilisation of the wire until the port had the last packet."""
     return (report["wire_busy_ns"] or 0) / (report["sent_ns"] or 1)
 
 
 def _error(options: Options) -> Ours:
-    """The errors of estimates."""
+    """Measure the errors of estimates."""
     reports = _estimates(options)
     _, least, most = _CAPTURES[options.quick]
     expected = reports[0]["expected_error"]
@@ -104,11 +107,12 @@ def _error(options: Options) -> Ours:
         least < rms / expected < most,
         f"rms of {len(reports)} captures {fixed(100 * rms, 2)} %, {fixed(100 * expected, 2)} % expected; "
         f"mean {fixed(100 * mean, 2)} %",
+        "the program computes the paper's sketch, so that its errors are those of the algorithm",
     )
 
 
 def cardinality(options: Options) -> Measured:
-    """Measure updates, contexts, and estimates."""
+    """Measure the cycles of updates, the effect of contexts, and the errors of estimates."""
     return Measured(
         _claims(options),
         tables=_tables(options),
@@ -118,18 +122,18 @@ def cardinality(options: Options) -> Measured:
 
 
 _CANDIDATES = ("hpu.cycles.switch=0", "hpu.cycles.signal=1", "hpu.cycles.csr=1")
-"""Changes that make one step cheaper: a change of context, a wake-up by a signal, reading a context's own registers."""
+"""Overrides that make one step cheaper: a context switch, a wake-up by a signal, a read of own registers."""
 _JUMPS = ("hpu.cycles.branch_taken=1", "hpu.cycles.jump=1", "hpu.cycles.jump_register=1")
 
 
 def _eight_in_all() -> tuple[Tried, ...]:
-    """Eight updates on eight contexts: as the card is, and with cheaper context changes or jumps."""
+    """Measure eight updates on eight contexts: with the card's spec, with free context switches, with cheaper jumps."""
     changes = ("", "hpu.cycles.switch=0", "hpu.cycles.jump=1")
     return tuple(_ran(_EIGHT, _EIGHT, change, figure="cycles_total") for change in changes)
 
 
 def _ran(contexts: int, updates: int, *changes: str, figure: str = "cycles_computing") -> Tried:
-    """The cycles of some updates on some contexts."""
+    """Measure the cycles of `updates` updates on `contexts` contexts."""
     sets = "".join(f" --set {change}" for change in changes if change)
     command = f"nicety bench pcsa --nic {CARD} --contexts {contexts} --updates {updates}{sets}"
     name = figure.removeprefix("cycles_").replace("total", "in all")
@@ -137,7 +141,7 @@ def _ran(contexts: int, updates: int, *changes: str, figure: str = "cycles_compu
 
 
 def _changes_table() -> Table:
-    """Eight updates on one and on eight contexts, with one step free or cheaper."""
+    """Measure eight updates on one context and on eight, each time with one step that is free or cheaper."""
     kinds = ("cycles_total", "cycles_computing", "cycles_asleep", "cycles_switching")
     rows = [["Changed", *(f"{contexts}, {name}" for contexts in (1, _EIGHT) for name in _KINDS)]]
     several = " ".join(f"--set {change}" for change in (*_CANDIDATES, *_JUMPS))
@@ -162,7 +166,7 @@ _KINDS = ("in all", "computing", "asleep", "changing over")
 
 
 def _of_one_context() -> dict[str, Ours]:
-    """The claims about one context."""
+    """Return the measurements for the claims about one context."""
     computing, asleep = one_update()
     one = _row(_EIGHT)
     start = one["cycles_computing"] - _EIGHT * computing
@@ -204,7 +208,7 @@ def _of_one_context() -> dict[str, Ours]:
 
 
 def _of_eight_contexts() -> dict[str, Ours]:
-    """The claims about eight contexts."""
+    """Return the measurements for the claims about eight contexts."""
     one, eight = _row(_EIGHT), _row(_EIGHT, CONTEXTS[-1])
     others = eight["cycles_computing"] - one["cycles_computing"]
     busy = eight["cycles_computing"] + eight["cycles_switching"]

@@ -1,19 +1,18 @@
-"""Channels between host and card: the calibrated figures, and the throughput of bulk messages."""
+"""Channels between host and card: the figures to which the card was calibrated, and the throughput of bulk messages."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from nicety import _native
 from nicety._generated.types import ChannelBenchReport, ChannelRow
 from nicety.bench.channels import bench_channels
 from nicety.shared.ranges import format_size
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours, Tried
 from nicety.studies.nfcomms.cardinality import CARD, one_update
+from nicety.studies.nfcomms.future import future_work
 from nicety.studies.study import Measured, Options, Table
 from nicety.studies.tried import tried
 
@@ -21,25 +20,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DIRECT = 56
-"""Bytes of the longest direct message."""
+"""Bytes of the largest direct message."""
 _TO_CARD, _TO_HOST = "host-to-card", "card-to-host"
 _WAYS = {_TO_CARD: "host to card", _TO_HOST: "card to host"}
 _MOST = 32
-"""Concurrent channels, far more than the shared resources can serve."""
+"""Number of concurrent channels; far fewer saturate the shared resources."""
 _MESSAGES = 2000
-"""Direct messages per channel, so that the latency of the first and the last hardly counts."""
+"""Number of direct messages per channel. With this number, the latency of the first and the last hardly matters."""
 _SAME = 0.01
-"""Latencies that differ by less are equal."""
+"""Two latencies are equal if they differ by less than this share."""
 _MORE = 0.05
-"""Throughputs that differ by a smaller share count as equal, and so do runs."""
+"""Two throughputs are equal if they differ by less than this share. Repeated runs may differ by this share, too."""
 _PROCESSES = 8
-"""Processes of the paper's figure 4, beside one."""
+"""The larger number of processes in the paper's figure 4; the smaller one is 1."""
 _LARGEST = 20 << 20
 _KEEPS = 2 << 20
 _RISES = 8 << 20
 
 _Curves = Mapping[tuple[int, str], Mapping[int, ChannelRow]]
-"""Rows by message size, for each number of processes and direction."""
+"""Maps a number of processes and a direction to the rows of that curve, by message size."""
 
 _WIDTH = "memory.emem.width"
 _NARROW, _WIDE = f"card's memory of 4 B a cycle ({_WIDTH}=4)", f"card's memory of 16 B a cycle ({_WIDTH}=16)"
@@ -60,18 +59,18 @@ _CHANGES: dict[str, tuple[str, ...]] = {
     "asking takes nothing (managers.ask)": ("managers.ask=0",),
     "pinning takes nothing (kernel.pin_page, unpin_page)": ("kernel.pin_page=0 ns", "kernel.unpin_page=0 ns"),
 }
-"""Values without a source for this card and its host, and others that may matter."""
+"""Maps a change to its overrides: values of the spec without a source, and other values that may matter."""
 
 
 @lru_cache(maxsize=2)
 def _latency(options: Options) -> ChannelBenchReport:
-    """Messages on one channel, one behind the other, in the paper's batches of 100."""
+    """Measure latency on one channel: consecutive messages in the paper's batches of 100."""
     return bench_channels("channel-latency", nics=CARD, sizes=[8, 16, 32, DIRECT], seed=options.seed)
 
 
 @lru_cache(maxsize=2)
 def _direct(options: Options) -> ChannelBenchReport:
-    """Direct messages over several concurrent channels."""
+    """Measure the throughput of direct messages over concurrent channels."""
     return bench_channels(
         "channel-bandwidth",
         nics=CARD,
@@ -85,13 +84,13 @@ def _direct(options: Options) -> ChannelBenchReport:
 
 
 def sizes_of(options: Options) -> list[int]:
-    """Sizes of bulk messages, from 64 KiB to 20 MiB."""
+    """Return the sizes of bulk messages in bytes, from 64 KiB to 20 MiB."""
     return [*((64 << 10) << power for power in range(0, 9, 4 if options.quick else 1)), _LARGEST]
 
 
 @lru_cache(maxsize=2)
 def _bulk(options: Options) -> ChannelBenchReport:
-    """The four curves: one and eight processes, both ways."""
+    """Measure the paper's four curves: one process and eight, in both directions."""
     return bench_channels(
         "channel-bandwidth",
         nics=CARD,
@@ -116,7 +115,7 @@ def _gigabits(row: ChannelRow) -> float:
 
 
 def _peak(options: Options) -> ChannelRow:
-    """The maximum throughput of direct messages."""
+    """Return the row with the highest throughput of direct messages."""
     return max(_direct(options)["rows"], key=lambda row: row["bandwidth_bytes_per_s"])
 
 
@@ -125,7 +124,7 @@ def _times_direct(options: Options, direction: str) -> float:
 
 
 def calibrated(options: Options) -> Measured:
-    """Measure the figures by which values of the card were chosen."""
+    """Measure the figures to which values of the card's spec were calibrated."""
     peak = _peak(options)
     return Measured(
         {
@@ -141,7 +140,7 @@ def calibrated(options: Options) -> Measured:
 
 
 def direct_messages(options: Options) -> Measured:
-    """Measure direct messages, and their time by stage."""
+    """Measure the latency of direct messages, and their time by stage."""
     rows = [row for row in _latency(options)["rows"] if row["mode"] == "direct"]
     apart = 0.0
     for direction in _WAYS:
@@ -158,8 +157,11 @@ def direct_messages(options: Options) -> Measured:
     return Measured(
         {
             "direct-sizes": Ours(
-                apart < _SAME, f"mailboxes have 64 bytes: 8 to 56 B are at most {fixed(100 * apart, 2)} % apart"
+                apart < _SAME,
+                f"mailboxes have 64 bytes: 8 to 56 B are at most {fixed(100 * apart, 2)} % apart",
+                "a message of any such size moves a whole mailbox",
             ),
+            **future_work(options),
         },
         tables=[
             Table(
@@ -178,7 +180,7 @@ def direct_messages(options: Options) -> Measured:
 
 
 def bulk_messages(options: Options) -> Measured:
-    """Measure bulk messages: the four curves."""
+    """Measure the throughput of bulk messages: the paper's four curves."""
     report = _bulk(options)
     curves = {
         (processes, direction): {
@@ -199,7 +201,7 @@ def bulk_messages(options: Options) -> Measured:
 
 
 def _best(report: ChannelBenchReport) -> ChannelRow:
-    """The highest throughput of eight processes, the paper's number."""
+    """Return the row with the highest throughput of eight processes, for which the paper has a number."""
     return max((row for row in report["rows"] if row["processes"] == _PROCESSES), key=_gigabits)
 
 
@@ -230,12 +232,16 @@ def _bulk_claims(
     return {
         "bulk-one-to-card": Ours(
             round(largest[1, _TO_CARD], 2),
-            why="with messages of 20 MiB; asking for each list of pages, pinning and waking are the steps of a list",
+            why="with messages of 20 MiB; an interrupt, a wake-up and pinning for each list of pages are its steps; "
+            "reads of 128 B come near the paper's rate, but the source has 512 B (bus.pcie.mrrs)",
             tried=(
                 _moved(options, 1, _TO_CARD),
                 *(
                     _moved(options, 1, _TO_CARD, change)
-                    for change in ("kernel.wake=4.4 us", "kernel.interrupt=4.5 us", "bus.pcie.mrrs=128 B")
+                    for change in (
+                        *("kernel.wake=4.4 us", "kernel.interrupt=4.5 us", "managers.ask=0"),
+                        *("bus.pcie.mrrs=128 B", "bus.pcie.mrrs=4096 B"),
+                    )
                 ),
             ),
         ),
@@ -258,8 +264,13 @@ def _bulk_claims(
         "bulk-rise": Ours(
             min(late) > _MORE,
             f"{fixed(100 * min(late), 1)} and {fixed(100 * max(late), 1)} % from 8 to 20 MiB",
-            "nothing of a longer message is cheaper here than of one of 8 MiB",
-            tuple(_moved(options, _PROCESSES, _TO_HOST, size=size) for size in ("8Mi", "20Mi")),
+            "nothing of a longer message is cheaper here than of one of 8 MiB; a fixed cost of 1 ms for each message "
+            "(kernel.pin) gives a rise",
+            tuple(
+                _moved(options, _PROCESSES, _TO_HOST, *changes, size=size)
+                for changes in ((), ("kernel.pin=1 ms",))
+                for size in ("8Mi", "20Mi")
+            ),
         ),
         "bulk-spread": Ours(
             spread > _MORE,
@@ -277,7 +288,8 @@ def _bulk_claims(
 
 
 def _beside(options: Options, best: ChannelRow, memory: str) -> dict[str, Ours]:
-    """The best throughput, and what it is compared with."""
+    """Return the measurements for the claims that compare the best throughput with other figures."""
+    local = {way: 100 * _share(_of(options, "indirect", way), "card memory") for way in _WAYS}
     return {
         "bulk-best": Ours(round(_gigabits(best), 2), why=memory, tried=_eight(options, _TO_HOST)),
         "bulk-times": Ours(
@@ -286,21 +298,44 @@ def _beside(options: Options, best: ChannelRow, memory: str) -> dict[str, Ours]:
             tried=_eight(options, _TO_HOST),
         ),
         "bulk-local": Ours(
-            round(100 * _share(_of(options, "indirect", _TO_CARD), "card memory"), 2),
-            f"{fixed(100 * _share(_of(options, 'indirect', _TO_CARD), 'card memory'), 2)} % of 56 B to the card",
+            round(max(local.values()), 2),
+            " and ".join(f"{fixed(share, 2)} % {_WAYS[way]}" for way, share in local.items()) + ", of 56 B",
+            "a message of 56 B makes one access to CTM, of 75 cycles",
         ),
-        "bulk-memories": Ours(
-            None,
-            "with the times of CTM "
-            + " and ".join(_moved(options, 1, way, *_times_of("ctm")).result for way in _WAYS)
-            + ", of IMEM "
-            + " and ".join(_moved(options, 1, way, *_times_of("imem")).result for way in _WAYS),
-        ),
+        "bulk-memories": _memories(options),
     }
 
 
+def _memories(options: Options) -> Ours:
+    """Measure bulk messages to and from CTM, IMEM and EMEM: processes give an address in one of these memories."""
+    cases = (("ctm", "256Ki", 1), ("imem", "2Mi", 1), ("ctm", "32Ki", _PROCESSES), ("imem", "512Ki", _PROCESSES))
+    found = {
+        (memory, size, processes): [
+            _moved(options, processes, way, size=size, more=f"--memory {memory} ") for way in _WAYS
+        ]
+        for of_case, size, processes in cases
+        for memory in (of_case, "emem")
+    }
+
+    def rates(memory: str, size: str, processes: int) -> str:
+        return " and ".join(each.result.removesuffix(" Gb/s") for each in found[memory, size, processes])
+
+    texts = [
+        f"{size[:-2]} {size[-2:]}B: {memory.upper()} {rates(memory, size, 1)}, EMEM {rates('emem', size, 1)}"
+        for memory, size, processes in cases
+        if processes == 1
+    ]
+    return Ours(
+        None,
+        f"one process, Gb/s to and from the card, {'; '.join(texts)}",
+        "for one process the steps of a list of pages take longer than the memory; all memories have the assumed width "
+        "of 8 bytes a cycle, which limits eight",
+        tuple(each for tries in found.values() for each in tries),
+    )
+
+
 def _share(row: ChannelRow, name: str) -> float:
-    """The share of a stage in a message's time."""
+    """Return a stage's share in the latency of a row's messages."""
     return sum(stage["ns"] for stage in row["stages"] if stage["stage"] == name) / row["latency_ns"]
 
 
@@ -313,7 +348,7 @@ def _moved(
     figure: str = "bandwidth_bytes_per_s",
     more: str = "",
 ) -> Tried:
-    """The throughput of bulk messages."""
+    """Measure the throughput of bulk messages, with overrides, by a command."""
     sets = "".join(f" --set {each!r}" for each in overrides)
     seed = "" if options.seed == 1 else f" --seed {options.seed}"
     command = (
@@ -324,20 +359,9 @@ def _moved(
 
 
 def _eight(options: Options, way: str) -> tuple[Tried, ...]:
-    """Eight processes with other widths of the card's memory, and on other hosts."""
+    """Measure eight processes: with the card's spec, a narrower card memory, two host cores, and slow interrupts."""
     changes = ("", f"{_WIDTH}=4", "host.cores=2", "kernel.interrupt=7840 ns")
     return tuple(_moved(options, _PROCESSES, way, *filter(None, (change,))) for change in changes)
-
-
-def _times_of(memory: str) -> list[str]:
-    """Changes that give EMEM the times of another memory."""
-    spec = json.loads(_native.spec_show(CARD, []))
-    start = f"memory.{memory}."
-    return [
-        f"memory.emem.{value['key'].removeprefix(start)}={value['value']}"
-        for value in spec["parameters"]
-        if value["key"].startswith(start) and not value["key"].endswith("size")
-    ]
 
 
 def _bulk_tables(report: ChannelBenchReport, curves: _Curves, changed: Mapping[str, list[float]]) -> list[Table]:
@@ -392,7 +416,7 @@ def _bulk_figure(curves: _Curves) -> Figure:
 
 @lru_cache(maxsize=2)
 def _changed(options: Options) -> dict[str, list[float]]:
-    """Throughput of one and of eight processes, both ways, with a changed value of the card."""
+    """Measure the throughput of one process and of eight, in both directions, for each change in `_CHANGES`."""
     found = {}
     for name, overrides in _CHANGES.items():
         report = bench_channels(
@@ -412,6 +436,6 @@ def _changed(options: Options) -> dict[str, list[float]]:
 
 
 def _size(size: int) -> str:
-    """A size in short form: 512 B, 4 KiB."""
+    """Return a size in short form: 512 B, 4 KiB."""
     shown = format_size(size)
     return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"

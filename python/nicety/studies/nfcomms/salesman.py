@@ -23,9 +23,9 @@ _OPTIMUM = 21282
 """The length of the shortest tour, from TSPLIB."""
 _CLIMBERS = 59
 _RESTARTS = 10_000
-"""Climbs of the paper."""
+"""Number of climbs in the paper."""
 _TIMED = 500
-"""Number of climbs timed on this machine."""
+"""Number of climbs that are timed on this machine."""
 
 
 @lru_cache(maxsize=2)
@@ -41,7 +41,7 @@ def _lengths(options: Options) -> list[int]:
 
 @lru_cache(maxsize=2)
 def _core_s(options: Options) -> float:
-    """The time of a climb on one core of this machine, from the working time of its CPUs."""
+    """Return the time of one climb on one core of this machine in seconds, from the CPU time of many climbs."""
     climb_lengths(_PROBLEM, restarts=1, seed=options.seed)
     begun = time.process_time()
     climb_lengths(_PROBLEM, restarts=_TIMED, seed=options.seed)
@@ -49,7 +49,7 @@ def _core_s(options: Options) -> float:
 
 
 def _hertz() -> float:
-    """The clock of the card's microengines."""
+    """Return the clock rate of the card's microengines in hertz."""
     spec = json.loads(_native.spec_show(CARD, []))
     (clock,) = (value["value"] for value in spec["parameters"] if value["key"] == "hpu.clock")
     megahertz, unit = clock.split()
@@ -59,7 +59,7 @@ def _hertz() -> float:
 
 
 def salesman(options: Options) -> Measured:
-    """Tours of kroA100."""
+    """Measure tours of the problem kroA100: their lengths, and the time to find them."""
     card, lengths = _on_card(options), _lengths(options)
     made = card["restarts"]
     if min(lengths[:made]) != card["length"]:
@@ -69,7 +69,7 @@ def salesman(options: Options) -> Measured:
     of_climb_s = (card["climber_cycles_computing"] + card["climber_cycles_asleep"]) / made / _hertz()
 
     def seconds(count: int) -> str:
-        """The card's time for `count` climbs: measured, or extrapolated for climbers that are all busy to the end."""
+        """Return the card's time for `count` climbs: measured, or extrapolated as if all climbers ended together."""
         if count == made:
             return fixed(card["card_time_ns"] / 1e9, 3)
         return fixed(count * of_climb_s / min(count, _CLIMBERS), 3)
@@ -92,11 +92,11 @@ def salesman(options: Options) -> Measured:
     card_s, core_s = last * of_climb_s / _CLIMBERS, _core_s(options) * last
     return Measured(
         {
-            # If it were judged, it would describe this machine rather than the card.
+            # Not judged: the number depends on this machine and not only on the card.
             "tsp-slowest": Ours(
                 None,
                 f"{last} climbs: {fixed(card_s, 1)} s on the card, extrapolated; {fixed(core_s, 1)} s on one core of "
-                "this machine; no graphics processor",
+                "this machine; no graphics processor, which few machines have: nicety tsp --compare gpu times one",
             ),
         },
         tables=[

@@ -1,4 +1,4 @@
-"""The calibration runs of PsPIN: one message of 32 packets to a handler, one packet every 20 cycles."""
+"""The runs by which PsPIN was calibrated: a handler gets one message of 32 packets, with a packet every 20 cycles."""
 
 from __future__ import annotations
 
@@ -18,19 +18,25 @@ PAPER = read_paper("nicety.studies.pspin")
 _PT, _BITS = 1, 5
 _PACKETS = 32
 _PACKETS_ALONE = 12
-"""The number of packets if each is alone. It is the only number for which one cold run gives both averages of the RTL,
-6.3 cycles and 33.3 of latency. So these averages follow from the RTL's other numbers, and predict nothing.
+"""Number of packets in a run in which each packet is alone on the card. Only with this number, one cold run gives both
+averages of the RTL: 6.3 cycles, and a latency of 33.3 cycles. So these averages follow from the RTL's other numbers,
+and are no predictions.
 """
 _GAP = 20
-"""Cycles of 1 ns from packet to packet."""
+"""Cycles of 1 ns between the starts of two packets."""
 _ALONE = 2000
-"""Cycles from packet to packet if each is alone on the card."""
+"""Cycles between the starts of two packets, so that each is alone on the card."""
 _AFTER = 4
-"""Cycles of a recorded run after the handler: its second read of the cycle counter, and `hpu.cycles.handler_end`."""
+"""Cycles of a recorded run after the handler: a second read of the cycle counter, and `hpu.cycles.handler_end`."""
 
 _LINES = "two lines that are not in the instruction cache take 17 cycles; on the RTL they take 16"
+_SUM = "the stages and the handler's instructions take cycles that are in the card's spec"
 _ORDER = "which accesses DMA holds up depends on the order of GCC's instructions, which is not known"
 _REASONS = {
+    "unloaded-cycles-min": _SUM,
+    "unloaded-latency-min": _SUM,
+    "empty-cycles-min": _SUM,
+    "empty-latency-min": _SUM,
     "unloaded-cycles-avg": "the cold run is a cycle longer than the RTL's",
     "unloaded-latency-avg": "the cold run is a cycle longer than the RTL's",
     "unloaded-cycles-max": _LINES,
@@ -42,7 +48,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of one handler for the packets of one message: cycles, and the order of packets."""
+    """The runs of one handler for one message. A list has a number per packet; times are in cycles of 1 ns."""
 
     cycles: list[int]
     instructions: list[int]
@@ -50,12 +56,12 @@ class Runs:
     latencies: list[int]
     settled: list[int]
     ended: int
-    """The time at which the last packet has left, and the writes of the completion handler, if any, are done."""
+    """The time at which the last packet has left and the completion handler's writes, if any, are done."""
 
 
 def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> Runs:
     """Send packets of `size` bytes, one every `gap` cycles, to a handler of the library."""
-    # The sum's completion handler writes it to host memory. The others have none.
+    # The sum's completion handler writes the sum to host memory. The other programs have no completion handler.
     handlers = Handlers(library_source(f"pspin/{name}.c"), defines=["COMPLETION"])
     return measure(options, handlers, size, gap, _PACKETS_ALONE if gap == _ALONE else _PACKETS)
 
@@ -71,7 +77,7 @@ def measure(
     async def send(host: Host) -> None:
         message, answers = host.alloc(length), host.alloc(length)
         for packet in range(packets_sent):
-            # An IP header of five words with its length, and words to be added.
+            # The packet has an IP header of five words with the packet's length, and words to add.
             begin = packet * size
             message.array[begin : begin + size] = (packet + 1) & 0xFF
             message.array[begin : begin + 4] = [0x54, 0, size & 0xFF, size >> 8]
@@ -107,12 +113,12 @@ def measure(
 
 
 def rate(runs: Runs, size: int) -> float:
-    """The departure rate of packets in Gb/s: those after the first, from the first departure on."""
+    """Return the rate in Gb/s at which packets leave: from the first departure on, without the first packet."""
     return 8 * size * (len(runs.settled) - 1) / (runs.ended - min(runs.settled))
 
 
 def _ours(key: str, runs: Runs, size: int) -> dict[str, Ours]:
-    """The measurements, by the claims' names."""
+    """Return the measurements by the names of their claims."""
     found: dict[str, float] = {
         "instructions": max(runs.instructions),
         "hpus": runs.processors,
@@ -128,7 +134,7 @@ def _ours(key: str, runs: Runs, size: int) -> dict[str, Ours]:
 
 
 def _section(options: Options, section: str, measured: Sequence[tuple[str, str, int, int]]) -> Measured:
-    """Several runs: the claims' name, the handler, the bytes of a packet and the cycles between two."""
+    """Measure a section. Each run has its claims' name, its handler, bytes of a packet, and cycles between packets."""
     ours: dict[str, Ours] = {}
     rows = [["Handler", "Packet", "HPUs", "Cycles", "avg", "max", "Instr.", "Latency", "avg", "max", "Gb/s"]]
     data = {}
@@ -149,14 +155,14 @@ def _section(options: Options, section: str, measured: Sequence[tuple[str, str, 
         data[key] = {"cycles": runs.cycles, "latencies": runs.latencies}
     claimed = {claim.id for claim in PAPER.of(section)}
     ours = {name: value for name, value in ours.items() if name in claimed}
-    # The unloaded run is in the section of the others.
+    # The run with single packets is in the same section as the run with 32 packets.
     many = "32 packets, or of 12 that are alone" if any(gap == _ALONE for *_, gap in measured) else "32 packets"
     title = f"A message of {many}: cycles of handlers, and of packets from the first beat to the feedback"
     return Measured(ours, tables=[Table(section=section, title=title, rows=rows, note="")], data={"runs": data})
 
 
 def spread(values: Sequence[int]) -> list[str]:
-    """The minimum, the mean and the maximum, as in a table."""
+    """Return minimum, mean and maximum as cells of a table."""
     return [str(min(values)), fixed(sum(values) / len(values), 1), str(max(values))]
 
 
@@ -172,5 +178,5 @@ def pingpong(options: Options) -> Measured:
 
 
 def total(options: Options) -> Measured:
-    """Measure a handler that adds the words of its packet."""
+    """Measure a handler that adds up the words of its packet."""
     return _section(options, "Sum of words", [(f"sum-{size}", "sum", size, _GAP) for size in (64, 512, 1024)])

@@ -1,4 +1,4 @@
-"""Saturated runs: an engine or a channel of the card `pspin` is kept busy, compared with a bound from PsPIN's RTL."""
+"""Runs that keep an engine or a channel of the card `pspin` busy, compared with a bound from PsPIN's RTL."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from nicety.studies.study import Measured, Options, Table
 _BEAT = 64
 """Maximum bytes per cycle on the link."""
 _PACKETS = 449
-"""Packets of a run: 64 x 7 after the first, since an engine has 7 commands in flight."""
+"""Number of packets in a run: 64 x 7 after the first one, since an engine has 7 commands in flight."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A saturated run, and its bound.
+    """A run that saturates an engine or a channel, and its bound.
 
     Attributes:
-        define: the handler in `saturate.c`.
+        define: the macro that selects the handler in `saturate.c`.
         size: bytes of a packet.
-        commands: commands in flight of the engine, and cycles for which each occupies its place.
-        beats: beats of each packet on the limiting channel, per beat of the packet itself.
-        changes: changes to the card.
-        ahead: packets of other cores with beats that may be over before the first feedback.
+        commands: maximum number of commands in flight of the engine, and cycles that a command occupies its place.
+        beats: beats on the limiting channel for each beat of a packet.
+        changes: overrides of the card's spec.
+        ahead: number of packets of other cores whose beats may be over before the first feedback.
     """
 
     define: str
@@ -38,13 +38,14 @@ class _Case:
     ahead: int = 0
 
     def bound(self) -> float:
-        """Maximum Gb/s: by places of the engine, or by beats of the channel."""
+        """Return the maximum rate in Gb/s, limited by the engine's places or by the channel's beats."""
         beats = self.size // _BEAT * self.beats
         cycles = max(self.commands[1] / self.commands[0], beats)
         packets = _PACKETS - 1
         return 8 * self.size * packets / (cycles * (packets - self.ahead))
 
 
+_BOUND = "the bound's commands in flight, their cycles and the channel's beats are in the card's spec"
 _IN_FLIGHT = 7
 _CLUSTER = ("hpu.cores=8",)
 # A command occupies its place for 3 cycles fewer than its duration: 21, 36, 22 and 37 from issue to completion.
@@ -57,18 +58,18 @@ CASES = {
     "store-and-send-1024": _Case("STORE_AND_SEND", 1024, (_IN_FLIGHT, 33), 2),
     "fetch-and-send-1024": _Case("FETCH_AND_SEND", 1024, (_IN_FLIGHT, 34), 2, _CLUSTER, ahead=7),
 }
-"""The runs by the names of their claims."""
+"""Maps the name of a claim to its run."""
 
 
 def saturate(options: Options) -> Measured:
-    """Send packets as fast as the link allows, from cold, to handlers that issue commands."""
+    """Send packets as fast as the link allows to handlers that issue commands. The card starts with cold caches."""
     ours: dict[str, Ours] = {}
     rows = [["Handler", "Packet", "HPUs", "Cycles", "avg", "max", "Latency", "avg", "max", "Gb/s", "Bound"]]
     data = {}
     for name, case in CASES.items():
         handlers = Handlers(library_source("pspin/saturate.c"), defines=[case.define])
         runs = measure(options, handlers, case.size, case.size / _BEAT, _PACKETS, case.changes)
-        ours[f"saturated-{name}"] = Ours(round(rate(runs, case.size), 1))
+        ours[f"saturated-{name}"] = Ours(round(rate(runs, case.size), 1), why=_BOUND)
         rows.append(
             [
                 name.rpartition("-")[0],

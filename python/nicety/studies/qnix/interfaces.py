@@ -1,4 +1,4 @@
-"""Messages between processes with their own interfaces: the card's parts, copying or translating, and the rest."""
+"""Messages between processes that have own interfaces: the card's parts, copies and translations, and fairness."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _PAGE = 4096
 _MOST = 2 << 20
 """Maximum size of a message in bytes."""
 _SMALL, _LARGE = 256, 1024
-"""Sizes of two messages. The difference of their times gives the rate of programmed I/O."""
+"""Sizes of two messages in bytes. The rate of programmed I/O is their difference over the difference of times."""
 _LINK = 200.0
 """The link's rate in MB/s."""
 _HEADER = 32
-"""Bytes of header and framing on the link."""
+"""Bytes of header and framing that a packet has on the link."""
 _HEADER_NS = 1000 * _HEADER / _LINK
-"""The link's time for the bytes of an empty message."""
+"""The link's time for an empty message, which has only header and framing, in nanoseconds."""
 _CHANNEL_NS = 160.0
-"""The control program's time to program a channel."""
+"""The control program's time to program a channel, in nanoseconds."""
 _FAST = "link.gap=1000 MB/s"
 _IDLE = ("program.header=0", "program.poll=1")
-"""A control program that makes the link wait for nothing but a look of a cycle."""
+"""Overrides with which the link waits for the control program at most one cycle, the time of a poll."""
 _STABLE = 0.95
-"""Share of its final rate that programmed I/O must reach where the chapter calls it stable."""
+"""Minimum share of its final rate that programmed I/O must reach at the size that the chapter calls stable."""
 _PIO = (128, _SMALL, _LARGE)
 _SHORT = {1000: "1 KB", 1500: "1.5 KB", 2000: "2 KB"}
 _DECIMAL = {4000: "4 KB", 2_000_000: "2 MB"}
-"""Sizes with a copy time in the chapter, 1000 bytes per KB."""
+"""Sizes for which the chapter has a copy time, and the chapter's names for them. Its KB is 1000 bytes."""
 
 
 @lru_cache(maxsize=16)
@@ -50,7 +50,7 @@ def _latency(options: Options, mode: str, sizes: tuple[int, ...], overrides: tup
 
 @lru_cache(maxsize=32)
 def _bandwidth(options: Options, overrides: tuple[str, ...] = ()) -> Report:
-    """Bytes per second by DMA from Buffer Pools, of one window of messages."""
+    """Measure the bandwidth of a window of messages, by DMA from Buffer Pools."""
     return run_benchmark(
         "bandwidth",
         nics=CARD,
@@ -82,7 +82,7 @@ def _stage(row: Row, *names: str) -> float:
 
 
 def _better_up_to(options: Options, other: str = "dma", overrides: tuple[str, ...] = ()) -> int:
-    """The longest message, up to 4 KiB, that programmed I/O delivers no later than another mode does."""
+    """Return the largest size up to 4 KiB at which programmed I/O has no higher latency than mode `other`."""
     least, most = 1, 4096
     while least < most:
         size = (least + most + 1) // 2
@@ -103,7 +103,7 @@ def _better_up_to(options: Options, other: str = "dma", overrides: tuple[str, ..
 
 
 def _pio_or_dma(options: Options, size: int, overrides: tuple[str, ...] = ()) -> tuple[Tried, ...]:
-    """Latencies of a message by programmed I/O, and by DMA from a Buffer Pool and from translated pages."""
+    """Measure a message's latency by programmed I/O, by DMA from a Buffer Pool, and by DMA from translated pages."""
     sets = "".join(f" --set {each!r}" for each in ("pio.limit=4 KiB", *overrides))
     seed = "" if options.seed == 1 else f" --seed {options.seed}"
     command = f"nicety bench latency --nic {CARD} --sizes {size} --iterations 4{sets}{seed} --mode"
@@ -118,11 +118,11 @@ _SET_UPS = {
     "5 us, half by the processor": ("program.transfer=258", "dma.setup=2.58 us"),
     "5 us by the processor": ("program.transfer=516", "dma.setup=0 ns"),
 }
-"""Divisions of a transfer's set-up between the card's processor, which writes the chain, and the channel."""
+"""Maps a division of a transfer's set-up to its overrides. The card's processor or the channel spends the time."""
 
 
 def _set_ups(options: Options) -> Table:
-    """The effect of the division of a transfer's set-up, the same for packets and doorbells."""
+    """Measure the effect of dividing a transfer's set-up between processor and channel."""
     rows = [["Set-up", "Doorbell (us)", "PIO is better up to, pool", "Translated", "2 MiB (MB/s)", "Link of 1 GB/s"]]
     for name, changes in list(_SET_UPS.items())[:: 3 if options.quick else 1]:
         empty = _latency(options, "auto", (0,), changes)[0]
@@ -142,7 +142,7 @@ def _set_ups(options: Options) -> Table:
 
 
 def calibrated(options: Options) -> Measured:
-    """Measure the card's parts, from the stages of messages."""
+    """Measure the card's parts, by the stages of messages."""
     empty = _latency(options, "auto", (0,))[0]
     pio = _latency(options, "pio", (0, *_PIO))
     dma = _latency(options, "dma", (_PAGE,))[_PAGE]
@@ -161,6 +161,7 @@ def calibrated(options: Options) -> Measured:
             "pio-stable": Ours(
                 rates[_PIO[0]] >= _STABLE * rates[_LARGE],
                 f"{fixed(rates[_PIO[0]], 1)} MB/s at {_PIO[0]} B, {fixed(rates[_LARGE], 1)} at {_LARGE}",
+                "a message is bursts of 32 bytes, which take equal clocks of the bus",
             ),
             "dma-rate": Ours(
                 round(1000 * _PAGE / _stage(dma, "fetch"), 1), why="a burst of 128 bytes takes whole clocks of the bus"
@@ -178,7 +179,7 @@ def calibrated(options: Options) -> Measured:
 
 
 def copy_or_translate(options: Options) -> Measured:
-    """Measure the CPU cost of copying a message, and of registering it."""
+    """Measure the CPU time of copying a message, and of registering it."""
     report = _registration(options)
     by_size = {row["size_bytes"]: row for row in report["rows"]}
     (crossing,) = report["crossovers"]
@@ -210,9 +211,13 @@ def copy_or_translate(options: Options) -> Measured:
                 None,
                 ", ".join(f"{name} {fixed(by_size[size]['copy_ns'] / 1000, 2)} us" for size, name in _SHORT.items())
                 + f"; a page translated {fixed(by_size[64]['translate_ns'] / 1000, 2)}",
+                "a copy runs at 700 MB/s, the chapter's number",
             ),
             "copy-most": Ours(most, why="the chapter gives whole us"),
-            "translate-page": Ours(round(by_size[64]["translate_ns"] / 1000, 3)),
+            "translate-page": Ours(
+                round(by_size[64]["translate_ns"] / 1000, 3),
+                why="the chapter's parts: 1.5 us in the kernel, and 1 us for the page's descriptor",
+            ),
             "translate-most": Ours(
                 round(by_size[_MOST]["translate_ns"] / 1000, 1),
                 why="512 descriptors of 16 B at our rate of programmed I/O, and the system call; at 128 MB/s "
@@ -253,7 +258,7 @@ def copy_or_translate(options: Options) -> Measured:
 
 
 def _registered(size: int, figure: str, *overrides: str) -> Tried:
-    """The CPU time of a copy, or of a registration."""
+    """Measure the CPU time of a copy or of a registration."""
     sets = "".join(f" --set {each!r}" for each in overrides)
     return tried(f"nicety bench registration --nic {CARD} --sizes {size}{sets}", figure, 1e-3, f"us, {figure[:-3]}")
 
@@ -263,7 +268,7 @@ def _both(row: RegistrationRow) -> tuple[float, float]:
 
 
 def _empty(options: Options) -> tuple[dict[str, Ours], Table]:
-    """The empty message: the chapter's sum, and the total time."""
+    """Measure the empty message. Return the chapter's sum and the total time, and a table of its steps."""
     empty = _latency(options, "auto", (0,))[0]
     without = _latency(options, "auto", (0,), ("program.header=0",))[0]
     header = _stage(empty, "control program") - _stage(without, "control program")
@@ -306,14 +311,14 @@ def _empty(options: Options) -> tuple[dict[str, Ours], Table]:
 
 
 def _one_way(options: Options, *overrides: str) -> Tried:
-    """The latency of an empty message, with the notice of its doorbell."""
+    """Measure the latency of an empty message, including the notice of its doorbell."""
     sets = "".join(f" --set {each!r}" for each in overrides)
     seed = "" if options.seed == 1 else f" --seed {options.seed}"
     return tried(f"nicety bench latency --nic {CARD} --mode auto --sizes 0{sets}{seed}", "latency_ns", 1e-3, "us")
 
 
 def _long(options: Options, *overrides: str) -> Tried:
-    """The bandwidth of long messages by DMA."""
+    """Measure the bandwidth of long messages by DMA."""
     sets = "".join(f" --set {each!r}" for each in overrides)
     seed = "" if options.seed == 1 else f" --seed {options.seed}"
     command = f"nicety bench bandwidth --nic {CARD} --mode dma --sizes 2Mi --iterations 1 --window 16{sets}{seed}"
@@ -321,7 +326,7 @@ def _long(options: Options, *overrides: str) -> Tried:
 
 
 def _rates(options: Options) -> dict[str, dict[int, float]]:
-    """Bytes per second by size, of the unchanged card and with a change."""
+    """Map a change of the card's spec, or none, to bytes per second by message size."""
     columns = {
         "as it is": (),
         "header in 0 cycles": ("program.header=0",),
@@ -337,7 +342,7 @@ def _rates(options: Options) -> dict[str, dict[int, float]]:
 
 
 def messages(options: Options) -> Measured:
-    """Measure the empty message step by step, the bandwidth, and many processes."""
+    """Measure the empty message step by step, the bandwidth of long messages, and many processes."""
     ours, steps = _empty(options)
     rates = _rates(options)
     long = rates["as it is"][_MOST]
@@ -370,6 +375,7 @@ def messages(options: Options) -> Measured:
             "attributed": Ours(
                 idle - long > _LINK - idle,
                 f"{fixed(_LINK - long, 1)} MB/s are missing, {fixed(idle - long, 1)} of them for header and looks",
+                "the link waits while the control program builds a header or looks for a free link",
             ),
             "sustained": Ours(round(sustained, 1), why="a burst of 128 bytes takes whole clocks of the bus"),
         },
@@ -409,6 +415,6 @@ def messages(options: Options) -> Measured:
 
 
 def _size(size: int) -> str:
-    """A size in short form: 512 B, 4 KiB."""
+    """Return a size in short form: 512 B, 4 KiB."""
     shown = format_size(size)
     return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"

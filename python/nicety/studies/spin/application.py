@@ -1,4 +1,4 @@
-"""A whole application: the schedule of a mini-application's trace, with messages matched by host or card."""
+"""A whole application: a mini-application's trace becomes a schedule. The host or the card matches its messages."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from functools import lru_cache
 from pathlib import Path
 
 from nicety._generated.types import MessageMode, ScheduleReport
-from nicety.goal import run_schedule, trace_schedule
+from nicety.apps.goal import run_schedule, trace_schedule
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Options, Table
 
 _SIDE = 4
-"""Ranks of a row and of a column of the grid, which is a torus."""
+"""Ranks in a row, and in a column, of the grid. The grid is a torus."""
 _STEPS = 20
 _COMPUTE_US = 20
-"""Computing time of a rank's interior in a step, between posting its faces and waiting for them."""
+"""Microseconds in which a rank computes its interior in a step, after posting its faces and before waiting for them."""
 _FACES = {"4 KiB": 512, "64 KiB": 8192, "512 KiB": 65536}
-"""Numbers of doubles in a face, by the face's size."""
+"""Maps the size of a face to its number of doubles."""
 _MODES: tuple[MessageMode, ...] = ("host", "card")
-"""Places where messages are matched."""
+"""The places where messages are matched: the host, or the card."""
 _COMMUNICATOR = "94853248035456"
 _CALL_US = 1
 _CAVEAT = (
@@ -31,12 +31,12 @@ _CAVEAT = (
 
 
 def _calls(rank: int, doubles: int, *, during: bool) -> Iterator[str]:
-    """The calls of a rank as liballprof writes them, each of a microsecond, with the interior's time between.
+    """Yield a rank's MPI calls as liballprof writes them. Computing the interior is a gap between calls.
 
     Args:
         rank: the rank.
-        doubles: doubles of a face.
-        during: the interior is computed before the waits for faces, and not behind them.
+        doubles: number of doubles in a face.
+        during: whether the interior is computed before the waits for faces; otherwise it is computed after them.
     """
     row, column = divmod(rank, _SIDE)
     others = [
@@ -50,7 +50,7 @@ def _calls(rank: int, doubles: int, *, during: bool) -> Iterator[str]:
         for way, other in enumerate(others):
             request = 7104000 + 8 * way
             now += _CALL_US
-            # A face to the left comes from the right of the neighbour: the ways are pairs.
+            # The face from the left neighbour is that neighbour's right face, so tags of opposite ways are pairs.
             yield f"MPI_Irecv:{now}:94321:{doubles}:11,8,8:{other}:{way ^ 1}:{own}:{request}:{now}"
         for way, other in enumerate(others):
             now += _CALL_US
@@ -81,12 +81,12 @@ def _run(doubles: int, nic: str, mode: MessageMode, *, during: bool = True) -> S
 
 
 def _time(doubles: int, nic: str, mode: MessageMode, *, during: bool = True) -> float:
-    """The time until the last rank has finished, in us."""
+    """Return the time at which the last rank finishes, in microseconds."""
     return max(float(ns) for ns in _run(doubles, nic, mode, during=during)["finish_ns"]) / 1000
 
 
 def application(options: Options, nics: tuple[str, ...]) -> tuple[Ours, Table]:
-    """Measure the application with its messages matched by the hosts, and by handlers on the cards."""
+    """Measure the application with messages matched by the hosts, and with messages matched by handlers on cards."""
     faces = dict(list(_FACES.items())[-1:]) if options.quick else _FACES
     rows = [["Face", *(f"{nic}, {mode}" for nic in nics for mode in _MODES), *(f"{nic}, less" for nic in nics)]]
     gains: list[str] = []

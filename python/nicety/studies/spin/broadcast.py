@@ -1,4 +1,4 @@
-"""Broadcast along a binomial tree, on the paper's numbers of nodes, and the parts of its time."""
+"""Broadcast along a binomial tree with the paper's numbers of nodes, and the parts of its time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGE = 64 << 10
 _SIZES = (8, LARGE)
 _NODES, _QUICK = 1024, 64
 _TREE = "fat-tree:36"
-# Reasons why ours is not the paper's. The parameters alone leave no room for a few percent with short messages.
+# Reasons for deviations. The card's parameters alone leave no room for a few percent with short messages.
 _WHY = {
     "rdma": "a level of 8 B costs RDMA o twice and the bus twice, {saved} ns more than handlers; the authors' "
     "simulator charges RDMA neither bus nor matching, L + 2o a level; over that ours gains {free}",
@@ -31,19 +31,19 @@ _WHY = {
     "that store the message first gain {store} %",
 }
 _Times = dict[tuple[str, int], float]
-"""Nanoseconds by mode and size."""
-# Parts of the card without time, one after the other. A wire takes at least a picosecond.
+"""Maps a mode and a message size to nanoseconds."""
+# Maps a part of the card to overrides that make its time zero. The minimum latency of a wire is 1 ps.
 _PARTS = {
     "o, posting and noticing": ("host.post=0 ns", "host.notice=0 ns"),
     "Bus": ("bus.latency=0 ns",),
     "Wires and switches": ("link.latency=1 ps", "switch.latency=0 ns"),
     "Matching": ("match.first=0 ns",),
 }
-# RDMA as in the authors' simulator: a message takes the network's time, and o at either end.
+# Overrides for RDMA as in the authors' simulator: a message takes the network's latency, and o at each end.
 _FREE = ("bus.latency=0 ns", "bus.gap=0 ps/B", "match.first=0 ns", "match.further=0 ns")
 _FLAT = ("switch.ports=1024",)
 _UNCHANGED = "nothing"
-# Assumptions that could differ, each with the source of its number: overrides, and the topology.
+# Maps an assumption that could differ to its overrides and its topology. The table's note has the numbers' sources.
 _CHANGES = {
     "noticing is free": (("host.notice=0 ns",), _TREE),
     "starting handlers and commands take 18 ns": (("hpu.cycles.handler_start=45", "hpu.cycles.command=45"), _TREE),
@@ -52,12 +52,12 @@ _CHANGES = {
     "all are 2.5 us apart": ((*_FLAT, "switch.latency=0 ns", "link.latency=1250 ns"), "star"),
 }
 _WITH_FREE_RDMA = (_UNCHANGED, "all are 5 switches apart, 450 ns", "all are 2.5 us apart")
-"""The changes for which RDMA without bus and matching is measured, too."""
+"""The changes for which RDMA without bus and matching is measured as well."""
 
 
 @lru_cache(maxsize=4)
 def reports(options: Options) -> dict[int, UseCaseReport]:
-    """The broadcasts, by size."""
+    """Measure the broadcasts. The key is the message size in bytes, the value the report."""
     most = _nodes(options)
     return {
         size: run_usecase(
@@ -71,7 +71,7 @@ def reports(options: Options) -> dict[int, UseCaseReport]:
 
 
 def broadcast(options: Options) -> Measured:
-    """Measure the gain in the time until the last process has the bytes, in a fat tree of 36-port switches."""
+    """Measure the broadcast's time until the last process has the bytes, in a fat tree of 36-port switches."""
     measured, most = reports(options), _nodes(options)
     times = {
         nic: {
@@ -101,7 +101,7 @@ def broadcast(options: Options) -> Measured:
             store=fixed(_gain(ours, "spin-store", other, LARGE), 1),
         )
         text = shown(stream) if most == _NODES else f"{shown(stream)}, {most} nodes"
-        # The paper's text does not name its size. Ours is the nearer one.
+        # The paper's text does not name the message size. The size with the nearer gain is taken.
         _, nearer = min((abs(gain - paper), gain) for gain in stream)
         return Ours(round(nearer, 3), text, why, _experiments(options, other))
 
@@ -129,6 +129,7 @@ def broadcast(options: Options) -> Measured:
             "broadcast-discrete": Ours(
                 discrete > integrated,
                 f"8 B over RDMA: {fixed(discrete, 1)} % discrete, {fixed(integrated, 1)} % integrated",
+                "handlers save the same crossings of the bus in each level, and a discrete card's take 250 ns, not 50",
             ),
         },
         tables=(_parts_table(options, parts), _changes_table(changed)),
@@ -164,12 +165,12 @@ def _nodes(options: Options) -> int:
 
 
 def _levels(options: Options) -> int:
-    """The number of consecutive messages for which the last process waits."""
+    """Return the depth of the tree: the number of consecutive messages before the last process has the bytes."""
     return _nodes(options).bit_length() - 1
 
 
 def _gain(times: _Times, mode: str, other: str, size: int) -> float:
-    """The gain of a mode, in percent of the other."""
+    """Return the time that a mode saves, in percent of the time of mode `other`."""
     return 100 * (1 - times[mode, size] / times[other, size])
 
 
@@ -180,7 +181,7 @@ def _measure(
     sizes: tuple[int, ...] = _SIZES,
     modes: tuple[str, ...] = MODES,
 ) -> _Times:
-    """Broadcasts on the integrated card with overrides."""
+    """Measure broadcasts on the integrated card with overrides."""
     report = run_usecase(
         Broadcast(nodes=[_nodes(options)], sizes=sizes),
         nics=[INTEGRATED],
@@ -193,7 +194,7 @@ def _measure(
 
 
 def _experiments(options: Options, other: str) -> tuple[Tried, ...]:
-    """Broadcasts of 8 B in two modes: on the card's network, and with the default latency of LogGOPSim."""
+    """Measure broadcasts of 8 B in two modes: on the card's network, and with LogGOPSim's default latency."""
     seed = "" if options.seed == 1 else f" --seed {options.seed}"
     flat, topology = _CHANGES["all are 2.5 us apart"]
     far = "".join(f" --set {shlex.quote(each)}" for each in flat) + f" --topology {topology}"
@@ -211,7 +212,7 @@ def _free_of(change: str) -> str:
 
 
 def _changed(options: Options, ours: _Times) -> dict[str, _Times]:
-    """Broadcasts with one change, and with RDMA's bus and matching free besides."""
+    """Measure broadcasts for each changed assumption; for some of them also RDMA without bus and matching."""
     changed = {}
     for change, (overrides, topology) in {_UNCHANGED: ((), _TREE), **_CHANGES}.items():
         times = ours if change == _UNCHANGED else _measure(options, overrides, topology)
@@ -223,7 +224,7 @@ def _changed(options: Options, ours: _Times) -> dict[str, _Times]:
 
 
 def _parts(options: Options, ours: _Times) -> dict[str, dict[str, float]]:
-    """The time of each part of a level in each mode: the difference of the broadcast's time without the part."""
+    """Return each part's share of a tree level's time by mode: the time saved by a broadcast without the part."""
     without = {part: _measure(options, overrides, _TREE, (8,)) for part, overrides in _PARTS.items()}
     levels = _levels(options)
     parts = {
@@ -248,7 +249,7 @@ def _parts_table(options: Options, parts: dict[str, dict[str, float]]) -> Table:
 
 
 def _changes_table(changed: dict[str, _Times]) -> Table:
-    """The effect of a single change of a parameter on the gains, at both sizes."""
+    """Return a table of the gains at both sizes, with a row for each changed assumption."""
     body = []
     for change, times in changed.items():
         gains = [

@@ -1,4 +1,4 @@
-"""Effects of the modes on hosts, over all use cases: delays by background noise, and traffic of host memory."""
+"""Effects of the modes on hosts in all use cases: delays by background noise, and traffic of host memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _COLUMNS = ("CPU", "Portals 4", "sPIN")
 
 @dataclass(frozen=True)
 class _Delay:
-    """The delay by noise, in nanoseconds."""
+    """The delay that noise causes, in nanoseconds."""
 
     mean: float
     worst: float
@@ -51,7 +51,7 @@ class _Delay:
 
 @dataclass(frozen=True)
 class _Case:
-    """A use case with noise on one of its hosts."""
+    """A use case with noise on the host `rank`."""
 
     title: str
     case: UseCase
@@ -80,7 +80,7 @@ def _cases() -> list[_Case]:
 
 
 def _delays(case: _Case, options: Options) -> dict[str, _Delay]:
-    """The delay of a use case by noise on a host, by the column of its mode."""
+    """Measure the delay of a use case by noise on a host. The key is the column of the mode."""
     shared: dict[str, Any] = {
         "nics": [DISCRETE],
         "modes": case.modes,
@@ -97,7 +97,7 @@ def _delays(case: _Case, options: Options) -> dict[str, _Delay]:
 
 
 def noise(options: Options) -> Measured:
-    """Measure noise of 5 us every 20 us at random on a host that answers, forwards, or serves."""
+    """Measure delays by random noise, 5 us every 20 us, on a host that answers, forwards or serves."""
     answers = run_benchmark(
         "latency",
         nics=[DISCRETE],
@@ -138,6 +138,7 @@ def noise(options: Options) -> Measured:
                     f"{column} {fixed(share[column], 1)} % on average, {fixed(worst[column], 0)} ns at worst"
                     for column in _COLUMNS
                 ),
+                "only RDMA's reply waits for a program of the host with the noise",
             ),
         },
         tables=[_noise_table(delays)],
@@ -166,12 +167,12 @@ def _noise_table(delays: Mapping[str, Mapping[str, _Delay]]) -> Table:
 
 
 def host_memory(options: Options) -> Measured:
-    """Measure traffic of a pong through the memory of the answering host, and of use cases through all memories."""
+    """Measure memory traffic: of the host that answers a ping, and of all hosts in use cases."""
     report = latency_report(options)
     rows = rows_of(report)
 
     def pong(mode: str, size: int) -> float:
-        """Bytes that the answering host's memory reads and writes per byte of a message."""
+        """Return the bytes that the answering host's memory reads and writes per byte of a message."""
         row = rows[DISCRETE, mode, size]
         (memory,) = [each for each in row["host_memory"] if each["node"] == 1]
         return (memory["read_bytes"] + memory["written_bytes"]) / row["iterations"] / size
@@ -243,7 +244,7 @@ def host_memory(options: Options) -> Measured:
 
 
 def _rendezvous() -> tuple[Tried, ...]:
-    """The memories' traffic of a message by the host and by the card: as a rendezvous, and where it is sent at once."""
+    """Measure memory traffic of a message, matched by host and by card, as rendezvous and as eager message."""
     command = f"nicety bench matching --nic {DISCRETE} --sizes 64Ki --arrival expected"
     return tuple(
         tried(f"{command}{eager} --mode {mode}", HOST_MEMORY, 1 / LARGE, "B a byte")
@@ -253,7 +254,7 @@ def _rendezvous() -> tuple[Tried, ...]:
 
 
 def _moved(options: Options) -> dict[str, dict[str, float]]:
-    """Traffic of use cases through all hosts' memories per byte of payload, by mode."""
+    """Return the traffic of all hosts' memories per byte of payload, by use case and mode."""
     tree = broadcast_reports(options)[LARGE]
     nodes = max(row["nodes"] for row in tree["rows"])
     accumulated, datatype, matching = (

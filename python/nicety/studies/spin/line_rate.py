@@ -1,4 +1,4 @@
-"""Limits of handlers that keep up with the wire, found by trials, to the cycle and to the byte."""
+"""The longest handlers that keep up with the wire, found by bisection to the cycle, and the break-even packet size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_NOPS = 4096
 
 
 def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
-    """The last number of a range for which a monotonic condition holds."""
+    """Return the last number from `first` to `last` for which a monotonic condition holds."""
     while first < last:
         middle = (first + last + 1) // 2
         first, last = (middle, last) if holds(middle) else (first, middle - 1)
@@ -47,13 +47,14 @@ def _line_rate(handler: Path, options: Options) -> Measured:
         return report["rows"][0]
 
     def longest(size: int) -> float:
-        """The time of the longest handler that keeps up with packets of this size."""
+        """Return the time in nanoseconds of the longest handler that keeps up with packets of this size."""
         nops = _last(0, _MOST_NOPS, lambda nops: row(nops, size)["sustains_line_rate"])
         return row(nops, size)["handler_ns"]
 
     message_rate = row(0, _SMALLEST)["packets_per_s"]
     break_even = _last(_SMALLEST, _PACKET, lambda size: row(0, size)["packets_per_s"] >= message_rate * (1 - 1e-9))
-    # The time between packets never falls with their size, so the smallest is the hardest. A test checks others.
+    # The time between packets never falls with the packet size, so the smallest size has the shortest time. A test
+    # checks other sizes.
     any_size = min(longest(size) for size in (_SMALLEST, break_even, break_even + 1))
     full = longest(_PACKET)
     sizes = [1 << power for power in range(13)]
@@ -75,7 +76,7 @@ def _line_rate(handler: Path, options: Options) -> Measured:
 
     return Measured(
         {
-            "break-even": Ours(break_even),
+            "break-even": Ours(break_even, why="g over G: 6.7 ns are 335 bytes at 20 ps/B"),
             "any-size": Ours(any_size, why="8 x 6.7 ns are 53.6 ns; the paper cuts the decimals off"),
             "full-packets": Ours(
                 full, why="8 x 4096 B x 20 ps/B are 655.36 ns, rounded down to cycles of 0.4 ns; the paper rounds"

@@ -1,4 +1,4 @@
-"""A ping-pong on the sPIN cards: their parameters and its modes."""
+"""A ping-pong on the sPIN cards: parameters of the cards, and latencies of the modes."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SMALL, LARGE = 8, 64 << 10
 
 
 def sizes_of(options: Options) -> list[int]:
-    """Message sizes, 4 KiB and 64 KiB among them."""
+    """Return the message sizes in bytes; 4 KiB and 64 KiB are among them."""
     doubling = [8 << power for power in range(0, 18, 3 if options.quick else 1)]
     return sorted({*doubling, PACKET, LARGE})
 
 
 @lru_cache(maxsize=4)
 def latency_report(options: Options) -> Report:
-    """Ping-pong in every mode on both cards: the basis of most sections."""
+    """Measure a ping-pong in every mode on both cards. Most sections use this report."""
     return run_benchmark("latency", nics=CARDS, modes=MODES, sizes=sizes_of(options), iterations=2, seed=options.seed)
 
 
 def rows_of(report: Report) -> dict[tuple[str, str, int], Row]:
-    """The rows of a report by card, mode and size."""
+    """Map card, mode and size in bytes to the row of a report."""
     return {(row["nic"], row["mode"], row["size_bytes"]): row for row in report["rows"]}
 
 
@@ -48,14 +48,14 @@ def parameters(options: Options) -> Measured:
     """Measure the cards' parameters, from the stages of messages and the rate of the wire."""
     rows = rows_of(latency_report(options))
     discrete, integrated = rows[DISCRETE, "rdma", SMALL], rows[INTEGRATED, "rdma", SMALL]
-    # Two hosts with a switch between them.
+    # Two hosts, with a switch between them.
     star = run_benchmark("latency", nics=[DISCRETE], modes=["rdma"], sizes=[SMALL], topology="star", seed=options.seed)
     with as_file(files("nicety.studies.spin") / "keep_busy.c") as handler:
         wire = check_line_rate(handler, nics=[DISCRETE], packet_sizes=[SMALL, PACKET], seed=options.seed)
     small, large = wire["rows"]
 
     def deposit_gap(nic: str) -> Ours:
-        """Picoseconds per byte, from two messages of one packet."""
+        """Return the deposit's picoseconds per byte, from two messages of one packet each."""
         one, other = rows[nic, "rdma", SMALL], rows[nic, "rdma", PACKET]
         gap = (_stage(other, "deposit") - _stage(one, "deposit")) * 1000 / (PACKET - SMALL)
         return Ours(round(gap, 3), why="a time is rounded up to whole picoseconds")
@@ -79,7 +79,7 @@ def parameters(options: Options) -> Measured:
 
 
 def ping_pong(options: Options) -> Measured:
-    """Measure the modes of a ping-pong, side by side."""
+    """Measure the latencies of all modes of a ping-pong."""
     report = latency_report(options)
     rows = rows_of(report)
 
@@ -87,7 +87,7 @@ def ping_pong(options: Options) -> Measured:
         return rows[nic, mode, size]["latency_ns"]
 
     def most_over(mode: str, other: str, sizes: list[int]) -> tuple[float, str]:
-        """The maximum excess of a mode over another in percent, and its place."""
+        """Return the largest difference of a mode's latency from mode `other`'s in percent, and its card and size."""
         over = [
             (100 * abs(latency(nic, mode, size) / latency(nic, other, size) - 1), f"{nic}, {size} B")
             for nic in CARDS
@@ -118,6 +118,7 @@ def ping_pong(options: Options) -> Measured:
             "pingpong-discrete": Ours(
                 saved[DISCRETE] > saved[INTEGRATED],
                 f"8 B: {fixed(saved[DISCRETE], 0)} ns discrete, {fixed(saved[INTEGRATED], 0)} integrated",
+                "a reply by RDMA crosses the bus once more, 250 ns discrete and 50 integrated, and takes o, 65 ns",
             ),
             "pingpong-figure-discrete": seen(DISCRETE),
             "pingpong-figure-integrated": seen(INTEGRATED),

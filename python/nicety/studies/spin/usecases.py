@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 DISCRETE, INTEGRATED = "spin-discrete", "spin-integrated"
 CARDS = (DISCRETE, INTEGRATED)
 WITH_F = ("hpu.isa=rv32imafc_zicsr",)
-"""A change that adds a floating-point unit, which the paper's processors have and the shipped cards' lack."""
+"""An override that adds a floating-point unit. The paper's processors have one; those of the shipped cards do not."""
 OVERLAPPING = ("hpu.pipeline=out-of-order",)
-"""A change that makes processors overlap instructions, as the paper's do and the shipped cards' do not."""
+"""An override with which processors overlap instructions, as the paper's do. Those of the shipped cards do not."""
 PACKET, LARGE, LARGEST = 4096, 64 << 10, 1 << 20
 _NEAR_LINE = 0.9
 
@@ -42,7 +42,7 @@ def _run(case: UseCase, options: Options, **more: Any) -> UseCaseReport:
 
 @lru_cache(maxsize=2)
 def accumulate_reports(options: Options) -> dict[str, UseCaseReport]:
-    """Accumulate by handlers' processors: those of the card, with F, these out of order, and 16 with F."""
+    """Measure accumulate: with the card's processors, with F added, with F and out-of-order execution, and with 16."""
     sizes = [8, 512, PACKET, LARGE] if options.quick else [8, 64, 512, PACKET, 16 << 10, LARGE, 256 << 10, LARGEST]
     case = Accumulate(sizes=sizes)
     return {
@@ -55,13 +55,13 @@ def accumulate_reports(options: Options) -> dict[str, UseCaseReport]:
 
 @lru_cache(maxsize=2)
 def datatype_report(options: Options) -> UseCaseReport:
-    """A strided receive."""
+    """Measure a strided receive."""
     return _run(Datatype(size=LARGEST if options.quick else 4 << 20, blocks=[16 << 2 * at for at in range(7)]), options)
 
 
 @lru_cache(maxsize=2)
 def matching_report(options: Options) -> UseCaseReport:
-    """Messages with a receive posted before."""
+    """Measure messages with receives that were posted before they arrive."""
     sizes = (
         [8, PACKET, LARGE]
         if options.quick
@@ -72,7 +72,7 @@ def matching_report(options: Options) -> UseCaseReport:
 
 @lru_cache(maxsize=2)
 def storage_reports(options: Options) -> dict[str, UseCaseReport]:
-    """Writes and reads of blocks, by the handler processors."""
+    """Measure writes and reads of blocks. The key names the card's processors."""
     sizes = [512, PACKET] if options.quick else [512, PACKET, 16 << 10, LARGE, 256 << 10]
     case = Storage(sizes=sizes, operations=["write", "read"])
     return {
@@ -84,7 +84,7 @@ def storage_reports(options: Options) -> dict[str, UseCaseReport]:
 
 @lru_cache(maxsize=2)
 def kv_reports(options: Options) -> dict[str, UseCaseReport]:
-    """Inserts of distinct keys into a key-value store, three quarters of it empty, by the handler processors."""
+    """Measure inserts of distinct keys into a store that stays three quarters empty. The key names the processors."""
     clients = [1, 4] if options.quick else [1, 2, 4, 8, 16]
     case = KeyValue(clients=clients, operations=["insert"])
     return {
@@ -95,7 +95,7 @@ def kv_reports(options: Options) -> dict[str, UseCaseReport]:
 
 
 def row_of(report: UseCaseReport, **wanted: Any) -> dict[str, Any]:
-    """The row of a report with these parameters."""
+    """Return the first row of a report with these values."""
     return next(row for row in report["rows"] if all(row[name] == value for name, value in wanted.items()))
 
 
@@ -110,7 +110,7 @@ def _gigabytes(row: dict[str, Any]) -> str:
 
 
 def accumulate(options: Options) -> Measured:
-    """Measure a complex array multiplied into one in host memory."""
+    """Measure the multiplication of a complex array with an array in host memory."""
     reports = accumulate_reports(options)
     with_f, many = reports["4 HPUs with F"], reports["16 HPUs with F"]
     overlapping = reports["4 HPUs with F, out of order"]
@@ -174,7 +174,7 @@ def accumulate(options: Options) -> Measured:
 
 
 def matching(options: Options) -> Measured:
-    """Measure matching and rendezvous, and the part of them that computation hides."""
+    """Measure matching and rendezvous, and the part of their time that computation hides."""
     report = matching_report(options)
     sizes = list(dict.fromkeys(row["size_bytes"] for row in report["rows"]))
     overlap = _run(Overlap(sizes=sizes, arrivals=["expected"]), options)
@@ -239,7 +239,7 @@ def datatypes(options: Options) -> Measured:
 
 
 def _short_writes(options: Options) -> tuple[Tried, ...]:
-    """Writes of a packet: on the host, and by handler processors of several kinds."""
+    """Measure writes of a packet by the host, and by handlers on three kinds of processors."""
     seed = "" if options.seed == 1 else f" --seed {options.seed}"
     command = f"nicety bench storage --nic {DISCRETE} --sizes 4Ki --operation write{seed} --mode"
     many = "--set hpu.cores=32"
@@ -248,7 +248,7 @@ def _short_writes(options: Options) -> tuple[Tried, ...]:
 
 
 def storage(options: Options) -> Measured:
-    """Measure RAID-5: blocks written to data servers, with the parity of their contents on another server."""
+    """Measure RAID-5: blocks are written to data servers, and their parity to another server."""
     reports = storage_reports(options)
     four, overlapping, many = reports.values()
     sizes = list(dict.fromkeys(row["size_bytes"] for row in four["rows"]))
@@ -343,11 +343,11 @@ def kv(options: Options) -> Measured:
 
 
 def _file_name(hpus: str) -> str:
-    """Processors as a part of a file's name, as in storage-4-hpus."""
+    """Return the name of processors as a part of a file name, as in storage-4-hpus."""
     return hpus.replace(",", "").replace(" ", "-").lower()
 
 
 def _size(size: int) -> str:
-    """A size in short form: 512 B, 4 KiB."""
+    """Return a size in short form: 512 B, 4 KiB."""
     shown = format_size(size)
     return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"

@@ -1,0 +1,1 @@
+"""Profiles of handlers: their cycles by instruction, line, function and call."""

@@ -1,0 +1,1 @@
+"""Benchmarks of ranks on grids and tori."""

@@ -1,0 +1,1 @@
+"""In words: why a card does not keep up, and the conditions for reading its figures."""

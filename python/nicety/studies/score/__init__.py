@@ -1,0 +1,1 @@
+"""Scores of cards: each published measurement beside the figure that comes out of the model."""

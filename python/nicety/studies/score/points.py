@@ -1,0 +1,93 @@
+"""The points of rows, run on the model: tests of pcie-bench, of XDP in the host's driver, and ping-pongs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from nicety._generated.types import PcieRow
+from nicety.bench.measured import Progress
+from nicety.bench.messages import run_benchmark
+from nicety.bench.single.pcie import bench_pcie
+from nicety.errors import InputError
+from nicety.studies.score.rows import PCIE, PINGPONG, XDP, Point, Published
+from nicety.studies.xdp.rates import measure_xdp
+
+_CHECK_SEQUENCE = 4
+"""Bytes of a frame's check sequence, which traffic expressions leave out."""
+_SHORTEST, _LONGEST = 64, 1518
+
+
+def measured(
+    rows: Sequence[Published], *, overrides: Sequence[str] = (), progress: Progress | None = None
+) -> dict[tuple[str, Point], float]:
+    """Return the model's figure of each row, by card and point.
+
+    Args:
+        rows: the rows. Those that differ only by size are run together.
+        overrides: changes to the cards.
+        progress: called with the number of points done, and the total.
+
+    Raises:
+        InputError: a row that the benchmark refuses. The message names its line.
+    """
+    together: dict[tuple[object, ...], dict[int, Published]] = defaultdict(dict)
+    for row in rows:
+        key = (row.card, row.test, row.pattern, row.cache, row.card_offset, row.window, row.host_offset, row.cpus)
+        together[key][row.size] = row
+    found: dict[tuple[str, Point], float] = {}
+    total = sum(len(group) for group in together.values())
+    for group in together.values():
+        own = list(group.values())
+        try:
+            figures = _run(own, overrides)
+        except InputError as error:
+            raise InputError(f"line {own[0].line}: {error}") from error
+        for row, figure in zip(own, figures, strict=True):
+            found[row.card, row.point] = figure
+        if progress is not None:
+            progress(len(found), total)
+    return found
+
+
+def _run(group: Sequence[Published], overrides: Sequence[str]) -> list[float]:
+    first = group[0]
+    sizes = [row.size for row in group]
+    if first.test in PCIE:
+        report = bench_pcie(
+            nics=[first.card],
+            tests=[first.test],
+            sizes=sizes,
+            patterns=[first.pattern],
+            caches=[first.cache],
+            windows=[first.window],
+            host_offsets=[first.host_offset],
+            card_offsets=[first.card_offset],
+            samples=64 if first.pattern == "seq" else 256,
+            overrides=list(overrides),
+        )
+        return [_pcie_figure(row) for row in report["rows"]]
+    if first.test == PINGPONG:
+        rows = run_benchmark("latency", nics=[first.card], sizes=sizes, overrides=list(overrides))["rows"]
+        return [row["latency_ns"] for row in rows]
+    return [_rate(row, overrides) for row in group]
+
+
+def _pcie_figure(row: PcieRow) -> float:
+    return row["median_ns"] if "median_ns" in row else row["bandwidth_gbit_per_s"]
+
+
+def _rate(row: Published, overrides: Sequence[str]) -> float:
+    """Return the rate in Mpps of frames with a verdict, while frames arrive at the link's rate."""
+    if not _SHORTEST <= row.size <= _LONGEST:
+        raise InputError(f"size_bytes of {row.test} is {_SHORTEST} to {_LONGEST}, not {row.size}")
+    if not row.cpus:
+        raise InputError(f"cpus of {row.test} is at least 1, not 0")
+    found = measure_xdp(
+        XDP[row.test],
+        nic=row.card,
+        cpus=[row.cpus],
+        size=row.size - _CHECK_SEQUENCE,
+        overrides=overrides,
+    )
+    return found[0]["taken_pps"] / 1e6
