@@ -17,6 +17,8 @@ BIN := $(VENV)/bin
 # Go, where it is: on the path, or where it installs itself.
 GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 GO_MODULES := go/nicety tests/programs/goroutines
+# Node, which only a change of the workbench page needs.
+NPM := $(shell command -v npm)
 # What the extension module is built from.
 SOURCES := Cargo.toml Cargo.lock $(shell find crates specs handlers shim)
 
@@ -83,6 +85,7 @@ bench: setup ## measure nicety itself: events, instructions and handlers a secon
 	$(CARGO) bench --workspace --locked
 	$(BIN)/python crates/py-ext/benches/calls.py
 	$(BIN)/python crates/py-ext/benches/handlers.py
+	$(BIN)/python crates/py-ext/benches/firewall.py
 	$(BIN)/python crates/py-ext/benches/processes.py
 	$(BIN)/python crates/py-ext/benches/simgrid.py
 	$(BIN)/python crates/py-ext/benches/rows.py $(if $(BEFORE),--before $(BEFORE)) $(if $(PEERS),--peers $(PEERS))
@@ -102,7 +105,7 @@ bench-compare: $(VENV)/.tools ## compare two runs of make bench or bench-growth:
 WORK ?=
 
 .PHONY: profile
-profile: setup ## a profile with call stacks of a named work, by perf: make profile WORK=exec-pingpong; without WORK the list of works
+profile: setup ## a profile with call stacks of a workload, by perf: make profile WORK=exec-pingpong; without WORK the list of workloads
 	$(BIN)/python crates/py-ext/benches/profiles.py $(WORK) $(if $(COUNT),--count $(COUNT))
 
 .PHONY: soak
@@ -111,17 +114,18 @@ soak: setup ## the randomised tests, for long
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "not gpu"
 
 .PHONY: xdp-kernel
-xdp-kernel: setup ## XDP programs beside the kernel, as root: make xdp-kernel PROGRAMS=30000, and the objects of a folder with OBJECTS=
+xdp-kernel: setup ## XDP programs beside the kernel, as root: random ones, those that it attaches to a veth pair, and the objects of a folder: make xdp-kernel PROGRAMS=30000 OBJECTS=
 	mkdir -p target/xdp
 	for source in handlers/xdp/*.c; do \
 	    $(BIN)/nicety cc --xdp $$source -o target/xdp/$$(basename $$source .c).o || exit 1; done
 	PROPTEST_CASES=$(or $(PROGRAMS),1000) NICETY_XDP_OBJECTS=$(abspath $(or $(OBJECTS),target/xdp)) \
 	    $(CARGO) test --locked --package nicety-ebpf --test all -- kernel --nocapture
+	$(PYTEST) -m kernel tests/test_xdp_attached.py
 
 SECONDS ?= 60
 
 .PHONY: fuzz
-fuzz: check-tools ## change files at random and read them: make fuzz SECONDS=60, for each of ten formats
+fuzz: check-tools ## change files at random and read them: make fuzz SECONDS=60, for each of thirteen formats
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(SECONDS)000 \
 	    $(CARGO) test --locked --package nicety-fuzz --test all
 
@@ -139,7 +143,7 @@ mutants: setup $(MUTANTS) ## see whether tests notice changes of the code: of FI
 	$(BIN)/python tests/mutants.py --tool $(MUTANTS) --sample $(SAMPLE) --seed $(SEED) --tests='$(TESTS)' $(FILE)
 
 .PHONY: lint
-lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, go vet, words, and documentation without a warning
+lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, go vet, the workbench page, words, and documentation without a warning
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
@@ -157,6 +161,11 @@ ifneq ($(GO),)
 else
 	@echo "there is no Go toolchain (go): $(GO_MODULES) and words are not linted"
 endif
+ifneq ($(NPM),)
+	$(MAKE) --no-print-directory web-check
+else
+	@echo "there is no Node (npm): web is not linted"
+endif
 
 # Vale checks words; its newest release as a Go module.
 VALE := target/tools/bin/vale-3.21.0
@@ -170,6 +179,29 @@ $(VALE):
 .PHONY: prose
 prose: $(VENV)/.tools $(VALE) ## check the words of pages, comments and messages: make prose FILES=docs/guide
 	$(BIN)/python tests/prose.py $(VALE) $(FILES)
+
+WEB := python/nicety/serve/assets
+
+web/node_modules/.installed: web/package.json web/package-lock.json
+	@[[ -n "$(NPM)" ]] || { echo "the workbench page needs Node 18 or newer (on Debian and Ubuntu: apt install nodejs npm)" >&2; exit 1; }
+	cd web && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+.PHONY: web
+web: web/node_modules/.installed ## build the workbench page into python/nicety/serve/assets, which is committed
+	rm -rf $(WEB)
+	cd web && npm run --silent build
+
+.PHONY: web-check
+web-check: web/node_modules/.installed ## check types and format of the workbench page, and that the committed files are its build
+	cd web && npm run --silent check
+	rm -rf target/web
+	cd web && node build.mjs ../target/web
+	diff -rq target/web $(WEB) || { echo "$(WEB) is not the build of web: make web, and commit it" >&2; exit 1; }
+
+.PHONY: web-picture
+web-picture: setup ## take the picture of the workbench page in the documentation, by Chromium
+	NICETY_WRITE=1 $(PYTEST) -n 0 tests/test_workbench_page.py -k picture
 
 DENY := target/tools/bin/cargo-deny
 
@@ -197,12 +229,16 @@ semver: check-base $(SEMVER) ## see whether the crate nicety breaks its users si
 	PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) semver-checks --package nicety --baseline-rev $(BASE)
 
 .PHONY: format
-format: $(VENV)/.tools ## format Rust, Python and Go
+format: $(VENV)/.tools ## format Rust, Python, Go and the workbench page
 	$(CARGO) fmt --all
 	$(BIN)/ruff check --fix python tests examples docs/generate.py crates/py-ext
 	$(BIN)/ruff format python tests examples docs/generate.py crates/py-ext
 ifneq ($(GO),)
 	$$(dirname $$(readlink -f $(GO)))/gofmt -w $(GO_MODULES)
+endif
+ifneq ($(NPM),)
+	$(MAKE) --no-print-directory web/node_modules/.installed
+	cd web && npm run --silent format
 endif
 
 .PHONY: lock
@@ -214,4 +250,4 @@ lock: check-tools ## choose the versions in requirements.lock anew, from pyproje
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf $(VENV) target python/nicety/*.so
+	rm -rf $(VENV) target web/node_modules python/nicety/*.so
