@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.machinery import ModuleSpec
@@ -15,7 +16,7 @@ import nbformat
 import pytest
 
 import nicety
-from nicety.show import tables
+from nicety.show import tables, timelines
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
@@ -179,6 +180,18 @@ def test_a_run_shows_its_nodes() -> None:
     assert first[-1].startswith("'<done> & xxx")
     assert len(first[-1]) == 60
     assert found.items == []
+
+
+def test_a_run_that_recorded_everything_shows_its_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(host: nicety.Host) -> None:
+        await host.compute(ns=100)
+
+    assert "<img" not in nicety.Cluster(1, "spin-discrete").run(main)._repr_html_()
+    run = nicety.Cluster(1, "spin-discrete", recording="everything").run(main)
+    picture = run._repr_html_().partition("data:image/svg+xml;base64,")[2].partition('"')[0]
+    assert "node 0: program" in b64decode(picture).decode()
+    monkeypatch.setattr(timelines, "_MOST_SLICES", 0)
+    assert "too many for a picture" in run._repr_html_()
 
 
 def test_a_run_of_many_ranks_shows_the_first() -> None:

@@ -9,8 +9,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nicety._generated.reports import Failure, LinkReport, NetworkPortReport, PortalsReport, TrafficReport
+from nicety.errors import InputError
 from nicety.program.reports import NodeReport, report_of, told
-from nicety.show.html import table_html
+from nicety.show.html import picture_html, table_html
 from nicety.show.recordings import Recorded
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Run(Recorded):
         return f"<Run of {len(self.nodes)} nodes, {self.time_ns:.3f} ns: {self.events} events>"
 
     def _repr_html_(self) -> str:
-        return run_html(self)
+        return run_html(self) + timeline_html(self)
 
 
 def run_of(text: str, results: dict[int, Any], recording: _native.Recording, profile: str | None = None) -> Run:
@@ -114,6 +115,17 @@ def run_html(run: Run) -> str:
     failed = [f"rank {failure.rank}: {told(asdict(failure))}" for failure in run.failures if failure.kind != "refused"]
     items = "".join(f"<li>{escape(text)}</li>" for text in failed[:_MOST])
     return text + (f"<p>{len(failed)} failures:</p><ul>{items}</ul>" if failed else "")
+
+
+def timeline_html(run: Run) -> str:
+    """Return the timeline of a run as HTML; empty if the run did not record the uses of resources."""
+    if run.recording != "everything" or len(run.resources) == 0:
+        return ""
+    try:
+        return picture_html(run.plot(kind="timeline"), "Activity of each part over time")
+    except InputError as error:
+        # A notebook shows a run of any size.
+        return f"<p>{escape(str(error))}</p>"
 
 
 def _traffic(traffic: Sequence[TrafficReport]) -> str:

@@ -60,13 +60,17 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
         InputError: the extension is none of `PICTURES`, or the file cannot be written.
     """
     check_ending(path)
-    ending = fspath(path)[-4:].lower()
-    # A picture file without a date is identical when it is drawn again.
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
     drawn = io.BytesIO()
-    with house_style():
-        figure.savefig(drawn, format=ending[1:], dpi=200, metadata=metadata)
+    write_picture(figure, drawn, fspath(path)[-3:].lower())
     write_whole(path, drawn.getvalue())
+
+
+def write_picture(figure: Figure, drawn: io.BytesIO, kind: str) -> None:
+    """Draw a figure as `svg`, `png` or `pdf`."""
+    # A picture file without a date is identical when it is drawn again.
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with house_style():
+        figure.savefig(drawn, format=kind, dpi=200, metadata=metadata)
 
 
 def check_ending(path: str | PathLike[str]) -> None:

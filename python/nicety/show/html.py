@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from io import BytesIO
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from nicety.errors import InputError
-from nicety.show.axes import save
+from nicety.show.axes import save, write_picture
 from nicety.show.tables import Library, Table, data_frame, report_table
 
 if TYPE_CHECKING:
@@ -106,6 +108,14 @@ def rows_html(names: Sequence[str], columns: Sequence[Sequence[Any]], count: int
     rows = [["" if cell is None else str(cell) for cell in row] for row in zip(*columns, strict=True)]
     title = f"{count} row{'' if count == 1 else 's'}"
     return table_html(title if len(rows) == count else f"{title}, the first {len(rows)}", [names, *rows])
+
+
+def picture_html(figure: Figure, title: str) -> str:
+    """Return a picture as HTML that holds all its bytes. Screen readers read the title."""
+    drawn = BytesIO()
+    write_picture(figure, drawn, "svg")
+    source = b64encode(drawn.getvalue()).decode("ascii")
+    return f'<img alt="{escape(title)}" style="max-width: 100%" src="data:image/svg+xml;base64,{source}">'
 
 
 def text_html(text: str) -> str:
