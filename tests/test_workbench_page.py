@@ -263,6 +263,42 @@ def test_traffic_by_form_and_by_expression(visit: Opener, address: str) -> None:
     expect(page.locator("article.row")).to_have_count(2)
 
 
+OPTIONS = """#include <frame.h>
+
+__handler int mine(const frame_t *frame, void *state) {
+    ((uint8_t *)state)[STATE - 1] = 1;
+    return FRAME_DROP;
+}
+"""
+
+
+def test_names_macros_rules_and_state_are_options(visit: Opener, address: str) -> None:
+    page = visit(address)
+    quiet(page)
+    write(page, OPTIONS)
+    page.get_by_text("Names, macros, rules and state").click()
+    assert run(page) == "failed"
+    page.get_by_label("Payload handler").fill("mine")
+    page.get_by_label("Macros").fill("STATE=256")
+    page.get_by_label("State (B)").fill("128")
+    assert run(page) == "failed"
+    expect(page.locator(".figures")).to_contain_text("127 bytes past the end of the state")
+    page.get_by_label("State (B)").fill("256")
+    assert run(page) == "yes"
+    command = page.locator(".command code")
+    expect(command).to_contain_text("--state-bytes 256 --seed 1 --payload mine -D STATE=256")
+    page.get_by_label("Steering rules, one a line").fill("udp\ntcp")
+    assert run(page) == "yes"
+    expect(command).to_contain_text("--rule udp --rule tcp")
+    page.get_by_label("Macros").fill('STATE="../x.h"')
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".banner.bad, .answer[data-answer=failed]").first).to_be_visible()
+    # The header and completion handlers are those of messages.
+    for kind in ("Header", "Completion"):
+        page.get_by_label(f"{kind} handler").fill(kind.lower())
+        expect(page.get_by_label(f"{kind} handler")).to_have_value(kind.lower())
+
+
 def test_a_dropped_capture_is_traffic_and_another_file_is_refused(visit: Opener, address: str) -> None:
     page = visit(address)
     quiet(page)

@@ -429,6 +429,11 @@ def test_pages_work_independently_and_within_limits(server: Server) -> None:
         ({"type": "start", "id": "a", "action": "run", "input": asked() | {"seed": 1.5}}, "input.seed", "whole"),
         ({"type": "start", "id": "a", "action": "run", "input": asked() | {"seed": True}}, "input.seed", "whole"),
         (
+            {"type": "start", "id": "a", "action": "run", "input": asked() | {"defines": ["A=1", "A=x.h"]}},
+            "input.defines[1]",
+            "NAME=VALUE",
+        ),
+        (
             {"type": "start", "id": "a", "action": "run", "input": asked(traffic="capture=/etc/hosts")},
             "input.traffic.expressions[0]",
             "upload the capture",
@@ -471,7 +476,7 @@ def test_random_messages_are_answered_with_errors(server: Server, text: str) -> 
         assert (answer["type"], answer["error"]["kind"]) == ("failed", "input")
 
 
-@given(st.sampled_from(["program", "nics", "traffic", "set", "rules", "names", "seed", "overload"]), JSON)
+@given(st.sampled_from(["program", "nics", "traffic", "set", "rules", "names", "defines", "seed", "overload"]), JSON)
 @examples(20, deadline=None)
 def test_a_request_with_a_random_value_is_refused_or_runs(server: Server, key: str, value: Any) -> None:
     with server.page() as page:

@@ -6,6 +6,7 @@ import { Findings } from "./findings";
 import { Help } from "./help";
 import { Latency } from "./latency";
 import { kindOf, TABS, type Tab } from "./model";
+import { OptionsPanel } from "./options";
 import { Packets } from "./packets";
 import type { ErrorInfo } from "./protocol";
 import { download, savedPage } from "./save";
@@ -63,6 +64,7 @@ export function App(props: { store: Store }) {
         <div class="settings">
           <CardPanel page={page} store={store} />
           <TrafficPanel page={page} store={store} />
+          <OptionsPanel page={page} store={store} />
           <ValuesPanel page={page} store={store} />
         </div>
         <ResultPane page={page} store={store} dark={dark} toLine={toLine} />

@@ -1,6 +1,6 @@
 // The state of the page: the setup that a run takes, and the view of its results. Both are in the address.
 
-import type { Action, ErrorInfo, Input, News, Program, State, Traffic, Upload } from "./protocol";
+import type { Action, ErrorInfo, HandlerNames, Input, News, Program, State, Traffic, Upload } from "./protocol";
 
 export interface Form {
   protocol: "udp" | "tcp";
@@ -27,8 +27,21 @@ export interface TrafficSetup {
   equal: { sizes: string; messagePackets: string; messages: string };
 }
 
+/** Options of the program, as the user types them. */
+export interface Options {
+  header: string;
+  payload: string;
+  completion: string;
+  /** Macros, separated by spaces. */
+  defines: string;
+  /** Steering rules, one a line. */
+  rules: string;
+  state: string;
+}
+
 export interface Setup {
   program: Program;
+  options: Options;
   nics: string[];
   set: Record<string, string>;
   traffic: TrafficSetup;
@@ -67,6 +80,7 @@ export interface View {
 }
 
 export const START: Omit<Setup, "program" | "nics"> = {
+  options: { header: "", payload: "", completion: "", defines: "", rules: "", state: "" },
   set: {},
   traffic: {
     mode: "form",
@@ -150,6 +164,25 @@ export function trafficOf(setup: TrafficSetup): Traffic | string {
   };
 }
 
+/** The fields of the input for the options that the user wrote. */
+function optionsOf(options: Options): Pick<Input, "names" | "defines" | "rules" | "state_bytes"> {
+  const names: HandlerNames = {};
+  for (const kind of ["header", "payload", "completion"] as const)
+    if (options[kind].trim()) names[kind] = options[kind].trim();
+  const defines = options.defines.split(/\s+/).filter(Boolean);
+  const rules = options.rules
+    .split("\n")
+    .map((rule) => rule.trim())
+    .filter(Boolean);
+  const state = count(options.state);
+  return {
+    ...(Object.keys(names).length > 0 ? { names } : {}),
+    ...(defines.length > 0 ? { defines } : {}),
+    ...(rules.length > 0 ? { rules } : {}),
+    ...(state !== undefined ? { state_bytes: state } : {}),
+  };
+}
+
 /** The input of a run, or words on the missing part. */
 export function inputOf(setup: Setup): Input | string {
   const traffic = trafficOf(setup.traffic);
@@ -159,6 +192,7 @@ export function inputOf(setup: Setup): Input | string {
   const set = Object.entries(setup.set).map(([key, value]) => `${key}=${value}`);
   return {
     program: setup.program,
+    ...optionsOf(setup.options),
     nics: setup.nics,
     ...(set.length > 0 ? { set } : {}),
     traffic,

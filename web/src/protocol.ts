@@ -171,6 +171,8 @@ export interface HandlerNames {
 export interface Input {
   program: Program;
   names?: HandlerNames;
+  /** Macros: `NAME` or `NAME=VALUE`. */
+  defines?: string[];
   nics: string[];
   set?: string[];
   traffic: Traffic;

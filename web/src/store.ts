@@ -473,7 +473,9 @@ function restored(value: unknown): { setup: Setup; view: View } | null {
   const { setup, view } = value as { setup?: unknown; view?: Partial<View> };
   if (!isSetup(setup)) return null;
   const tab = TABS.some(([name]) => name === view?.tab) ? (view?.tab as Tab) : "verdict";
-  return { setup, view: { ...view, tab } };
+  // An address of before may lack options that the page has now.
+  const options = { ...START.options, ...setup.options };
+  return { setup: { ...setup, options }, view: { ...view, tab } };
 }
 
 function begun(id: string, action: Action, key: string): Work<never> {

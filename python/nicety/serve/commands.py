@@ -27,6 +27,7 @@ def command_of(start: Start, placed: Placed) -> dict[str, Any]:
     words = ["nicety", *_COMMANDS[start.action].split(), placed.shown]
     words += options({**start.input.shown(), **start.more})
     words += [word for key, name in start.input.names.items() for word in (f"--{key}", name)]
+    words += [word for define in start.input.defines for word in ("-D", define)]
     notes = []
     if placed.is_edited:
         notes.append(f"save the program as {placed.name}")

@@ -194,6 +194,7 @@ class Connection:
             folders=[str(folder) for folder in placed.folders],
             is_edited=placed.is_edited,
             names=start.input.names,
+            defines=start.input.defines,
             given={**start.input.arguments(), **start.more},
             command=command_of(start, placed),
         )

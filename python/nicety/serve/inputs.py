@@ -17,10 +17,12 @@ MOST_SCHEDULES = 1000
 """Maximum number of interleavings of a check."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HANDLER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_DEFINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}(?:=[A-Za-z0-9_+*()-]{0,100})?")
 _RATE = re.compile(r"wire|recorded|[0-9.]{1,20}[A-Za-z]{1,10}")
 _CAPTURE = re.compile(r"(?:^|\s)capture")
 _MOST_EXPRESSIONS = 16
 _MOST_RULES = 64
+_MOST_DEFINES = 64
 _MOST_SIZES = 16
 _PACKET_BYTES = (1, 1 << 20)
 _MOST_MESSAGES = 1_000_000
@@ -36,6 +38,7 @@ class Input:
     Attributes:
         program: the program.
         names: names of handlers.
+        defines: macros of the program.
         given: arguments of `check_line_rate`, without the traffic of an upload.
         upload: the capture that is sent, if any.
         capture: words of the traffic's expression behind `capture=FILE`.
@@ -43,6 +46,7 @@ class Input:
 
     program: Program
     names: dict[str, str]
+    defines: list[str]
     given: dict[str, Any]
     upload: Upload | None = None
     capture: tuple[str, ...] = ()
@@ -110,6 +114,7 @@ def read_start(fields: Fields, cards: Cards, uploads: Uploads) -> Start:
 def _read_input(fields: Fields, cards: Cards, uploads: Uploads) -> Input:
     program = read_program(fields.inner("program"))
     names = _read_handlers(fields.inner("names")) if fields.optional("names") else {}
+    defines = _read_defines(fields) if fields.optional("defines") else []
     given: dict[str, Any] = {"nics": cards.read_names(fields, "nics")}
     if changes := read_changes(fields):
         given["overrides"] = changes
@@ -123,7 +128,7 @@ def _read_input(fields: Fields, cards: Cards, uploads: Uploads) -> Input:
         given["seed"] = fields.whole("seed", 0, _MOST_SEED)
     traffic, upload, capture = _read_traffic(fields.inner("traffic"), uploads)
     fields.end()
-    return Input(program, names, given | traffic, upload, capture)
+    return Input(program, names, defines, given | traffic, upload, capture)
 
 
 def _read_handlers(fields: Fields) -> dict[str, str]:
@@ -135,6 +140,16 @@ def _read_handlers(fields: Fields) -> dict[str, str]:
                 raise Refused(fields.place(key), "is the name of a C function")
     fields.end()
     return names
+
+
+def _read_defines(fields: Fields) -> list[str]:
+    """Read macros. Their texts reach the compiler as they are, so they must name no file."""
+    defines = fields.texts("defines", _MOST_DEFINES, longest=200)
+    for at, text in enumerate(defines):
+        if not _DEFINE.fullmatch(text):
+            place = f"{fields.place('defines')}[{at}]"
+            raise Refused(place, "is NAME or NAME=VALUE, with letters, digits, _, +, -, * and parentheses in the value")
+    return defines
 
 
 def _read_traffic(fields: Fields, uploads: Uploads) -> tuple[dict[str, Any], Upload | None, tuple[str, ...]]:

@@ -32,7 +32,7 @@ def _with_report(
     job: Job, said: Said, act: Callable[..., Any], **options: Any
 ) -> tuple[Any, bool, dict[str, Any] | None]:
     """Return a report, whether all of it succeeded, and otherwise the error."""
-    handlers = Handlers(job.source, include_dirs=job.folders, **job.names)
+    handlers = Handlers(job.source, include_dirs=job.folders, defines=job.defines, **job.names)
     if job.is_edited:
         source = Path(job.source)
         text = source.read_text(encoding="utf-8")

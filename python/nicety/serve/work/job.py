@@ -18,6 +18,7 @@ class Job:
         folders: further folders of its headers.
         is_edited: whether the text is the page's, so that its includes are checked.
         names: names of handlers.
+        defines: macros of the program.
         given: arguments of the action's function.
         command: the command line that does the same.
     """
@@ -29,5 +30,6 @@ class Job:
     folders: list[str]
     is_edited: bool
     names: dict[str, str]
+    defines: list[str]
     given: dict[str, Any]
     command: dict[str, Any]
