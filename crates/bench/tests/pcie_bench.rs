@@ -87,6 +87,65 @@ fn a_cold_cache_costs_a_miss_and_a_written_line_does_not() {
     assert!((without - own - 51.0).abs() < 1.0);
 }
 
+/// The mean of a test of 8 B at random addresses of a window, on a bare link with further keys.
+fn random(test: &str, window: u64, keys: &[&str]) -> Row {
+    let overrides = [&BARE, keys].concat();
+    let request = json!({"nics": ["spin-discrete"], "tests": [test], "sizes": [8], "windows": [window],
+        "patterns": ["rand"], "overrides": overrides});
+    pcie(request).unwrap().rows[0].clone()
+}
+
+#[test]
+fn another_socket_costs_two_crossings_of_a_read() {
+    let remote = [&BARE[..], &["bus.memory.remote=50 ns"]].concat();
+    assert_eq!(rows("spin-discrete", "LAT_DMA_RD", &[8], &remote)[0].median_ns, Some(306.602));
+    // The read follows the write to the other socket, and costs the same two.
+    assert_eq!(rows("spin-discrete", "LAT_CMD_WRRD", &[8], &remote)[0].median_ns, Some(310.665));
+}
+
+const IOMMU: [&str; 4] =
+    ["bus.iommu.entries=64", "bus.iommu.page=4 KiB", "bus.iommu.walk=330 ns", "bus.iommu.walkers=1"];
+
+#[test]
+fn an_iommu_walks_for_windows_larger_than_its_tlb() {
+    let mean = |window, keys: &[&str]| random("LAT_DMA_RD", window, keys).mean_ns;
+    close(mean(64 * 4096, &IOMMU), 206.602, 1e-9);
+    // Half of the accesses miss.
+    close(mean(128 * 4096, &IOMMU), 206.602 + 165.0, 0.05);
+    // Larger pages reach further.
+    let large = [&IOMMU[..], &["bus.iommu.page=2 MiB"]].concat();
+    close(mean(64 << 20, &large), 206.602, 1e-9);
+    // The read behind a write waits for the same walk: 4.063 + 100 + 330, a completion of 3.555 and 100 ns.
+    let one = [&IOMMU[..], &["bus.iommu.entries=1"]].concat();
+    let row = random("LAT_CMD_WRRD", 64 << 20, &one);
+    assert_eq!(row.median_ns, Some(537.618));
+}
+
+#[test]
+fn walkers_limit_the_rate_of_missing_reads() {
+    let rate = |walkers: &str| {
+        let keys = [&IOMMU[..], &["bus.iommu.entries=1", walkers]].concat();
+        random("BW_DMA_RD", 64 << 20, &keys).transfers_per_s
+    };
+    close(rate("bus.iommu.walkers=1"), 1.0 / 330e-9, 0.01);
+    close(rate("bus.iommu.walkers=2"), 2.0 / 330e-9, 0.01);
+}
+
+#[test]
+fn wrong_keys_of_an_iommu_are_refused() {
+    let wrong = |keys: &[&str]| {
+        let overrides = [&BARE[..], &IOMMU[..], keys].concat();
+        pcie(json!({"nics": ["spin-discrete"], "sizes": [8], "overrides": overrides}))
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(wrong(&["bus.iommu.page=12 KiB"]).contains("a page of 12288 B is no power of two"));
+    assert!(wrong(&["bus.iommu.walkers=0"]).contains("bus.iommu.walkers"));
+    let plain = json!({"nics": ["spin-discrete"], "sizes": [8], "overrides": IOMMU});
+    let message = pcie(plain).unwrap_err().to_string();
+    assert!(message.contains("something about PCI Express, and the bus is a plain one"), "{message}");
+}
+
 #[test]
 fn few_tags_limit_reads() {
     // A tag is held for 3.047 + 100 + 127.63 + 10.664 + 100 = 341.3 ns.

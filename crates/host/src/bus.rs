@@ -3,7 +3,7 @@
 use crate::arrivals::Arrivals;
 use crate::notice::Notice;
 use crate::pci::{PciSpec, Shared};
-use crate::pcie::{Link, PcieSpec, RootCache};
+use crate::pcie::{Iommu, Link, PcieSpec, RootCache};
 use nicety_kernel::Sim;
 use nicety_types::{
     Burst, Duration, Flight, Gap, Handover, MessageId, Path, Recorder, Resource, Stage, Stream,
@@ -119,6 +119,14 @@ impl Bus {
     pub fn root_cache<R>(&self, declare: impl FnOnce(&mut RootCache) -> R) -> Option<R> {
         match &self.0 {
             Kind::Pcie(link) => link.root_cache(declare),
+            Kind::Plain { .. } | Kind::Pci(_) => None,
+        }
+    }
+
+    /// Declares the state of the TLB of a root complex's IOMMU. Returns `None` if the spec has no IOMMU.
+    pub fn iommu<R>(&self, declare: impl FnOnce(&mut Iommu) -> R) -> Option<R> {
+        match &self.0 {
+            Kind::Pcie(link) => link.iommu(declare),
             Kind::Plain { .. } | Kind::Pci(_) => None,
         }
     }

@@ -2825,7 +2825,7 @@ class ChannelOptions(TypedDict, total=False):
     payload: Annotated[
         int | None, Option(default=104857600, least=1, most=1099511627776, metavar="SIZE", only="channel-bandwidth")
     ]
-    processes: Annotated[Numbers | None, Option(default=[1], most=U32, usual="1,8", only="channel-bandwidth")]
+    processes: Annotated[Numbers | None, Option(most=U32, usual={"channel-bandwidth": "1,8"}, only="channel-bandwidth")]
     runs: Annotated[int | None, Option(default=3, least=1, most=1000, only="channel-bandwidth")]
     seed: Annotated[int | None, Option(default=1)]
     warmup: Annotated[int | None, Option(default=1, least=1, most=1000000, only="channel-latency")]

@@ -52,10 +52,11 @@ impl Addresses {
     }
 }
 
-/// Declares the state of the cache before a test, if the host has one. The writes of the test itself follow, until they find the
+/// Declares the state of the IOMMU's TLB and of the cache before a test, if the host has them. The writes of the test itself follow, until they find the
 /// cache as they leave it.
 pub(super) fn prepare(bus: &Bus, point: &Point, addresses: &mut Addresses, rng: &mut Rng) {
     let window = BASE..BASE + point.window;
+    bus.iommu(|iommu| iommu.warm(window.clone()));
     bus.root_cache(|cache| {
         let line = |at: u64| at..at + LINE;
         match point.cache {

@@ -53,12 +53,14 @@
 //! lanes, as the Base Specification says.
 
 mod access;
+mod iommu;
 mod root;
 mod spec;
 mod split;
 mod wire;
 
 pub use access::{AccessSpec, EnginesSpec};
+pub use iommu::{Iommu, IommuSpec};
 pub use root::{RootCache, RootSpec};
 pub use spec::{Addressing, Credits, Cut, Generation, LANES, PcieSpec, Problem, UNSCALED};
 
@@ -81,6 +83,7 @@ pub(crate) struct Link {
     recorder: RefCell<Option<Recorder>>,
     /// The last-level cache. `None` until its state is declared.
     root: RefCell<Option<RootCache>>,
+    iommu: Option<Box<RefCell<Iommu>>>,
 }
 
 /// The bytes of host memory that a request reads.
@@ -106,6 +109,7 @@ impl Link {
             tags,
             recorder: RefCell::default(),
             root: RefCell::default(),
+            iommu: spec.iommu.map(|spec| Box::new(RefCell::new(Iommu::new(spec)))),
         }
     }
 
@@ -116,11 +120,34 @@ impl Link {
         Some(declare(self.root.borrow_mut().get_or_insert_with(|| RootCache::new(spec))))
     }
 
-    /// The bytes of a write arrive at the root complex.
-    fn written(&self, at: Time, address: u64, bytes: u64) {
+    /// Declares the state of the IOMMU's TLB. Returns `None` if the spec has no IOMMU.
+    pub(crate) fn iommu<R>(&self, declare: impl FnOnce(&mut Iommu) -> R) -> Option<R> {
+        self.iommu.as_ref().map(|iommu| declare(&mut iommu.borrow_mut()))
+    }
+
+    /// The last byte of a write leaves at `end`. Returns the time at which the host can see the bytes.
+    fn landed(&self, end: Time, address: u64, bytes: u64) -> Time {
+        let mut at = end + self.spec.latency_to_host;
+        if let Some(iommu) = &self.iommu {
+            at = iommu.borrow_mut().write(at, address);
+        }
+        at += self.spec.remote;
         if let Some(root) = &mut *self.root.borrow_mut() {
             root.write_at(at, address..address + bytes);
         }
+        at
+    }
+
+    /// A read request arrives at `at`. Returns the time at which the bytes are back at the root complex.
+    fn fetched(&self, mut at: Time, address: u64, bytes: u64) -> Time {
+        if let Some(iommu) = &self.iommu {
+            at = iommu.borrow_mut().read(at, address);
+        }
+        at += self.spec.remote;
+        if let Some(root) = &mut *self.root.borrow_mut() {
+            at = root.read_at(at, address..address + bytes);
+        }
+        at + self.spec.read_latency + self.spec.remote
     }
 
     /// Records bursts in both directions, if the recorder keeps such rows.
@@ -243,6 +270,7 @@ impl Link {
         mut path: Path,
     ) -> Handover {
         let mut first = true;
+        let mut landed = path.at() + self.spec.latency_to_host;
         for piece in split::requests(address, bytes, self.spec.mps) {
             let from = if first { path.at() } else { self.sim.now() };
             let sent = self.send(Way::ToHost, from, Class::Posted, piece.padded);
@@ -253,11 +281,10 @@ impl Link {
                 path.advance(DEPOSIT.1, sent.start);
             }
             self.used(Way::ToHost, sent.start, sent.end, Some(message), DEPOSIT.0);
-            self.written(sent.end + self.spec.latency_to_host, address + piece.offset, piece.len);
+            landed = self.landed(sent.end, address + piece.offset, piece.len);
             path.advance(DEPOSIT.0, sent.end);
             self.sim.until(sent.end).await;
         }
-        let landed = path.at() + self.spec.latency_to_host;
         Handover { path, landed }
     }
 
@@ -280,14 +307,14 @@ impl Link {
             if span.is_none() {
                 self.waited(Way::ToHost, message, sent, &mut path, DEPOSIT);
             }
-            self.written(sent.end + self.spec.latency_to_host, address + piece.offset, piece.len);
-            let (start, _) = span.unwrap_or((sent.start, sent.end));
-            span = Some((start, sent.end));
+            let landed = self.landed(sent.end, address + piece.offset, piece.len);
+            let (start, _, _) = span.unwrap_or((sent.start, sent.end, landed));
+            span = Some((start, sent.end, landed));
         }
-        let (start, end) = span.expect("a transfer is one TLP at least");
+        let (start, end, landed) = span.expect("a transfer is one TLP at least");
         self.used(Way::ToHost, start, end, message, DEPOSIT.0);
         path.advance(DEPOSIT.0, end);
-        Handover { path, landed: end + self.spec.latency_to_host }
+        Handover { path, landed }
     }
 
     /// The card reads `bytes` bytes of host memory. Returns once the first request has reached the host. [`Arrivals`]
@@ -357,12 +384,7 @@ impl Link {
         arrivals: Rc<Arrivals>,
     ) {
         let Request { address, piece } = request;
-        let mut begin = path.at();
-        if let Some(root) = &mut *self.root.borrow_mut() {
-            let first = address + piece.offset;
-            begin = root.read_at(begin, first..first + piece.len);
-        }
-        path.advance(FETCH.0, begin + self.spec.read_latency);
+        path.advance(FETCH.0, self.fetched(path.at(), address + piece.offset, piece.len));
         self.sim.until(path.at()).await;
         let from = path.at();
         let most = match self.spec.cut {

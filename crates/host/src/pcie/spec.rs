@@ -1,6 +1,7 @@
 //! The specification of a PCI Express link, with the constants of the PCI Express Base Specification.
 
 use super::access::AccessSpec;
+use super::iommu::IommuSpec;
 use super::root::RootSpec;
 use nicety_types::{Duration, Gap};
 
@@ -235,6 +236,10 @@ pub struct PcieSpec {
     pub event: u64,
     /// Size in bytes of a counter that the card writes to the host.
     pub counter: u64,
+    /// One crossing between the card's socket and that of the memory. Zero: the card is at the memory's socket.
+    pub remote: Duration,
+    /// The IOMMU, if it is on.
+    pub iommu: Option<IommuSpec>,
     /// The last-level cache behind the root complex, if its cost is known.
     pub root: Option<RootSpec>,
     /// The card's end of the link, if its cost is known.
@@ -284,6 +289,8 @@ impl PcieSpec {
             push_payload: mps,
             event: 64,
             counter: 16,
+            remote: Duration::ZERO,
+            iommu: None,
             root: None,
             access: None,
         }

@@ -1,8 +1,9 @@
-//! The sections of a card's access to host memory over PCI Express: `[bus.memory]`, `[bus.commands]` and
+//! The sections of a card's access to host memory over PCI Express: `[bus.memory]`, `[bus.iommu]`, `[bus.commands]` and
 //! `[bus.engines]`. A spec may have none of them.
 
-use nicety_host::pcie::{AccessSpec, EnginesSpec, RootSpec};
+use nicety_host::pcie::{AccessSpec, EnginesSpec, IommuSpec, RootSpec};
 use nicety_spec::{Reader, Section};
+use nicety_types::Duration;
 
 /// The last-level cache of most CPUs has lines of this size.
 const LINE: u64 = 64;
@@ -11,10 +12,32 @@ fn is_present(s: &Section<'_>, keys: &[&str]) -> bool {
     keys.iter().any(|key| s.has(key))
 }
 
+const CACHE: [&str; 6] = ["cache", "ways", "io_ways", "miss", "partial", "write_back"];
+
+const IOMMU: [&str; 4] = ["entries", "page", "walk", "walkers"];
+
+/// Refuses the first key of these sections, for a spec of a bus that is not PCI Express.
+pub(super) fn refuse_access(reader: &Reader<'_>, refuse: impl Fn(&Section<'_>, &str)) {
+    let sections: [(&str, &[&str]); 5] = [
+        ("bus.memory", &CACHE),
+        ("bus.memory", &["remote"]),
+        ("bus.iommu", &IOMMU),
+        ("bus.commands", &COMMANDS),
+        ("bus.engines", &ENGINES),
+    ];
+    for (path, keys) in sections {
+        let s = reader.section(path);
+        if let Some(key) = keys.iter().find(|key| s.has(key)) {
+            refuse(&s, key);
+            return;
+        }
+    }
+}
+
 /// Reads `[bus.memory]`, if the spec has it.
 pub(super) fn read_root(reader: &Reader<'_>) -> Option<RootSpec> {
     let s = reader.section("bus.memory");
-    if !is_present(&s, &["cache", "ways", "io_ways", "miss", "partial", "write_back"]) {
+    if !is_present(&s, &CACHE) {
         return None;
     }
     let spec = RootSpec {
@@ -36,6 +59,34 @@ pub(super) fn read_root(reader: &Reader<'_>) -> Option<RootSpec> {
     if spec.cache < LINE * spec.ways {
         let message = format!("{} ways of lines of {LINE} B are {} B", spec.ways, LINE * spec.ways);
         s.refuse("cache", &message, "write a larger cache, or fewer ways");
+    }
+    Some(spec)
+}
+
+/// Reads `bus.memory.remote`, if the spec has it.
+pub(super) fn read_remote(reader: &Reader<'_>) -> Duration {
+    let s = reader.section("bus.memory");
+    if !s.has("remote") {
+        return Duration::ZERO;
+    }
+    s.time("remote", "one crossing to the socket of the memory, if the card is at another one")
+}
+
+/// Reads `[bus.iommu]`, if the spec has it.
+pub(super) fn read_iommu(reader: &Reader<'_>) -> Option<IommuSpec> {
+    let s = reader.section("bus.iommu");
+    if !is_present(&s, &IOMMU) {
+        return None;
+    }
+    let spec = IommuSpec {
+        entries: s.count("entries", 1..=4096, "pages in the TLB of the IOMMU"),
+        page: s.size("page", 4096..=1 << 30, "a page of the IOMMU"),
+        walk: s.time("walk", "a walk of the page tables"),
+        walkers: s.count("walkers", 1..=1024, "walks at the same time"),
+    };
+    if !spec.page.is_power_of_two() {
+        let message = format!("a page of {} B is no power of two", spec.page);
+        s.refuse("page", &message, "write 4 KiB, 2 MiB or 1 GiB");
     }
     Some(spec)
 }

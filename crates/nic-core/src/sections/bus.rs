@@ -1,6 +1,6 @@
 //! The section of the bus in a card's spec.
 
-use super::access::{read_access, read_root};
+use super::access::{read_access, read_iommu, read_remote, read_root, refuse_access};
 use nicety_host::pci::PciSpec;
 use nicety_host::pcie::{Addressing, Credits, Cut, Generation, PcieSpec, UNSCALED};
 use nicety_host::{BusSpec, PlainSpec};
@@ -30,7 +30,11 @@ pub fn read(reader: &Reader<'_>) -> BusSpec {
     let (e, p) = (reader.section("bus.pcie"), reader.section("bus.pci"));
     let pcie = read_where(&e, &KEYS, kind == "pcie", written, "PCI Express", || read_pcie(&e, latency));
     let (root, access) = (read_root(reader), read_access(reader));
-    let pcie = pcie.map(|pcie| PcieSpec { root, access, ..pcie });
+    let (remote, iommu) = (read_remote(reader), read_iommu(reader));
+    let pcie = pcie.map(|pcie| PcieSpec { remote, iommu, root, access, ..pcie });
+    if pcie.is_none() && !written {
+        refuse_access(reader, |s, key| refuse_kind(s, key, "PCI Express", "pcie"));
+    }
     let pci = read_where(&p, &PCI_KEYS, kind == "pci", written, "PCI", || read_pci(&p, latency));
     match (kind, pcie, pci) {
         ("pcie", Some(pcie), _) => BusSpec::Pcie(pcie),
@@ -54,11 +58,15 @@ fn read_where<T>(
         return None;
     }
     if let Some(key) = present.filter(|_| !chosen && !written) {
-        let kind = s.path().trim_start_matches("bus.");
-        let help = format!("write kind = \"{kind}\" under [bus], or --set bus.kind={kind}");
-        s.refuse(key, &format!("this says something about {what}, and the bus is a plain one"), &help);
+        refuse_kind(s, key, what, s.path().trim_start_matches("bus."));
     }
     Some(read())
+}
+
+/// Refuses a key of another kind of bus than the plain one.
+fn refuse_kind(s: &Section<'_>, key: &str, what: &str, kind: &str) {
+    let help = format!("write kind = \"{kind}\" under [bus], or --set bus.kind={kind}");
+    s.refuse(key, &format!("this says something about {what}, and the bus is a plain one"), &help);
 }
 
 const PCI_KEYS: [&str; 9] =
