@@ -130,7 +130,12 @@ def test_own_rows_are_scored(nicety: Command, tmp_path: Path) -> None:
         (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8\n", "mine.csv: line 2: not as many values as columns"),
         (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,1,2\n", "mine.csv: line 2: not as many values as columns"),
         (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,500\nnfp-6000,LAT_DMA_RD,-8,1\n", "mine.csv: line 3: size_bytes is a whole"),
-        (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,nan\n", "mine.csv: line 2: published is a number of ns above 0, not 'nan'"),
+        (
+            f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,nan\n",
+            "mine.csv: line 2: published is a number of ns from 1e-06 to 1e+15, not 'nan'",
+        ),
+        (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,1e-320\n", "mine.csv: line 2: published is a number of ns from 1e-06"),
+        (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,1_000\n", "mine.csv: line 2: published is a number of ns from 1e-06"),
         (f"{HEAD},unit\nnfp-6000,LAT_DMA_RD,8,1,us\n", "mine.csv: line 2: the unit of LAT_DMA_RD is ns, not 'us'"),
         (f"{HEAD}\n,LAT_DMA_RD,8,1\n", "mine.csv: line 2: no card; write the name or path of a spec"),
     ],
@@ -142,8 +147,13 @@ def test_wrong_rows_are_refused_by_line(text: str, error: str) -> None:
 
 
 def test_a_row_that_the_benchmark_refuses_has_its_line() -> None:
-    with pytest.raises(nicety.InputError, match=r"^line 2: --sizes 9000: with offset 0, a transfer has 1 B and ends"):
-        score("mine", read_rows(f"{HEAD}\nnfp-6000,LAT_DMA_RD,9000,1\n", "mine.csv"))
+    with pytest.raises(nicety.InputError, match=r"^mine.csv: line 3: size_bytes 9000: with offset 0, a transfer"):
+        score("mine", read_rows(f"{HEAD}\nnfp-6000,LAT_DMA_RD,64,1\nnfp-6000,LAT_DMA_RD,9000,1\n", "mine.csv"))
+
+
+def test_a_ping_pong_of_a_card_with_several_modes_is_a_row() -> None:
+    report = score("mine", read_rows(f"{HEAD}\nspin-discrete,LAT_PINGPONG,8,700\n", "mine.csv"))
+    assert report["rows"][0]["model"] == 693.685
 
 
 @examples(100)

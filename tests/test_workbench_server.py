@@ -402,6 +402,46 @@ def test_a_page_that_goes_away_cancels_its_work(server: Server) -> None:
         time.sleep(0.05)
 
 
+def test_a_cancel_right_behind_a_start_ends_the_work(server: Server) -> None:
+    with server.page() as page:
+        for at in range(6):
+            page.send(type="start", id=f"w{at}", action="run", input=asked(LONG, traffic="udp size=64 packets=1M"))
+            page.send(type="cancel", id=f"w{at}")
+            end, _ = page.until("cancelled", "failed")
+            assert (end["type"], end["id"]) == ("cancelled", f"w{at}")
+        assert page.work("last", "run", asked())[0]["type"] == "result"
+
+
+def test_a_name_of_an_ended_work_is_used_again(server: Server) -> None:
+    with server.page() as page:
+        for _ in range(3):
+            assert page.work("one", "run", asked())[0]["type"] == "result"
+        page.send(type="start", id="one", action="run", input=asked(LONG, traffic="udp size=64 packets=1M"))
+        page.until("accepted")
+        time.sleep(0.3)
+        page.send(type="cancel", id="one")
+        assert page.until("cancelled")[0]["id"] == "one"
+
+
+def test_a_packet_far_behind_is_refused(server: Server) -> None:
+    with server.page() as page:
+        assert page.work("one", "run", asked())[0]["type"] == "result"
+        page.send(type="packet", id="p", work="one", number=4_000_000_000)
+        assert page.until("failed")[0]["error"]["key"] == "number"
+
+
+def test_an_upload_that_breaks_off_leaves_the_terminal_quiet(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        head = f"POST /api/uploads?name=a.pcap HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        head += f"X-Nicety-Token: {server.token}\r\nContent-Length: 1000000\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", server.port)) as link:
+            link.sendall(head.encode() + b"part")
+            time.sleep(0.3)
+        assert server.json("POST", "/api/card", {"nic": "spin-100g"})[0] == 200
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.communicate(timeout=WAIT_S)[1] == ""
+
+
 def test_pages_work_independently_and_within_limits(server: Server) -> None:
     long = asked(LONG, traffic="udp size=64 packets=1M")
     with server.page() as one, server.page() as two:
@@ -521,6 +561,9 @@ def test_a_large_request_is_refused(server: Server) -> None:
         ('asm(".inc" "bin \\"../outside.h\\"");', "assembly"),
         ('asm(".\\151ncbin \\"../outside.h\\"");', "assembly"),
         ('\ufeff#include "../outside.h"', "outside"),
+        ('#define S(x) #x\nasm("." S(macro) " none\\n.endm");', "assembly"),
+        ('#define A asm\n#define B ".mac"\nA(B "ro none\\n.endm");', "assembly"),
+        ('#define P(x, y) x##y\n#define B ".mac"\nP(as, m)(B "ro none\\n.endm");', "assembly"),
     ],
 )
 def test_includes_stay_in_the_folder(server: Server, include: str, words: str) -> None:

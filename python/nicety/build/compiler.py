@@ -49,6 +49,8 @@ _HEADERS: dict[Interface, tuple[str, ...]] = {
     "fpspin": ("include/fpspin", "include/pspin"),
 }
 _HEAP = frozenset({"aligned_alloc", "calloc", "free", "malloc", "posix_memalign", "realloc", "strdup", "strndup"})
+INSPECTIONS: list[Callable[[str], None]] = []
+"""Functions that take the preprocessed text of each source before this process compiles it. They raise to refuse it."""
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
 
 
@@ -253,9 +255,18 @@ class Build:
         return program, elf
 
     def _compile(self, source: Path, unit: Path, arguments: Sequence[str]) -> None:
-        status = self.toolchain.start([*arguments, "-c", str(source), "-o", str(unit)])
+        status = self._inspect(source, unit.with_suffix(".i")) if INSPECTIONS else 0
+        if status == 0:
+            status = self.toolchain.start([*arguments, "-c", str(source), "-o", str(unit)])
         if status != 0:
             raise CompileError(f"{source}: does not compile; the compiler's messages are above{self._other(source)}")
+
+    def _inspect(self, source: Path, text: Path) -> int:
+        status = self.toolchain.start([*self.arguments, "-E", "-P", str(source), "-o", str(text)])
+        if status == 0:
+            for inspect in INSPECTIONS:
+                inspect(text.read_text(encoding="utf-8", errors="replace"))
+        return status
 
     def _other(self, source: Path) -> str:
         """Return words on included headers that belong to another interface. The compiler only says "not found"."""

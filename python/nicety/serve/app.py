@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -194,7 +194,11 @@ class Site:
 
     async def _upload(self, request: Request) -> Response:
         name = request.query_params.get("name", "capture.pcap")
-        upload = await self._bench.uploads.receive(name, request.stream())
+        try:
+            upload = await self._bench.uploads.receive(name, request.stream())
+        except ClientDisconnect:
+            # Nobody reads the answer.
+            return Response(status_code=400)
         return JSONResponse(await asyncio.to_thread(self._bench.uploads.add, upload))
 
     async def _socket(self, socket: WebSocket) -> None:

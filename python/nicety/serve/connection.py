@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicety import _native
@@ -36,7 +37,8 @@ MOST_MESSAGE_BYTES = 1 << 20
 """Maximum bytes of a message of the page."""
 _KEPT = 32
 """Number of works, the latest ones, that answer questions about packets."""
-_MOST_PACKET = 1 << 32
+_MOST_PACKET = (1 << 20) - 1
+"""Maximum number of a packet. Its bytes come from a repetition of the traffic up to it, which nothing interrupts."""
 
 
 class Bench:
@@ -124,6 +126,8 @@ class Connection:
                 name = given[:64]
             if kind == "start":
                 self._start(read_start(fields, self._bench.cards, self._bench.uploads))
+                # The work begins before the next message, which may cancel it: a task that has not begun has no end.
+                await asyncio.sleep(0)
             elif kind == "cancel":
                 name = read_id(fields)
                 fields.end()
@@ -145,6 +149,11 @@ class Connection:
         while len(self._inputs) > _KEPT:
             self._inputs.popitem(last=False)
 
+    def _forget(self, name: str, task: asyncio.Task[None] | None) -> None:
+        # The page may have started another work of this name meanwhile.
+        if self._works.get(name) is task:
+            self._works.pop(name, None)
+
     def _cancel(self, name: str) -> None:
         if name not in self._works:
             raise Refused("id", "no work of this name is running")
@@ -154,6 +163,7 @@ class Connection:
         """Do a work, and tell the page."""
         began = time.monotonic()
         upload = start.input.upload
+        forget = partial(self._forget, start.id, asyncio.current_task())
 
         async def tell(message: dict[str, Any]) -> None:
             if (trace := message.pop("trace", None)) is not None:
@@ -162,7 +172,7 @@ class Connection:
                 message["elapsed_ms"] = round(1000 * (time.monotonic() - began), 1)
             if message["type"] in ("result", "failed"):
                 # The page may start another work as soon as it has this message.
-                self._works.pop(start.id, None)
+                forget()
             await self._tell({"id": start.id, **message})
 
         if upload is not None:
@@ -174,13 +184,13 @@ class Connection:
             process = await self._bench.workers.take()
             await do(process, request, tell, lambda content: self._send(content=content))
         except asyncio.CancelledError:
-            self._works.pop(start.id, None)
+            forget()
             await self._tell({"type": "cancelled", "id": start.id})
         except OSError as error:
             text = f"cannot start a process for this work ({error.strerror})"
             await tell({"type": "failed", "error": {"message": text, "kind": "run"}})
         finally:
-            self._works.pop(start.id, None)
+            forget()
             if upload is not None:
                 upload.users -= 1
             self._bench.workers.warm()

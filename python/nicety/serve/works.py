@@ -105,7 +105,8 @@ async def _exchange(process: Process, request: dict[str, Any], tell: Tell, show:
         while True:
             length, kind = frame_head(await stdout.readexactly(HEAD))
             if length > MOST:
-                return None
+                text = f"the results have more than {MOST >> 20} MiB; send fewer packets, or name fewer cards"
+                return {"type": "failed", "error": {"message": text, "kind": "run"}}
             frame = await stdout.readexactly(length)
             if kind != JSON:
                 await show(frame)

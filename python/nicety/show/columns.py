@@ -45,6 +45,12 @@ def fixed(value: float, digits: int = 3) -> str:
     return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _WIDE):f}"
 
 
+def percent(value: float) -> str:
+    """Return a percentage with a decimal place. A zero has no sign."""
+    # The sum with 0 takes the sign from a rounded zero.
+    return fixed(round(value, 1) + 0.0, 1)
+
+
 def merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
     """Merge several orders of names. A new name is inserted behind the name that precedes it in its own order."""
     merged: list[str] = []

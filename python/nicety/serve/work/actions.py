@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicety.bench.check.handlers import check_handlers, check_text
 from nicety.bench.line_rate import check_line_rate, line_rate_text, words_of
 from nicety.bench.profile.run import profile_handlers
-from nicety.build.compiler import library_folder
+from nicety.build.compiler import INSPECTIONS, library_folder
 from nicety.build.sources import Handlers
 from nicety.errors import Error
-from nicety.serve.work.includes import check_includes
+from nicety.serve.work.includes import check_assembly, check_includes
 from nicety.serve.work.job import Job
 from nicety.serve.work.pipe import BYTES, Pipe
 from nicety.serve.work.recorded import latency_histogram, packets_message, timeline_message
@@ -36,7 +37,9 @@ def _with_report(
     if job.is_edited:
         source = Path(job.source)
         text = source.read_text(encoding="utf-8")
-        check_includes(job.name, text, [source.parent, *map(Path, job.folders)], library_folder())
+        composed = check_includes(job.name, text, [source.parent, *map(Path, job.folders)], library_folder())
+        if composed or any("asm" in define for define in job.defines):
+            INSPECTIONS.append(partial(check_assembly, job.name))
     try:
         return act(handlers, **options, **job.given), True, None
     except Error as error:

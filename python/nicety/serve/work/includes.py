@@ -14,6 +14,8 @@ from nicety.errors import InputError
 
 _MOST_FILES = 1000
 """Maximum number of included files that are checked."""
+_COMPOSED = re.compile(r"\basm\b|\b__asm|##|%:%:|\?\?=")
+"""Texts without which macros cannot compose assembly."""
 _GAP = r"(?:\s|/\*.*?\*/)*"
 _INCLUDE = re.compile(rf"(?:#|%:|\?\?=){_GAP}(?:include|include_next|import|embed)\b(?P<rest>{_GAP}[^\n]*)", re.DOTALL)
 _HAS = re.compile(rf"\b__has_(?:include|include_next|embed)\b{_GAP}\((?P<rest>{_GAP}[^\n]*)", re.DOTALL)
@@ -31,8 +33,10 @@ class IncludeError(InputError):
         self.line = line
 
 
-def check_includes(name: str, text: str, folders: Sequence[Path], library: Path) -> None:
+def check_includes(name: str, text: str, folders: Sequence[Path], library: Path) -> bool:
     """Refuse a program that would make the compiler read other files than those of some folders.
+
+    Return whether macros may compose assembly, so that `check_assembly` has to read the preprocessed text.
 
     Args:
         name: the program's name, for messages.
@@ -44,9 +48,11 @@ def check_includes(name: str, text: str, folders: Sequence[Path], library: Path)
         IncludeError: an include leaves these folders, or a file is read in another way.
     """
     known: set[Path] = set()
+    composed = False
     left: list[tuple[str, str, Path | None]] = [(name, text, folders[0] if folders else None)]
     while left:
         shown, source, folder = left.pop()
+        composed = composed or _COMPOSED.search(re.sub(r"\\[ \t\f\v\r]*\n", "", source)) is not None
         for path in _included(shown, source, folder, folders, library):
             if path in known or library.resolve() in path.parents:
                 continue
@@ -54,6 +60,17 @@ def check_includes(name: str, text: str, folders: Sequence[Path], library: Path)
             if len(known) > _MOST_FILES:
                 raise IncludeError(f"{name}: includes more than {_MOST_FILES} files", 1)
             left.append((path.name, path.read_text(encoding="utf-8", errors="replace"), path.parent))
+    return composed
+
+
+def check_assembly(name: str, text: str) -> None:
+    """Refuse a preprocessed program with assembly that reads files or has macros.
+
+    Raises:
+        IncludeError: it has such assembly.
+    """
+    if _READS.search(_assembly(text)) is not None:
+        raise IncludeError(f"{name}: assembly must not read files or have macros; write it in C", 1)
 
 
 def _included(name: str, text: str, folder: Path | None, folders: Sequence[Path], library: Path) -> Iterator[Path]:

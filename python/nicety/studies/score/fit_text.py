@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicety.show.columns import align, fixed
+from nicety.show.columns import align, fixed, percent
 from nicety.studies.score.fit import FitReport, Verdict
 
 _FITTED = ("# line", "test", "size", "measured", "before", "after", "%", "key", "from", "to", "effect %")
@@ -19,7 +19,7 @@ def fit_text(report: FitReport) -> str:
             f"{fixed(row['published'], 1)} {row['unit']}",
             fixed(row["model_before"], 1),
             fixed(row["model"], 1),
-            _percent(row["deviation_percent"]),
+            percent(row["deviation_percent"]),
             row["key"],
             row["before"],
             row["value"],
@@ -32,7 +32,7 @@ def fit_text(report: FitReport) -> str:
             row["test"],
             *map(str, (row["size_bytes"], row["cpus"], row["pattern"], row["cache"])),
             *(fixed(value, 1) for value in (row["published"], row["model"])),
-            _percent(row["deviation_percent"]),
+            percent(row["deviation_percent"]),
             row["unit"],
         ]
         for row in report["rows"]
@@ -47,11 +47,6 @@ def fit_text(report: FitReport) -> str:
     if predicted:
         lines += ["", "# predicted rows", *align([_PREDICTED, *predicted], (1, 2, 5, 6, 7))]
     return "\n".join([*lines, "", f"# verdict: {verdict_text(report['verdict'])}"]) + "\n"
-
-
-def _percent(value: float) -> str:
-    # The sum with 0 takes the sign from a rounded zero.
-    return fixed(round(value, 1) + 0.0, 1)
 
 
 def verdict_text(found: Verdict) -> str:

@@ -16,6 +16,14 @@ from nicety.studies.xdp.rates import measure_xdp
 _CHECK_SEQUENCE = 4
 """Bytes of a frame's check sequence, which traffic expressions leave out."""
 _SHORTEST, _LONGEST = 64, 1518
+_COLUMNS = {
+    "--sizes": "size_bytes",
+    "--cpus": "cpus",
+    "--host-offsets": "host_offset_bytes",
+    "--card-offsets": "card_offset_bytes",
+    "--windows": "window_bytes",
+}
+"""The options of benchmarks, with the columns that rows have for them."""
 
 
 def measured(
@@ -42,12 +50,27 @@ def measured(
         try:
             figures = _run(own, overrides)
         except InputError as error:
-            raise InputError(f"line {own[0].line}: {error}") from error
+            raise _located(error, own, overrides) from error
         for row, figure in zip(own, figures, strict=True):
             found[row.card, row.point] = figure
         if progress is not None:
             progress(len(found), total)
     return found
+
+
+def _located(error: InputError, group: Sequence[Published], overrides: Sequence[str]) -> InputError:
+    """Return the error with the file and the line of the first row that is refused alone."""
+    row = group[0]
+    for each in group if len(group) > 1 else ():
+        try:
+            _run([each], overrides)
+        except InputError as own:
+            row, error = each, own
+            break
+    text = str(error)
+    for option, column in _COLUMNS.items():
+        text = text.replace(option, column)
+    return InputError(f"{row.file}: line {row.line}: {text}" if row.file else f"line {row.line}: {text}")
 
 
 def _run(group: Sequence[Published], overrides: Sequence[str]) -> list[float]:
@@ -68,7 +91,11 @@ def _run(group: Sequence[Published], overrides: Sequence[str]) -> list[float]:
         )
         return [_pcie_figure(row) for row in report["rows"]]
     if first.test == PINGPONG:
-        rows = run_benchmark("latency", nics=[first.card], sizes=sizes, overrides=list(overrides))["rows"]
+        # A card may have several modes; `auto` is one row for each size.
+        found = run_benchmark("latency", nics=[first.card], modes=["auto"], sizes=sizes, overrides=list(overrides))
+        rows = found["rows"]
+        if len(rows) != len(sizes):
+            raise InputError(f"{first.card} does not send messages of all of {sizes} B; leave out those it refuses")
         return [row["latency_ns"] for row in rows]
     return [_rate(row, overrides) for row in group]
 

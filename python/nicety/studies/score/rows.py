@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -50,6 +50,9 @@ OPTIONAL = {
     "fit": "",
 }
 """Further columns, with the values that rows have without them."""
+_NUMBER = re.compile(r"\+?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?|\+?[0-9]+\.")
+_LEAST, _MOST = 1e-6, 1e15
+"""The range of published figures."""
 _WORDS = {
     "test": tuple(TESTS),
     "pattern": ("seq", "rand"),
@@ -77,6 +80,7 @@ class Published:
         source: the table, figure or file of the measurement.
         fit: the key of the spec that is fitted to the row, or empty.
         line: the line in the file.
+        file: the file's name in messages.
     """
 
     card: str
@@ -93,6 +97,7 @@ class Published:
     line: int
     cpus: int = 1
     fit: str = ""
+    file: str = ""
 
     @property
     def unit(self) -> str:
@@ -127,7 +132,7 @@ def read_rows(text: str, place: str, card: str = "") -> list[Published]:
         if len(set(names)) < len(names):
             raise InputError(f"{place}: line 1: a column appears twice; write it once")
         reader.fieldnames = names
-        rows = [_row(row, f"{place}: line {reader.line_num}", reader.line_num, card) for row in reader]
+        rows = [_row(row, place, reader.line_num, card) for row in reader]
     except csv.Error as error:
         raise InputError(f"{place}: line {reader.line_num}: not CSV ({error}); write one row a line") from error
     if not rows:
@@ -150,7 +155,8 @@ def rows_of_file(path: Path, card: str = "") -> list[Published]:
     return read_rows(text.removeprefix("\ufeff"), str(path), card)
 
 
-def _row(given: dict[str, str | None], place: str, line: int, card: str) -> Published:
+def _row(given: dict[str, str | None], file: str, line: int, card: str) -> Published:
+    place = f"{file}: line {line}"
     if None in given or None in given.values():
         raise InputError(f"{place}: not as many values as columns; write one for each, or leave it empty")
     row = {name: (value or "").strip() or OPTIONAL.get(name, "") for name, value in given.items()}
@@ -182,6 +188,7 @@ def _row(given: dict[str, str | None], place: str, line: int, card: str) -> Publ
         line=line,
         cpus=number["cpus"],
         fit=row["fit"],
+        file=file,
     )
 
 
@@ -193,10 +200,7 @@ def _count(text: str, name: str, place: str) -> int:
 
 
 def _value(text: str, unit: str, place: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not (isfinite(value) and value > 0):
-        raise InputError(f"{place}: published is a number of {unit} above 0, not {text!r}")
+    value = float(text) if _NUMBER.fullmatch(text) else 0.0
+    if not _LEAST <= value <= _MOST:
+        raise InputError(f"{place}: published is a number of {unit} from {_LEAST:g} to {_MOST:g}, not {text!r}")
     return value

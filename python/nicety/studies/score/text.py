@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicety.show.columns import align, distinct, fixed
+from nicety.show.columns import align, distinct, fixed, percent
 from nicety.studies.score.scoring import ScoreGroup, ScoreReport, ScoreRow
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def _group(group: ScoreGroup) -> list[str]:
 def _row(row: ScoreRow) -> list[str]:
     numbers = (row["size_bytes"], row["host_offset_bytes"], row["card_offset_bytes"], row["window_bytes"], row["cpus"])
     point = [row["test"], *map(str, numbers), row["pattern"], row["cache"]]
-    figures = [fixed(row["published"], 1), fixed(row["model"], 1), fixed(row["deviation_percent"], 1)]
+    figures = [fixed(row["published"], 1), fixed(row["model"], 1), percent(row["deviation_percent"])]
     return [*point, *figures, _percent(row.get("baseline_deviation_percent")), row["kind"]]
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else fixed(value, 1)
+    return "-" if value is None else percent(value)
 
 
 def score_figure(report: ScoreReport) -> Figure:
