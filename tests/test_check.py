@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import struct
+import subprocess
+import sys
+import time
 import tomllib
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +21,7 @@ from nicety import Handlers, _native
 from nicety._generated.types import CheckReport, Finding, FindingSide
 from nicety.bench.check.fuzz import Search
 from nicety.bench.check.handlers import check_handlers, check_text, extend
+from nicety.build.compiler import library_source
 from nicety.build.xdp import compile_xdp
 
 ROOT = Path(__file__).parent.parent
@@ -209,6 +214,54 @@ def test_invalid_arguments_are_refused(nicety: Callable[..., Any]) -> None:
         refused = nicety("check", source, *given)
         assert refused.status == 2, given
         assert text in refused.stderr, refused.stderr
+
+
+def test_a_check_of_nothing_fails(nicety: Callable[..., Any]) -> None:
+    source = str(library_source("frames/count.c"))
+    refused = nicety("check", source, "--nic", "spin-100g", "--rule", "udp dport=99")
+    assert refused.status == 1
+    assert "no handler has run, so nothing was checked; write --rule or --traffic" in refused.stderr
+
+
+def test_messages_have_the_packets_that_are_asked_for() -> None:
+    source = library_source("sink_stream.c")
+    runs = [
+        check_handlers(source, nics=["spin-discrete"], message_packets=packets, messages=2)["runs"]
+        for packets in (8, 63, 64)
+    ]
+    assert runs[1] > 6 * runs[0]
+    assert runs[2] - runs[1] == 2, "a packet more in each message"
+
+
+def test_traffic_without_a_number_is_short() -> None:
+    report = check_handlers(library_source("frames/count.c"), nics=["spin-100g"], traffic="udp size=60")
+    assert report["runs"] == 256
+
+
+def test_findings_at_one_line_have_captures_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sides = [{"place": {"file": "a.c", "line": line}, "pc": 0, "packet": 0} for line in (7, 8, 9)]
+
+    def check(_capture: Path) -> Any:
+        findings = [{"kind": "race", "at": sides[0], "other": other} for other in sides[1:]]
+        return {"covered": 1, "findings": findings}
+
+    search = Search(check, 1, "a")
+    search.run(0)
+    assert [capture["file"] for capture in search.captures] == ["a.race.7.pcap", "a.race.7-2.pcap"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process")
+def test_an_interrupt_ends_a_search(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nicety", "check", str(library_source("frames/count.c")), "--nic", "spin-100g"]
+    with subprocess.Popen(
+        [*command, "--fuzz", "120"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(8)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "mutated: " in out
 
 
 def test_mutated_packets_reach_a_bug_and_a_capture_replays_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,6 +295,8 @@ def test_text_json_and_files(nicety: Callable, tmp_path: Path) -> None:
     [
         (["gone.c"], ["gone.c", "no such file"]),
         (["empty.c"], ["exports no handler"]),
+        (["frame.c"], ["the program has a frame_handler, which is for frames; name a card with frames"]),
+        (["xdp.c"], ["xdp.c: an XDP program; compile it with nicety cc --xdp, and name the object"]),
         (["mine.c", "--packet-sizes", "8Ki"], ["8192", "4096", "packet.payload"]),
         (["mine.c", "--packet-sizes", "0"], ["0 bytes"]),
         (["mine.c", "--packet-sizes", "64:"], ["--packet-sizes"]),
@@ -315,6 +317,9 @@ def test_text_json_and_files(nicety: Callable, tmp_path: Path) -> None:
 def test_invalid_options_are_refused(nicety: Callable, tmp_path: Path, options: list[str], words: list[str]) -> None:
     write(tmp_path, "__handler int payload_handler(const ptl_payload_t p, void *state) { return SUCCESS; }")
     write(tmp_path, "int no_handler(void) { return 1; }", "empty.c")
+    frame = "__handler int frame_handler(const void *frame, void *state) { return SUCCESS; }"
+    write(tmp_path, frame, "frame.c")
+    write(tmp_path, 'SEC("xdp") int first(void *context) { return 1; }', "xdp.c")
     nic = [] if "--nic" in options else ["--nic", "spin-discrete"]
     result = nicety("bench", "handlers", *options, *nic)
     assert result.status == 2, result.stderr

@@ -381,7 +381,7 @@ def test_cancel_kills_the_process(server: Server) -> None:
         assert (end["type"], end["id"]) == ("cancelled", "long")
         assert not children or children - processes(server.process.pid)
         page.send(type="cancel", id="long")
-        assert "no work of this name" in page.until("failed")[0]["error"]["message"]
+        assert "no job of this name" in page.until("failed")[0]["error"]["message"]
 
 
 def processes(parent: int) -> set[int]:
@@ -448,7 +448,7 @@ def test_pages_work_independently_and_within_limits(server: Server) -> None:
         for at in range(4):
             one.send(type="start", id=f"w{at}", action="run", input=long)
         one.send(type="start", id="w4", action="run", input=long)
-        assert "4 works are running" in one.until("failed")[0]["error"]["message"]
+        assert "4 jobs are running" in one.until("failed")[0]["error"]["message"]
         one.send(type="start", id="w1", action="run", input=long)
         assert one.until("failed")[0]["error"]["key"] == "id"
         assert two.work("w1", "run", asked())[0]["type"] == "result"

@@ -102,7 +102,8 @@ function place(each: Diagnostic): string {
 /** An error in one line: the first one of the compiler, or the message. */
 export function errorText(error: ErrorInfo): string {
   const errors = error.diagnostics?.filter((each) => each.severity === "error") ?? [];
-  if (errors.length === 0) return error.message;
+  // Lines below the first one show the place in an expression.
+  if (errors.length === 0) return error.message.split("\n")[0];
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
   return `${place(errors[0])}: ${errors[0].message}${more}`;
 }

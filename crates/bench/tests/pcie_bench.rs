@@ -176,6 +176,8 @@ fn invalid_points_are_refused() {
         wrong(json!({"windows": [100]})),
         "--windows 100: write a multiple of 64 up to 67108864 bytes"
     );
+    let upper = json!({"nics": ["nfp-4000"], "sizes": [64], "caches": ["HWARM"], "overrides": BARE});
+    assert!(pcie(upper).is_ok());
     assert_eq!(wrong(json!({"caches": ["warm"]})), "--cache warm: write one of hwarm, dwarm, cold, dthrash");
     assert_eq!(
         wrong(json!({"nics": ["spin-discrete"]})),

@@ -57,7 +57,7 @@ impl fmt::Display for BareError {
             BareError::NoEntry { entry } => write!(
                 f,
                 "it does not say where it begins (entry {entry:#x}, where there is no code): a bare program has a \
-                 main; name another function with --entry, and try handlers with nicety bench --handlers"
+                 main; name another function with --entry, and try handlers with nicety bench handlers"
             ),
             BareError::Stopped => f.write_str("the program was stopped"),
         }

@@ -238,6 +238,8 @@ struct Listeners {
     news: Option<Py<PyAny>>,
     /// Gets the recording as soon as its run has ended. Without this function the benchmark returns the recording.
     recorded: Option<Py<PyAny>>,
+    /// Whether an interrupt is an exception also if the benchmark has ended meanwhile. Other benchmarks report it.
+    raises: bool,
 }
 
 /// Relays the messages of a benchmark to Python until the benchmark ends. Returns the first exception, if any. An exception also
@@ -297,7 +299,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     let (stop, capture, peers) = (interrupt.clone(), capture::current(), peers::current());
     // If there are several processes, only the first one prints the output of handlers.
     let is_first = peers.as_ref().is_none_or(|peers| peers.number() == 0);
-    let is_told = listeners.recorded.is_some();
+    let (is_told, raises) = (listeners.recorded.is_some(), listeners.raises);
     let worker = std::thread::spawn(move || {
         let environment = Environment {
             compiled: &elfs,
@@ -325,7 +327,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
     match (raised, result) {
         // A benchmark that Ctrl-C ended reports the interrupt, and the rows that were finished.
-        (Some(error), Ok(_)) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        (Some(error), Ok(_)) if raises || !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         (Some(error), Err(_)) => Err(error),
         (_, result) => {
             let (report, recording) = guarded(|| result)?;
@@ -411,7 +413,8 @@ pub fn check_run(
     let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| {
         line_rate::check_handlers(&request, schedules, environment)
     };
-    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
+    let listeners = Listeners { progress, raises: true, ..Listeners::default() };
+    Ok(measure_with_news(py, elfs, listeners, false, Box::new(run))?.0)
 }
 
 /// The results of a line-rate check: the report, the recording, and for each row the data of its program after the
@@ -431,7 +434,7 @@ pub fn line_rate_run(
     news: Option<Py<PyAny>>,
     recorded: Option<Py<PyAny>>,
 ) -> PyResult<LineRate> {
-    let listeners = Listeners { progress, news, recorded };
+    let listeners = Listeners { progress, news, recorded, raises: false };
     let request = guarded(|| line_rate::Request::from_json(request))?;
     let (leave, left) = channel();
     let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {

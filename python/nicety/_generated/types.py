@@ -2983,11 +2983,13 @@ class LineRateOptions(TypedDict, total=False):
     Attributes:
         handler_memory: Bytes of host memory that only handlers use.
         lossy: Drop packets of the traffic when the packet buffer is full.
-        message_packets: Packets of a message.
-        messages: Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames.
+        message_packets: Packets of a message. Default: 64; 8 in a check.
+        messages: Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames; in
+            a check 4 messages or 256 frames.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards.
+        packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards;
+            64 in a check.
         pfc: Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
         rules: The frames for the handlers of an Ethernet card, such as `udp dport=53` or `word@36&ffff0000=00350000`.
             Several rules each have their own state, and no frame may match two. Default: any.
@@ -3007,7 +3009,7 @@ class LineRateOptions(TypedDict, total=False):
 
     handler_memory: Annotated[int | None, Option(default=65536, most=1073741824, metavar="SIZE")]
     lossy: Annotated[bool | None, Option(default=False)]
-    message_packets: Annotated[int | None, Option(default=64, least=1, most=1000000)]
+    message_packets: Annotated[int | None, Option(least=1, most=1000000)]
     messages: Annotated[int | None, Option(least=1, most=1000000)]
     nics: Annotated[Names | None, Option(default=["spin-discrete"])]
     overrides: Annotated[Overrides | None, Option()]

@@ -51,6 +51,7 @@ _HEADERS: dict[Interface, tuple[str, ...]] = {
 _HEAP = frozenset({"aligned_alloc", "calloc", "free", "malloc", "posix_memalign", "realloc", "strdup", "strndup"})
 INSPECTIONS: list[Callable[[str], None]] = []
 """Functions that take the preprocessed text of each source before this process compiles it. They raise to refuse it."""
+_XDP = re.compile(r'SEC\s*\(\s*"xdp')
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
 
 
@@ -118,6 +119,9 @@ def compile_handlers(
     paths = [checked_source(Path(source)) for source in sources]
     if not paths:
         raise InputError("no source to compile; name at least one .c file")
+    for path in paths:
+        if _XDP.search(path.read_text(errors="replace")):
+            raise InputError(f"{path}: an XDP program; compile it with nicety cc --xdp, and name the object")
     folders = [checked_folder(Path(folder)) for folder in include_dirs]
     macros = [checked_macro(define) for define in defines]
     isa_extensions(isa)

@@ -139,9 +139,9 @@ class Connection:
 
     def _start(self, start: Start) -> None:
         if start.id in self._works:
-            raise Refused("id", "a work of this name is running; choose another one")
+            raise Refused("id", "a job of this name is running; choose another one")
         if len(self._works) >= MOST_WORKS:
-            raise Refused("", f"{MOST_WORKS} works are running; wait for one, or cancel it")
+            raise Refused("", f"{MOST_WORKS} jobs are running; wait for one, or cancel it")
         placed = self._bench.programs.place(start.input.program)
         task = asyncio.create_task(self._work(start, placed))
         self._works[start.id] = task
@@ -156,7 +156,7 @@ class Connection:
 
     def _cancel(self, name: str) -> None:
         if name not in self._works:
-            raise Refused("id", "no work of this name is running")
+            raise Refused("id", "no job of this name is running")
         self._works[name].cancel()
 
     async def _work(self, start: Start, placed: Placed) -> None:
@@ -187,7 +187,7 @@ class Connection:
             forget()
             await self._tell({"type": "cancelled", "id": start.id})
         except OSError as error:
-            text = f"cannot start a process for this work ({error.strerror})"
+            text = f"cannot start a process for this job ({error.strerror})"
             await tell({"type": "failed", "error": {"message": text, "kind": "run"}})
         finally:
             forget()
@@ -221,7 +221,7 @@ class Connection:
         number = fields.whole("number", 0, _MOST_PACKET)
         fields.end()
         if work not in self._inputs:
-            raise Refused("work", "the packets of this work are not known any more; run it again")
+            raise Refused("work", "the packets of this job are not known any more; run it again")
         if len(self._answers) >= MOST_WORKS:
             raise Refused("", f"{MOST_WORKS} packets are being made; wait for one")
         task = asyncio.create_task(self._packet(name, work, number))

@@ -123,7 +123,7 @@ class Uploads:
         while len(self._kept) >= MOST_UPLOADS:
             oldest = next((key for key, upload in self._kept.items() if not upload.users), None)
             if oldest is None:
-                raise InputError(f"{MOST_UPLOADS} captures are in use; wait until a work has ended")
+                raise InputError(f"{MOST_UPLOADS} captures are in use; wait until a job has ended")
             self._kept.pop(oldest).path.unlink(missing_ok=True)
 
 

@@ -121,9 +121,9 @@ async def _exchange(process: Process, request: dict[str, Any], tell: Tell, show:
 
 
 def _died(status: int) -> dict[str, Any]:
-    text = f"the process of this work ended with status {status}; the terminal of nicety serve may have more"
+    text = f"the process of this job ended with status {status}; the terminal of nicety serve may have more"
     if status == -signal.SIGKILL:
-        text = "the process of this work was killed; it may have lacked memory: send fewer packets"
+        text = "the process of this job was killed; it may have lacked memory: send fewer packets"
     return {"type": "failed", "error": {"message": text, "kind": "run"}}
 
 

@@ -232,7 +232,7 @@ impl Request {
                     point.test.name()
                 )));
             }
-            if self.caches.iter().any(|cache| cache != "hwarm") && pcie.root.is_none() {
+            if points.iter().any(|point| point.cache != Cache::HostWarm) && pcie.root.is_none() {
                 return Err(Error::Input(format!(
                     "--cache: the spec of {name} has no cache of the host; write [bus.memory], or use hwarm"
                 )));

@@ -51,8 +51,7 @@ pub(crate) struct Elf<'f> {
     pub relocations: BTreeMap<usize, Vec<Relocation>>,
 }
 
-const COMPILE: &str =
-    "compile it with clang -target bpf -O2 -g -c, or zig cc -target bpfel-freestanding -O2 -g -c";
+const COMPILE: &str = "compile the C file with nicety cc --xdp, or with clang -target bpf -O2 -g -c";
 
 fn header(file: &[u8]) -> Result<&Header, ObjectError> {
     let wrong = |found: String| Err(ObjectError::Format { found, advice: COMPILE });

@@ -85,14 +85,15 @@ pub struct Request {
     /// Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
     #[serde(default)]
     pub pfc: bool,
-    /// Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards.
+    /// Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards; 64 in a check.
     #[serde(default)]
     pub packet_sizes: Option<Vec<u64>>,
-    /// Packets of a message.
+    /// Packets of a message. Default: 64; 8 in a check.
     #[serde(default)]
-    #[schemars(range(min = 1, max = MOST_PACKETS), extend("default" = MESSAGE_PACKETS))]
+    #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub message_packets: Option<u64>,
-    /// Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames.
+    /// Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames; in a check 4 messages
+    /// or 256 frames.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub messages: Option<u64>,

@@ -1,5 +1,6 @@
 //! Programs with handlers, and the check that they fit on a card.
 
+use crate::run::frames::FRAME_HANDLER;
 use crate::spec::protection::{self, TooMany};
 use crate::spec::{HpuSpec, pspin_map};
 use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
@@ -106,6 +107,8 @@ pub enum HandlerError {
     },
     /// The program has no handlers.
     NoHandlers,
+    /// The program has a handler for frames, but is to serve messages.
+    OfFrames,
     /// The program has a handler for messages, but is to serve frames.
     OfMessages {
         /// Its name.
@@ -166,6 +169,9 @@ impl fmt::Display for HandlerError {
             HandlerError::NoHandlers => f.write_str(
                 "the program exports no handler: write at least one of header_handler, payload_handler and \
                  completion_handler, with __handler before it and without static",
+            ),
+            HandlerError::OfFrames => f.write_str(
+                "the program has a frame_handler, which is for frames; name a card with frames, for example spin-100g",
             ),
             HandlerError::OfMessages { found } => write!(
                 f,
@@ -239,6 +245,9 @@ impl Handlers {
         let completion = find(&names.completion, completion)?;
         if *names == HandlerNames::default() {
             spelling(&image)?;
+            if header.or(payload).or(completion).is_none() && image.symbol(FRAME_HANDLER).is_some() {
+                return Err(HandlerError::OfFrames);
+            }
         }
         Handlers::at(image, header, payload, completion)
     }

@@ -25,7 +25,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// The name of a frame handler in a program.
-const HANDLER: &str = "frame_handler";
+pub(crate) const FRAME_HANDLER: &str = "frame_handler";
 
 /// Return codes of frame handlers, as in frame.h.
 mod returned {
@@ -163,11 +163,11 @@ impl Deref for Frames {
 /// # Errors
 /// When it is not a program for these cores, or has no such handler.
 pub fn load_frame_handler(elf: &[u8], name: Option<&str>, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
-    let payload = Some(name.unwrap_or(HANDLER).to_owned());
+    let payload = Some(name.unwrap_or(FRAME_HANDLER).to_owned());
     let image = Image::load(elf, &hpu.core)?;
     let of_message = |name: &&str| image.symbol(name).is_some();
     if name.is_none()
-        && image.symbol(HANDLER).is_none()
+        && image.symbol(FRAME_HANDLER).is_none()
         && let Some(found) = ["payload_handler", "header_handler"].into_iter().find(of_message)
     {
         return Err(HandlerError::OfMessages { found });

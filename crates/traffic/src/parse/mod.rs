@@ -65,7 +65,7 @@ impl Traffic {
         let rate = items.rate(&source)?;
         let arrivals = items.arrivals(rate)?;
         let packets = match (items.value("packets"), &source) {
-            (Some((value, at)), _) => Some(items.whole(value, &at, "frames", 1..=MOST_PACKETS)?),
+            (Some((value, at)), _) => Some(items.whole(value, &at, "packets", 1..=MOST_PACKETS)?),
             (None, Source::Template(_)) => Some(USUAL_PACKETS),
             (None, Source::Capture { looped: false, .. }) => None,
             (None, Source::Capture { .. }) => {

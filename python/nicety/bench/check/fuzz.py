@@ -137,7 +137,7 @@ class Search:
     def _save(self, key: Key, finding: Finding, all_: list[bytes]) -> None:
         """Write the fewest packets with which the finding comes again."""
         kind, (_, line) = key[0], key[1]
-        path = Path(f"{self.name}.{kind}.{line}.pcap")
+        path = self._path(kind, line)
         capture: FindingCapture = {
             "kind": finding["kind"],
             "place": finding["at"]["place"],
@@ -155,6 +155,12 @@ class Search:
                 frames = fewer
         write_whole(path, capture_of(frames))
         capture["packets"] = len(frames)
+
+    def _path(self, kind: str, line: int) -> Path:
+        """A file for a finding. Findings at one line may differ in their other side."""
+        known = {capture["file"] for capture in self.captures}
+        names = (f"{self.name}.{kind}.{line}{suffix}.pcap" for suffix in ("", *(f"-{at}" for at in range(2, 1000))))
+        return Path(next(name for name in names if name not in known))
 
     def _replays(self, key: Key, frames: Sequence[bytes]) -> bool:
         return key in {key_of(finding) for finding in self._checked(frames)["findings"]}

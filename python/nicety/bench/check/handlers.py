@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from nicety.bench.check.fuzz import Search, key_of
 from nicety.bench.line_rate import build_for, derived, on_cards_of, program_of
 from nicety.build.card import XdpProgram
 from nicety.build.sources import Handlers
-from nicety.errors import Error, InputError
+from nicety.errors import Error, InputError, RunError
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.show.html import Shown, text_html
@@ -22,6 +23,8 @@ from nicety.show.tables import Table
 
 _OF_PACKETS = ("packet_sizes", "message_packets", "messages", "user_header", "traffic")
 """Options of packets, which mutated ones replace."""
+_GENERATED = 256
+"""Packets of an expression of traffic without a number."""
 MOST_SCHEDULES = 10_000
 """Most interleavings of a check."""
 
@@ -57,26 +60,20 @@ def check_handlers(
 
     Raises:
         InputError: a card, size, override or handler that does not exist or is invalid.
-        RunError: the run failed otherwise.
+        RunError: the run failed otherwise, or no handler has run.
         KeyboardInterrupt: the user interrupted the check. While packets are mutated, this error and `RunError` have the
             attribute `report`: the report with the findings so far.
     """
-    if not 1 <= schedules <= MOST_SCHEDULES:
-        raise InputError(f"schedules is 1 to {MOST_SCHEDULES}, not {schedules}")
-    if fuzz < 0:
-        raise InputError(f"fuzz: seconds are 0 or more, not {fuzz}")
-    if given.get("sensitivity"):
-        raise InputError("sensitivity: a check measures nothing; leave it out")
-    cards = given.get("nics", "")
-    if isinstance(cards, list | tuple) and len(cards) != 1:
-        raise InputError("--nic: a check is of one card; name one")
+    _check_arguments(schedules, fuzz, given)
     program = program_of(handlers, include_dirs, defines, cc)
     if isinstance(program, XdpProgram):
         program = replace(program, lenient=True)
     on_cards = on_cards_of(program, {}, given)
     own = derived(program, on_cards)
-    # Without a size, packets of a small one: larger ones show no more.
-    if not given.get("traffic") and "packet_sizes" not in given:
+    if traffic := given.get("traffic"):
+        given["traffic"] = [fewer(text) for text in ([traffic] if isinstance(traffic, str) else traffic)]
+    elif "packet_sizes" not in given:
+        # Without a size, packets of a small one: larger ones show no more.
         given["packet_sizes"] = [64]
     request = request_text(LineRateOptions, given, **own)
     plan = json.loads(_native.line_rate_plan(request))
@@ -97,8 +94,27 @@ def check_handlers(
             ),
             fuzz,
         )
+    if not report["covered"] and not report["findings"]:
+        raise RunError("no handler has run, so nothing was checked; write --rule or --traffic that reaches one")
     shown = Shown(report, lambda found: text_html(check_text(found)), table=check_table)
     return cast(CheckReport, shown)
+
+
+def _check_arguments(schedules: int, fuzz: float, given: LineRateOptions) -> None:
+    if not 1 <= schedules <= MOST_SCHEDULES:
+        raise InputError(f"schedules is 1 to {MOST_SCHEDULES}, not {schedules}")
+    if fuzz < 0:
+        raise InputError(f"fuzz: seconds are 0 or more, not {fuzz}")
+    if given.get("sensitivity"):
+        raise InputError("sensitivity: a check measures nothing; leave it out")
+    cards = given.get("nics", "")
+    if isinstance(cards, list | tuple) and len(cards) != 1:
+        raise InputError("--nic: a check is of one card; name one")
+
+
+def fewer(traffic: str) -> str:
+    """Return an expression of traffic with fewer packets, if it has no number and is no capture."""
+    return traffic if re.search(r"(^|\s)(packets|capture)=", traffic) else f"{traffic} packets={_GENERATED}"
 
 
 def extend(report: CheckReport, search: Search, seconds: float) -> None:

@@ -31,7 +31,7 @@ def _serve(
     """Edit handlers in the browser, beside the verdict, the profile, the timeline and the packets of a card.
 
     The command prints the address of the page and serves it until Ctrl-C, on this machine only. The address has a
-    secret token: who has the address can compile and run programs.
+    secret token: anyone with the address can compile and run programs.
     """
     import sys
 
