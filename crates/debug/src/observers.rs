@@ -48,13 +48,16 @@ impl Inner {
         self.runs += 1;
         let old = self.machine.cores.remove(&core);
         let (last, before) = old.map_or((None, None), |view| (view.last, view.before));
-        let view = CoreView { subject, running: true, last, before, hit: None };
+        let view = CoreView { subject, running: true, last, before, hit: None, deferred: None };
         self.machine.cores.insert(core, view);
     }
 
     fn ends(&mut self, core: usize) {
+        self.step_ended |= self.machine.alone() == Some(core);
         if let Some(view) = self.machine.cores.get_mut(&core) {
             view.running = false;
+            // There is no later instruction of it to stop before.
+            self.passed = self.passed.or(view.deferred.take().map(|(index, _)| index));
         }
     }
 
