@@ -16,7 +16,8 @@ impl Observe for Session {
     }
 
     fn instruction(&self, at: &mut Instruction<'_, '_>) {
-        let Instruction { run, time, image, .. } = *at;
+        let time = at.time();
+        let Instruction { run, image, .. } = *at;
         let (context, space) = (&mut *at.context, &mut *at.space);
         let step = &mut Step { core: run.core, time, image, context, space, outer: None };
         self.inner.borrow_mut().instruction(step);
@@ -131,7 +132,7 @@ impl processes::Observe for Session {
 fn step_of<'s, 'm>(at: &'s mut processes::Instruction<'_, 'm>) -> Step<'s, 'm> {
     Step {
         core: thread_of(at.process),
-        time: at.time,
+        time: at.time(),
         image: at.image,
         context: at.context,
         space: at.space,

@@ -186,8 +186,8 @@ fn watchpoints_stop_behind_an_access() {
 
 /// Returns the thread of a stop.
 fn thread_of(stop: &str) -> &str {
-    let parts = stop.split([';', ':']).skip_while(|part| !part.ends_with("thread"));
-    parts.skip(1).next().unwrap_or_else(|| panic!("no thread: {stop}"))
+    let mut parts = stop.split([';', ':']).skip_while(|part| !part.ends_with("thread"));
+    parts.nth(1).unwrap_or_else(|| panic!("no thread: {stop}"))
 }
 
 /// Steps a thread alone from an instruction to the next one, as GDB does: by a breakpoint behind it.
