@@ -87,5 +87,5 @@ pub use crate::region::Region;
 pub use crate::reservations::Reservations;
 pub use crate::run::Watch;
 pub use crate::text::{printable, printable_line};
-pub use crate::totals::{Executed, RunSample, Totals};
+pub use crate::totals::{Executed, RunSample, Share, Totals};
 pub use crate::trap::{Access, Illegal, Location, Nearest, Trap, TrapError, TrapKind};
