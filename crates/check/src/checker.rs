@@ -166,14 +166,7 @@ impl Checker {
         let decoded = self.programs[run.record.program as usize].report(pc);
         run.site = Site { pc, stack: run.calls.current };
         if context.sp() != run.stack_pointer {
-            let begins = run.stack_pointer == 0;
-            moved(&mut run, context.sp(), space);
-            if begins && self.limits.interface == Interface::Pspin {
-                // The arguments name the core, on the card and in its cluster.
-                for offset in CORE_NUMBERS {
-                    run.own.set_origin(context.sp() + offset, BY_CORE);
-                }
-            }
+            self.stack_moved(&mut run, context.sp(), space);
         }
         if let Some(decoded) = decoded {
             self.take(&mut run, &decoded, context, space);
@@ -181,16 +174,35 @@ impl Checker {
         self.latest = Some((key, run));
     }
 
+    /// The stack pointer of a run has moved, or it begins.
+    #[inline(never)]
+    fn stack_moved(&self, run: &mut Running, to: u32, space: &AddressSpace<'_>) {
+        let begins = run.stack_pointer == 0;
+        moved(run, to, space);
+        if begins && self.limits.interface == Interface::Pspin {
+            // The arguments name the core, on the card and in its cluster.
+            for offset in CORE_NUMBERS {
+                run.own.set_origin(to + offset, BY_CORE);
+            }
+        }
+    }
+
     /// Takes a run that is in progress.
+    #[inline]
     fn opened(&mut self, key: u64) -> Option<Box<Running>> {
         match self.latest.take() {
             Some((latest, run)) if latest == key => Some(run),
-            Some((latest, run)) => {
-                self.open.insert(latest, run);
-                self.open.remove(&key)
-            }
-            None => self.open.remove(&key),
+            latest => self.another(latest, key),
         }
+    }
+
+    /// Takes another run than that of the latest step.
+    #[inline(never)]
+    fn another(&mut self, latest: Option<(u64, Box<Running>)>, key: u64) -> Option<Box<Running>> {
+        if let Some((latest, run)) = latest {
+            self.open.insert(latest, run);
+        }
+        self.open.remove(&key)
     }
 
     /// The addresses of the instructions of all steps.

@@ -81,9 +81,7 @@ impl Checker {
         let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
         let immediate = decoded.immediate;
         if decoded.rules == Rules::Divide && context.reg(second) == 0 && run.undefined[second] == 0 {
-            let text = "divides by zero".to_owned();
-            self.report(Defect::DivisionByZero, run, run.site, text, None);
-            run.explained = true;
+            self.divides_by_zero(run);
         }
         let origin = match (run.origins[first], if immediate { 0 } else { run.origins[second] }) {
             (0, 0) => 0,
@@ -101,12 +99,27 @@ impl Checker {
         run.set(rd, bits, origin);
     }
 
+    #[inline(never)]
+    fn divides_by_zero(&mut self, run: &mut Running) {
+        let text = "divides by zero".to_owned();
+        self.report(Defect::DivisionByZero, run, run.site, text, None);
+        run.explained = true;
+    }
+
+    #[inline]
     fn branch(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
+        let Instruction { rs1, rs2, .. } = instruction;
+        let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
+        if run.undefined[first] | run.undefined[second] != 0 {
+            self.undefined_branch(run, instruction, context);
+        }
+    }
+
+    /// A branch with an operand that has undefined bits.
+    #[inline(never)]
+    fn undefined_branch(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
         let Instruction { kind, rs1, rs2, .. } = instruction;
         let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
-        if run.undefined[first] | run.undefined[second] == 0 {
-            return;
-        }
         let of =
             |register: usize| Operand { value: context.reg(register), undefined: run.undefined[register] };
         let (a, b) = (of(first), of(second));
@@ -129,6 +142,7 @@ impl Checker {
         }
     }
 
+    #[inline(never)]
     fn jump(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
         let Instruction { rd, rs1, imm, .. } = instruction;
         self.uses_address(run, rs1);
@@ -184,11 +198,23 @@ impl Checker {
     }
 
     /// Checks that a pointer is not to a packet or stack of another run.
+    #[inline]
     fn check_origin(&mut self, run: &mut Running, reference: &Reference, store: bool) {
         let origin = run.origins[usize::from(reference.base) & 31];
-        if origin == 0 || origin == BY_CORE || (origin - 1) / 2 == run.number {
-            return;
+        if origin != 0 && origin != BY_CORE && (origin - 1) / 2 != run.number {
+            self.check_other_origin(run, reference, store, origin);
         }
+    }
+
+    /// Checks a pointer of another run.
+    #[inline(never)]
+    fn check_other_origin(
+        &mut self,
+        run: &mut Running,
+        reference: &Reference,
+        store: bool,
+        origin: OriginId,
+    ) {
         let of = self.record((origin - 1) / 2);
         let is_stack = origin.is_multiple_of(2);
         let own = run.record;
@@ -241,6 +267,7 @@ impl Checker {
         run.set(rd, undefined & (u64::MAX >> (64 - run.bits())), origin);
     }
 
+    #[inline(never)]
     fn store(
         &mut self,
         run: &mut Running,
@@ -279,6 +306,7 @@ impl Checker {
         shadow.set_origin(reference.key, if kept { origin } else { 0 });
     }
 
+    #[inline(never)]
     fn atomic(
         &mut self,
         run: &mut Running,
@@ -386,6 +414,7 @@ impl Checker {
     }
 
     /// Completes what the latest instruction of the run has left open.
+    #[inline(never)]
     pub(crate) fn complete(&mut self, run: &mut Running, context: &Context, space: &AddressSpace<'_>) {
         match run.pending() {
             Pending::Nothing => {}
