@@ -69,6 +69,9 @@ def sources() -> dict[Path, dict[str, Any]]:
     for path in sorted((ROOT / "handlers").glob("*/*.c")):
         if path.parent.name in ("frames", "xdp"):
             found[path] = {"nics": ["spin-100g"], "traffic": [TRAFFIC]}
+            if path == ROOT / "handlers/frames/firewall.c":
+                # The state begins with its table.
+                found[path]["state_bytes"] = 256 << 10
         elif path.parent.name == "pspin":
             found[path] = {"nics": ["pspin"], **OF_MESSAGES}
     for name in (

@@ -54,6 +54,23 @@ async def main(host):
     return host.now_ns, sum(values)
 """
 
+TOGETHER = """\
+#include <nfp.h>
+
+static __attribute__((noinline)) void store(volatile uint32_t *words, uint32_t value) {
+    words[0] = value;
+    words[1] = value;
+    words[2] = value;
+}
+
+__process uint32_t tally(uint32_t first) {
+    volatile uint32_t *words = nfp_emem(64);
+    for (uint32_t i = 0; i < 4; i++)
+        store(words, first + i);
+    return first;
+}
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -111,6 +128,30 @@ def test_gdb_watches_memory_of_the_card_and_changes_it(
     assert done.status == 0
     # The argument was changed, and the process stores 4, 5 and 6.
     assert "values [15]" in done.stdout, (shown, done.stdout)
+
+
+@pytest.mark.parametrize(
+    "stop",
+    ["watch *(unsigned *)0x80000040", "awatch *(unsigned *)0x80000040", "break store"],
+    ids=lambda stop: stop.split()[0],
+)
+def test_gdb_steps_one_context_while_others_reach_a_stop(
+    session: Callable[..., Debugged], tool: Callable[[str], str], folder: Path, stop: str
+) -> None:
+    path = tool("gdb-multiarch")
+    (folder / "tally.c").write_text(TOGETHER)
+    running = session()
+    shown = gdb(path, running, stop, *["continue"] * 20)
+    assert "internal-error" not in shown, shown
+    assert "exited normally" in shown, shown
+    hits = re.findall(r"Thread (\d) hit (?:Breakpoint|Hardware \w+ ?\w*)", shown)
+    # A store whose value GDB has seen already, at the stop of another context, is none to it.
+    assert len(set(hits)) > 1, shown
+    if stop == "break store":
+        assert all(hits.count(thread) == 4 for thread in "123"), shown
+    done = running.end()
+    assert (done.status, done.stderr) == (0, "")
+    assert "values [0, 8, 16]" in done.stdout
 
 
 def test_a_client_steps_back_and_sees_all_contexts(session: Callable[..., Debugged]) -> None:

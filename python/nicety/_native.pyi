@@ -45,6 +45,7 @@ def profile_run(request: str, elfs: dict[str, bytes], progress: Callable[[int, i
 def check_run(
     request: str, elfs: dict[str, bytes], schedules: int, progress: Callable[[int, int], None] | None
 ) -> str: ...
+def plain_run(request: str, elfs: dict[str, bytes], of_profile: bool) -> str: ...
 def line_rate_run(
     request: str,
     elfs: dict[str, bytes],

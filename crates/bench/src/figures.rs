@@ -40,7 +40,12 @@ impl Spread {
 
 /// Returns the nearest-rank percentile. It is the smallest sorted value that at least `per_mille` of 1000 values do not exceed.
 pub fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
-    sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
+    sorted[rank(sorted.len(), per_mille)]
+}
+
+/// Returns the index of the nearest-rank percentile in this number of sorted values, at least one.
+pub fn rank(values: usize, per_mille: usize) -> usize {
+    (values * per_mille).div_ceil(1000).max(1) - 1
 }
 
 #[cfg(test)]

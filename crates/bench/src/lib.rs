@@ -53,7 +53,7 @@ pub use rdma::{Addressing, Memory as PutMemory, Notification, Puts};
 pub use request::{Plan, PlannedHandlers, PlannedProgram, Request, plan};
 
 use figures::Spread;
-pub use figures::nearest_rank;
+pub use figures::{nearest_rank, rank};
 use measure::measure;
 use nicety::cards::load_distinct as load_cards;
 use nicety::record::Recording;

@@ -2,6 +2,7 @@
 
 use crate::calls::{Site, Stacks};
 use crate::clocks::Clock;
+use crate::code::Code;
 use crate::contexts::Processes;
 use crate::finding::Defect;
 use crate::locks::Locks;
@@ -57,43 +58,6 @@ struct Message {
     fetches: Vec<Transfer>,
     /// Parts of host memory that it still sends: offset, bytes, and the place.
     pub sent: Vec<(u32, u32, Place)>,
-}
-
-/// A program, and the instructions that were reported.
-pub(crate) struct Code {
-    pub image: Arc<Image>,
-    /// For each halfword of code whether an instruction there was reported, and the address of the first.
-    covered: Vec<bool>,
-    first: u32,
-    /// Functions that divide, where the core has no instruction: their entries, and the words of a divisor.
-    pub divisions: Vec<(u32, u32)>,
-}
-
-/// The functions of `runtime/integer.c` that divide, and the words of their operands.
-const DIVISIONS: [(&str, u32); 8] = [
-    ("__divsi3", 1),
-    ("__udivsi3", 1),
-    ("__modsi3", 1),
-    ("__umodsi3", 1),
-    ("__divdi3", 2),
-    ("__udivdi3", 2),
-    ("__moddi3", 2),
-    ("__umoddi3", 2),
-];
-
-impl Code {
-    fn new(image: Arc<Image>) -> Code {
-        let code = image.segments().iter().find(|segment| segment.executable());
-        let (first, bytes) = code.map_or((0, 0), |code| (code.address(), code.size()));
-        let divisions = DIVISIONS.iter().filter_map(|(name, words)| Some((image.symbol(name)?, *words)));
-        let divisions = divisions.collect();
-        Code { covered: vec![false; bytes as usize / 2 + 1], first, divisions, image }
-    }
-
-    fn covered(&self) -> impl Iterator<Item = u32> {
-        let reported = (0..).zip(&self.covered).filter(|(_, covered)| **covered);
-        reported.map(|(at, _): (u32, _)| self.first + 2 * at)
-    }
 }
 
 /// A checker of the programs of a card.
@@ -195,39 +159,50 @@ impl Checker {
     /// Takes the instruction at the context's pc, before it is executed.
     pub fn step(&mut self, key: u64, context: &Context, space: &AddressSpace<'_>) {
         let Some(mut run) = self.opened(key) else { return };
-        self.complete(&mut run, context, space);
-        let pc = context.pc();
-        let code = &mut self.programs[run.record.program as usize];
-        if let Some(covered) = code.covered.get_mut((pc.wrapping_sub(code.first) / 2) as usize) {
-            *covered = true;
+        if run.pending.is_some() {
+            self.complete(&mut run, context, space);
         }
+        let pc = context.pc();
+        let decoded = self.programs[run.record.program as usize].report(pc);
         run.site = Site { pc, stack: run.calls.current };
         if context.sp() != run.stack_pointer {
-            let begins = run.stack_pointer == 0;
-            moved(&mut run, context.sp(), space);
-            if begins && self.limits.interface == Interface::Pspin {
-                // The arguments name the core, on the card and in its cluster.
-                for offset in CORE_NUMBERS {
-                    run.own.set_origin(context.sp() + offset, BY_CORE);
-                }
-            }
+            self.stack_moved(&mut run, context.sp(), space);
         }
-        if let Some(instruction) = run.image.instruction(pc) {
-            self.take(&mut run, instruction, context, space);
+        if let Some(decoded) = decoded {
+            self.take(&mut run, &decoded, context, space);
         }
         self.latest = Some((key, run));
     }
 
+    /// The stack pointer of a run has moved, or it begins.
+    #[inline(never)]
+    fn stack_moved(&self, run: &mut Running, to: u32, space: &AddressSpace<'_>) {
+        let begins = run.stack_pointer == 0;
+        moved(run, to, space);
+        if begins && self.limits.interface == Interface::Pspin {
+            // The arguments name the core, on the card and in its cluster.
+            for offset in CORE_NUMBERS {
+                run.own.set_origin(to + offset, BY_CORE);
+            }
+        }
+    }
+
     /// Takes a run that is in progress.
+    #[inline]
     fn opened(&mut self, key: u64) -> Option<Box<Running>> {
         match self.latest.take() {
             Some((latest, run)) if latest == key => Some(run),
-            Some((latest, run)) => {
-                self.open.insert(latest, run);
-                self.open.remove(&key)
-            }
-            None => self.open.remove(&key),
+            latest => self.another(latest, key),
         }
+    }
+
+    /// Takes another run than that of the latest step.
+    #[inline(never)]
+    fn another(&mut self, latest: Option<(u64, Box<Running>)>, key: u64) -> Option<Box<Running>> {
+        if let Some((latest, run)) = latest {
+            self.open.insert(latest, run);
+        }
+        self.open.remove(&key)
     }
 
     /// The addresses of the instructions of all steps.

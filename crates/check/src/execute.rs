@@ -1,13 +1,14 @@
 //! One instruction: its result, its branch, its access, its call.
 
 use crate::area::{Area, in_packet};
-use crate::bits::{Operand, equality_depends, extended, is_immediate, of_result, order_depends};
+use crate::bits::{Operand, equality_depends, extended, of_result, order_depends};
 use crate::calls::Site;
 use crate::checker::{Checker, Interface};
+use crate::code::{Decoded, Rules};
 use crate::finding::Defect;
 use crate::locks::{At, Change};
 use crate::run::{A0, Handler, Pending, Running, SP, Unit};
-use crate::shadow::BY_CORE;
+use crate::shadow::{BY_CORE, OriginId};
 use nicety_hpu::{AddressSpace, Context, Image, Instruction, Kind};
 
 /// The registers with return addresses: ra and t0.
@@ -32,66 +33,59 @@ pub(crate) struct Reference {
 }
 
 impl Checker {
+    #[inline]
     pub(crate) fn take(
         &mut self,
         run: &mut Running,
-        instruction: Instruction,
+        decoded: &Decoded,
         context: &Context,
         space: &AddressSpace<'_>,
     ) {
         let fenced = run.fenced;
         // A store releases if only computations lie between a fence and it.
-        run.fenced &= !kind_of_memory(instruction.kind);
-        let Instruction { kind, rd, rs1, rs2, imm, .. } = instruction;
+        run.fenced = fenced && !decoded.rules.ends_fence();
+        let instruction = decoded.instruction;
+        let Instruction { rd, rs1, rs2, imm, .. } = instruction;
         if let Some(held) = &mut run.held {
-            held.follow(&instruction);
+            held.follow(decoded);
         }
-        match kind {
-            Kind::Lb | Kind::Lh | Kind::Lw | Kind::Ld | Kind::Lbu | Kind::Lhu | Kind::Lwu => {
-                self.load(run, instruction, context, space);
-            }
-            Kind::Sb | Kind::Sh | Kind::Sw | Kind::Sd => self.store(run, instruction, context, space, fenced),
-            Kind::Beq | Kind::Bne | Kind::Blt | Kind::Bge | Kind::Bltu | Kind::Bgeu => {
-                self.branch(run, instruction, context);
-            }
-            Kind::Jal => {
+        match decoded.rules {
+            Rules::Compute | Rules::Divide => self.compute(run, decoded, context),
+            Rules::Load => self.load(run, decoded, context, space),
+            Rules::Store => self.store(run, instruction, context, space, fenced),
+            Rules::Branch => self.branch(run, instruction, context),
+            Rules::Jal => {
                 self.check_division(run, imm, context);
                 self.call(run, instruction, imm);
                 run.set(rd, 0, 0);
             }
-            Kind::Jalr => self.jump(run, instruction, context),
-            Kind::Ecall if run.record.handler == Handler::Process => self.call_card(run, context, space),
-            Kind::Ecall => self.command(run, context, space),
-            Kind::Fence | Kind::FenceI => run.fenced = true,
-            Kind::Csr => run.set(rd, 0, if imm == HART { BY_CORE } else { 0 }),
-            Kind::Constant | Kind::Auipc => run.set(rd, 0, 0),
-            Kind::Nop | Kind::Ebreak | Kind::Illegal | Kind::CodeEnd | Kind::Through => {}
-            kind if kind.is_atomic() => self.atomic(run, instruction, context, space),
-            kind if kind.is_float() => {
+            Rules::Jalr => self.jump(run, instruction, context),
+            Rules::Ecall if run.record.handler == Handler::Process => self.call_card(run, context, space),
+            Rules::Ecall => self.command(run, context, space),
+            Rules::Fence => run.fenced = true,
+            Rules::Csr => run.set(rd, 0, if imm == HART { BY_CORE } else { 0 }),
+            Rules::Constant => run.set(rd, 0, 0),
+            Rules::Nothing | Rules::Unknown => {}
+            Rules::Atomic => self.atomic(run, instruction, context, space),
+            Rules::Float => {
                 let undefined = run.undefined[usize::from(rs1) & 63] | run.undefined[usize::from(rs2) & 63];
                 run.set(rd, if undefined == 0 { 0 } else { u64::MAX }, 0);
             }
-            _ => self.compute(run, instruction, context),
         }
     }
 
     /// A result out of registers.
-    fn compute(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
-        let Instruction { kind, rd, rs1, rs2, imm, .. } = instruction;
+    #[inline]
+    fn compute(&mut self, run: &mut Running, decoded: &Decoded, context: &Context) {
+        let Instruction { kind, rd, rs1, rs2, imm, .. } = decoded.instruction;
         let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
-        let immediate = is_immediate(kind);
-        if divides(kind) && context.reg(second) == 0 && run.undefined[second] == 0 {
-            let text = "divides by zero".to_owned();
-            self.report(Defect::DivisionByZero, run, run.site, text, None);
-            run.explained = true;
+        let immediate = decoded.immediate;
+        if decoded.rules == Rules::Divide && context.reg(second) == 0 && run.undefined[second] == 0 {
+            self.divides_by_zero(run);
         }
-        let pointers = (run.origins[first], if immediate { 0 } else { run.origins[second] });
-        let origin = match (kind, pointers) {
-            (_, (BY_CORE, _) | (_, BY_CORE)) => BY_CORE,
-            (Kind::Addi | Kind::Andi, (origin, _)) => origin,
-            (Kind::Add | Kind::Sh1add | Kind::Sh2add | Kind::Sh3add, (origin, 0) | (0, origin)) => origin,
-            (Kind::Sub, (origin, 0)) => origin,
-            _ => 0,
+        let origin = match (run.origins[first], if immediate { 0 } else { run.origins[second] }) {
+            (0, 0) => 0,
+            pointers => origin_of(kind, pointers),
         };
         let undefined = (run.undefined[first], if immediate { 0 } else { run.undefined[second] });
         let bits = match undefined {
@@ -105,12 +99,27 @@ impl Checker {
         run.set(rd, bits, origin);
     }
 
+    #[inline(never)]
+    fn divides_by_zero(&mut self, run: &mut Running) {
+        let text = "divides by zero".to_owned();
+        self.report(Defect::DivisionByZero, run, run.site, text, None);
+        run.explained = true;
+    }
+
+    #[inline]
     fn branch(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
+        let Instruction { rs1, rs2, .. } = instruction;
+        let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
+        if run.undefined[first] | run.undefined[second] != 0 {
+            self.undefined_branch(run, instruction, context);
+        }
+    }
+
+    /// A branch with an operand that has undefined bits.
+    #[inline(never)]
+    fn undefined_branch(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
         let Instruction { kind, rs1, rs2, .. } = instruction;
         let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
-        if run.undefined[first] | run.undefined[second] == 0 {
-            return;
-        }
         let of =
             |register: usize| Operand { value: context.reg(register), undefined: run.undefined[register] };
         let (a, b) = (of(first), of(second));
@@ -133,6 +142,7 @@ impl Checker {
         }
     }
 
+    #[inline(never)]
     fn jump(&mut self, run: &mut Running, instruction: Instruction, context: &Context) {
         let Instruction { rd, rs1, imm, .. } = instruction;
         self.uses_address(run, rs1);
@@ -188,11 +198,23 @@ impl Checker {
     }
 
     /// Checks that a pointer is not to a packet or stack of another run.
+    #[inline]
     fn check_origin(&mut self, run: &mut Running, reference: &Reference, store: bool) {
         let origin = run.origins[usize::from(reference.base) & 31];
-        if origin == 0 || origin == BY_CORE || (origin - 1) / 2 == run.number {
-            return;
+        if origin != 0 && origin != BY_CORE && (origin - 1) / 2 != run.number {
+            self.check_other_origin(run, reference, store, origin);
         }
+    }
+
+    /// Checks a pointer of another run.
+    #[inline(never)]
+    fn check_other_origin(
+        &mut self,
+        run: &mut Running,
+        reference: &Reference,
+        store: bool,
+        origin: OriginId,
+    ) {
         let of = self.record((origin - 1) / 2);
         let is_stack = origin.is_multiple_of(2);
         let own = run.record;
@@ -209,14 +231,8 @@ impl Checker {
         }
     }
 
-    fn load(
-        &mut self,
-        run: &mut Running,
-        instruction: Instruction,
-        context: &Context,
-        space: &AddressSpace<'_>,
-    ) {
-        let Instruction { kind, rd, rs1, imm, len, .. } = instruction;
+    fn load(&mut self, run: &mut Running, decoded: &Decoded, context: &Context, space: &AddressSpace<'_>) {
+        let Instruction { kind, rd, rs1, imm, .. } = decoded.instruction;
         let (bytes, signed) = loaded(kind);
         let address = (context.reg(usize::from(rs1) & 31) as u32).wrapping_add(imm);
         let reference = self.reference(run, space, (rs1, address, bytes), false);
@@ -224,8 +240,7 @@ impl Checker {
             Area::Device => return self.load_register(run, address, rd, space),
             Area::Nowhere => return,
             Area::Shared => {
-                let next = run.image.instruction(run.site.pc.wrapping_add(u32::from(len)));
-                let acquires = next.is_some_and(|next| next.kind == Kind::Fence);
+                let acquires = decoded.before_fence;
                 if acquires {
                     self.acquire(run, address);
                 }
@@ -252,6 +267,7 @@ impl Checker {
         run.set(rd, undefined & (u64::MAX >> (64 - run.bits())), origin);
     }
 
+    #[inline(never)]
     fn store(
         &mut self,
         run: &mut Running,
@@ -290,6 +306,7 @@ impl Checker {
         shadow.set_origin(reference.key, if kept { origin } else { 0 });
     }
 
+    #[inline(never)]
     fn atomic(
         &mut self,
         run: &mut Running,
@@ -397,6 +414,7 @@ impl Checker {
     }
 
     /// Completes what the latest instruction of the run has left open.
+    #[inline(never)]
     pub(crate) fn complete(&mut self, run: &mut Running, context: &Context, space: &AddressSpace<'_>) {
         match run.pending() {
             Pending::Nothing => {}
@@ -447,18 +465,15 @@ fn loaded(kind: Kind) -> (u32, bool) {
     }
 }
 
-/// Whether an instruction accesses memory or leaves straight-line code.
-fn kind_of_memory(kind: Kind) -> bool {
-    use Kind::{Beq, Bge, Bgeu, Blt, Bltu, Bne, Ecall, Jal, Jalr};
-    use Kind::{Lb, Lbu, Ld, Lh, Lhu, Lw, Lwu, Sb, Sd, Sh, Sw};
-    let accesses = matches!(kind, Lb | Lbu | Ld | Lh | Lhu | Lw | Lwu | Sb | Sd | Sh | Sw);
-    let leaves = matches!(kind, Beq | Bge | Bgeu | Blt | Bltu | Bne | Ecall | Jal | Jalr);
-    accesses || leaves || kind.is_atomic()
-}
-
-fn divides(kind: Kind) -> bool {
-    use Kind::{Div, Divu, Divuw, Divw, Rem, Remu, Remuw, Remw};
-    matches!(kind, Div | Divu | Divuw | Divw | Rem | Remu | Remuw | Remw)
+/// Returns the origin of a result, from those of its operands.
+fn origin_of(kind: Kind, pointers: (OriginId, OriginId)) -> OriginId {
+    match (kind, pointers) {
+        (_, (BY_CORE, _) | (_, BY_CORE)) => BY_CORE,
+        (Kind::Addi | Kind::Andi, (origin, _)) => origin,
+        (Kind::Add | Kind::Sh1add | Kind::Sh2add | Kind::Sh3add, (origin, 0) | (0, origin)) => origin,
+        (Kind::Sub, (origin, 0)) => origin,
+        _ => 0,
+    }
 }
 
 /// Returns the value of up to 8 bytes of memory, or 0 where there is none.

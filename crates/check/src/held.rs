@@ -1,7 +1,7 @@
 //! The values from local memory in the registers of a process, and the last stores to its variables.
 
-use crate::bits::is_immediate;
 use crate::calls::Site;
+use crate::code::{Decoded, Rules};
 use nicety_hpu::{Instruction, Kind};
 use rustc_hash::FxHashMap;
 
@@ -33,38 +33,42 @@ impl Default for Held {
 impl Held {
     /// Takes an instruction: a result out of registers has the variable of an operand.
     #[inline]
-    pub fn follow(&mut self, instruction: &Instruction) {
-        let Instruction { kind, rd, rs1, rs2, .. } = *instruction;
-        if kind == Kind::Ecall {
+    pub fn follow(&mut self, decoded: &Decoded) {
+        let Instruction { rd, rs1, rs2, .. } = decoded.instruction;
+        if decoded.rules == Rules::Ecall {
             self.values[RESULT] = Value::default();
         }
         if rd == 0 || rd > 31 {
             return;
         }
-        let computes = matches!(
-            kind,
-            Kind::Addi
-                | Kind::Add
-                | Kind::Sub
-                | Kind::And
-                | Kind::Andi
-                | Kind::Or
-                | Kind::Ori
-                | Kind::Xor
-                | Kind::Xori
-                | Kind::Slli
-                | Kind::Srli
-                | Kind::Mul
-        );
         let mut value = Value::default();
-        if computes {
+        if decoded.copies {
             value = self.values[usize::from(rs1) & 31];
-            if value.key == 0 && !is_immediate(kind) {
+            if value.key == 0 && !decoded.immediate {
                 value = self.values[usize::from(rs2) & 31];
             }
         }
         self.values[usize::from(rd)] = value;
     }
+}
+
+/// Whether the result of an instruction has the variable of an operand.
+pub(crate) fn copies(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Addi
+            | Kind::Add
+            | Kind::Sub
+            | Kind::And
+            | Kind::Andi
+            | Kind::Or
+            | Kind::Ori
+            | Kind::Xor
+            | Kind::Xori
+            | Kind::Slli
+            | Kind::Srli
+            | Kind::Mul
+    )
 }
 
 /// The last store to a variable.

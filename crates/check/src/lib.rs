@@ -11,6 +11,7 @@
 //! | vector clocks, races | `clocks.rs`, `races.rs` |
 //! | locks, their order and misuse | `locks.rs` |
 //! | call stacks | `calls.rs` |
+//! | programs, decoded | `code.rs` |
 //! | the shadow of a run | `run.rs` |
 //! | begin and end of runs | `checker.rs` |
 //! | instructions | `execute.rs`, `order.rs` |
@@ -28,6 +29,7 @@ mod bits;
 mod calls;
 mod checker;
 mod clocks;
+mod code;
 mod commands;
 mod contexts;
 mod execute;

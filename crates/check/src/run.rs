@@ -98,6 +98,13 @@ pub(crate) enum Pending {
     Call { registers: [u32; 8], at: Site },
 }
 
+impl Pending {
+    #[inline]
+    pub const fn is_some(&self) -> bool {
+        !matches!(self, Pending::Nothing)
+    }
+}
+
 /// The unit that numbers a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {

@@ -39,6 +39,8 @@ pub(crate) struct CoreView {
     pub(crate) before: Option<u64>,
     /// The watchpoint that its last instruction hits.
     pub(crate) hit: Option<Watchpoint>,
+    /// A watchpoint that it has hit while another core alone was to go on, and the instruction behind.
+    pub(crate) deferred: Option<(u64, Watchpoint)>,
 }
 
 /// The way in which a debugger lets the cores go on.
@@ -87,6 +89,9 @@ pub(crate) struct Machine {
     pub(crate) current: usize,
     pub(crate) breaks: Breaks,
     pub(crate) resume: Resume,
+    /// The cores that the debugger names as those that go on, and whether others are to stay where they are.
+    pub(crate) named: Vec<usize>,
+    pub(crate) locks: bool,
     pub(crate) description: String,
     registers: Registers,
     memory: Vec<Region>,
@@ -126,6 +131,14 @@ impl Machine {
             Some(Region { name, base, bytes, writable })
         };
         self.memory = regions.into_iter().filter_map(copy).collect();
+    }
+
+    /// The core that alone is to go on. GDB steps like that over a breakpoint, and expects the stop of no other core.
+    pub(crate) fn alone(&self) -> Option<usize> {
+        match self.named[..] {
+            [core] if self.locks => Some(core),
+            _ => None,
+        }
     }
 
     /// Takes the changes since the stop. None if there are none.

@@ -16,7 +16,8 @@ impl Observe for Session {
     }
 
     fn instruction(&self, at: &mut Instruction<'_, '_>) {
-        let Instruction { run, time, image, .. } = *at;
+        let time = at.time();
+        let Instruction { run, image, .. } = *at;
         let (context, space) = (&mut *at.context, &mut *at.space);
         let step = &mut Step { core: run.core, time, image, context, space, outer: None };
         self.inner.borrow_mut().instruction(step);
@@ -48,13 +49,16 @@ impl Inner {
         self.runs += 1;
         let old = self.machine.cores.remove(&core);
         let (last, before) = old.map_or((None, None), |view| (view.last, view.before));
-        let view = CoreView { subject, running: true, last, before, hit: None };
+        let view = CoreView { subject, running: true, last, before, hit: None, deferred: None };
         self.machine.cores.insert(core, view);
     }
 
     fn ends(&mut self, core: usize) {
+        self.step_ended |= self.machine.alone() == Some(core);
         if let Some(view) = self.machine.cores.get_mut(&core) {
             view.running = false;
+            // There is no later instruction of it to stop before.
+            self.passed = self.passed.or(view.deferred.take().map(|(index, _)| index));
         }
     }
 
@@ -128,7 +132,7 @@ impl processes::Observe for Session {
 fn step_of<'s, 'm>(at: &'s mut processes::Instruction<'_, 'm>) -> Step<'s, 'm> {
     Step {
         core: thread_of(at.process),
-        time: at.time,
+        time: at.time(),
         image: at.image,
         context: at.context,
         space: at.space,

@@ -3,6 +3,7 @@
 //! A session may take several runs of the same simulation. Each is the same to the last instruction, so that a step
 //! back is a run up to the instruction before. Changes by the debugger are made again at their instructions.
 
+use crate::breaks::Watchpoint;
 use crate::connection::Wire;
 use crate::machine::{Edit, Machine, Resume};
 use crate::target::tid;
@@ -47,6 +48,8 @@ enum Next {
     To(u64, Reason),
     /// Up to an instruction, to find the last stop before it.
     Search(u64),
+    /// Up to an instruction, and on from there.
+    Again(u64),
     /// None.
     Nothing,
 }
@@ -62,6 +65,8 @@ enum Mode {
     Replaying(u64, Reason),
     /// Look for the last stop before an instruction.
     Searching(u64, Option<(u64, Reason)>),
+    /// Run up to an instruction that was passed while another core was in a step. From there on, stops count.
+    Returning(u64),
     /// The run is being abandoned.
     Leaving(Next),
     /// There is no debugger any more.
@@ -99,6 +104,10 @@ pub(crate) struct Inner {
     interrupted: Box<dyn Fn() -> bool>,
     end: End,
     stops: u64,
+    /// The first instruction with a stop that was passed while another core was in a step.
+    pub(crate) passed: Option<u64>,
+    /// Whether the handler or process that alone is to go on has ended.
+    pub(crate) step_ended: bool,
     /// The functions of the program of processes that is debugged: those of the first process.
     pub(crate) functions: Option<String>,
     pub(crate) first: Option<String>,
@@ -122,6 +131,8 @@ impl Session {
                 interrupted,
                 end: End::Complete,
                 stops: 0,
+                passed: None,
+                step_ended: false,
                 functions: None,
                 first: None,
                 runs: 0,
@@ -139,16 +150,18 @@ impl Session {
         let inner = &mut *self.inner.borrow_mut();
         (inner.index, inner.runs, inner.stop) = (0, 0, stop);
         inner.machine.cores.clear();
+        inner.step_ended = false;
         inner.mode = match inner.mode {
             Mode::Leaving(Next::To(index, reason)) => Mode::Replaying(index, reason),
             Mode::Leaving(Next::Search(before)) => Mode::Searching(before, None),
+            Mode::Leaving(Next::Again(index)) => Mode::Returning(index),
             mode => mode,
         };
     }
 
     /// Whether the simulation must be run again: after the first run if a handler ran, and after a way back in time.
     pub fn repeats(&self) -> bool {
-        matches!(self.inner.borrow().mode, Mode::Leaving(Next::To(..) | Next::Search(_)))
+        matches!(self.inner.borrow().mode, Mode::Leaving(Next::To(..) | Next::Search(_) | Next::Again(_)))
     }
 
     /// Whether the present run is being abandoned.
@@ -201,7 +214,7 @@ impl Inner {
                 let hit = self.machine.cores[&at.core].hit;
                 let stop = match hit {
                     Some(hit) => Some(Reason::Watch { tid: here, kind: hit.kind, addr: hit.address }),
-                    None => self.machine.breaks.stops(pc, false).then_some(Reason::SwBreak(here)),
+                    None => self.machine.breaks.stops(pc).then_some(Reason::SwBreak(here)),
                 };
                 *found = stop.map(|reason| (index, reason)).or(*found);
                 None
@@ -214,30 +227,54 @@ impl Inner {
             }
             Mode::Replaying(to, reason) if index == *to => Some(*reason),
             Mode::Replaying(..) => None,
+            Mode::Returning(to) if index < *to => None,
             _ => self.reason(index, at.core, pc, watched),
         };
         if let Some(reason) = reason {
             self.mode = Mode::Live;
+            self.step_ended = false;
             self.stop_at(index, at, reason);
         }
     }
 
     /// Notes an instruction of a core. Returns the watchpoint that the instruction before has hit.
-    fn note(&mut self, index: u64, at: &Step<'_, '_>) -> Option<Reason> {
+    fn note(&mut self, index: u64, at: &Step<'_, '_>) -> Option<Watchpoint> {
+        let beside = self.machine.alone().is_some_and(|alone| alone != at.core);
         let breaks = &self.machine.breaks;
-        let access = if breaks.is_watching() { at.context.next_access(at.image) } else { None };
-        let hit = access.and_then(|access| breaks.hit(&access));
+        let access = if breaks.is_watching(beside) { at.context.next_access(at.image) } else { None };
+        let hit = access.and_then(|access| breaks.hit(&access, beside));
         let view = self.machine.cores.get_mut(&at.core).expect("its handler has begun");
         view.before = view.last.replace(index);
-        let hit = std::mem::replace(&mut view.hit, hit)?;
-        Some(Reason::Watch { tid: tid(at.core), kind: hit.kind, addr: hit.address })
+        std::mem::replace(&mut view.hit, hit)
     }
 
     /// Returns the reason to stop before this instruction, if there is one.
-    fn reason(&mut self, index: u64, core: usize, pc: u32, watched: Option<Reason>) -> Option<Reason> {
+    fn reason(&mut self, index: u64, core: usize, pc: u32, watched: Option<Watchpoint>) -> Option<Reason> {
+        self.mode = Mode::Live;
+        let alone = self.machine.alone();
+        match alone {
+            Some(alone) if alone != core => self.defer(index, core, pc, watched),
+            _ => {
+                if let Some(reason) = self.reason_of_core(core, pc, watched) {
+                    return Some(reason);
+                }
+            }
+        }
+        let tid = tid(alone.unwrap_or(core));
+        if std::mem::take(&mut self.step_ended) {
+            return Some(Reason::SignalWithThread { tid, signal: Signal::SIGTRAP });
+        }
+        let interrupted = index.is_multiple_of(LOOK_EVERY) && self.is_interrupted();
+        interrupted.then_some(Reason::SignalWithThread { tid, signal: Signal::SIGINT })
+    }
+
+    /// Returns the reason of a core that may stop.
+    fn reason_of_core(&mut self, core: usize, pc: u32, watched: Option<Watchpoint>) -> Option<Reason> {
         let here = tid(core);
-        if watched.is_some() {
-            return watched;
+        let deferred = self.machine.cores.get_mut(&core).and_then(|view| view.deferred.take());
+        let deferred = deferred.map(|(_, hit)| hit).filter(|hit| self.machine.breaks.watches(hit));
+        if let Some(hit) = watched.or(deferred) {
+            return Some(Reason::Watch { tid: here, kind: hit.kind, addr: hit.address });
         }
         let stepping = match self.machine.resume {
             Resume::Step { core, range } => Some((core, range)),
@@ -248,11 +285,27 @@ impl Inner {
         {
             return Some(Reason::SignalWithThread { tid: here, signal: Signal::SIGTRAP });
         }
-        if self.machine.breaks.stops(pc, stepping.is_some_and(|(of, _)| of != core)) {
-            return Some(Reason::SwBreak(here));
+        let beside = stepping.is_some_and(|(of, _)| of != core);
+        let breaks = &self.machine.breaks;
+        (breaks.stops(pc) || beside && breaks.holds(pc)).then_some(Reason::SwBreak(here))
+    }
+
+    /// Defers the stop of a core beside the one that alone is to go on. GDB ends with an internal error where another
+    /// thread stops. A watchpoint is told at the core's next instruction. A breakpoint must stop before its instruction,
+    /// which takes another run.
+    fn defer(&mut self, index: u64, core: usize, pc: u32, watched: Option<Watchpoint>) {
+        if self.machine.breaks.holds(pc) {
+            self.passed.get_or_insert(index);
         }
-        let interrupted = index.is_multiple_of(LOOK_EVERY) && self.is_interrupted();
-        interrupted.then_some(Reason::SignalWithThread { tid: here, signal: Signal::SIGINT })
+        let view = self.machine.cores.get_mut(&core).expect("its handler has begun");
+        view.deferred = view.deferred.or(watched.map(|hit| (index, hit)));
+    }
+
+    /// Returns the first instruction with a deferred stop, if a core has passed one.
+    fn take_passed(&mut self) -> Option<u64> {
+        let passed = self.passed.take()?;
+        let watched = self.machine.cores.values().filter_map(|view| view.deferred);
+        Some(watched.map(|(index, _)| index).fold(passed, u64::min))
     }
 
     /// Whether the debugger has sent an interrupt.
@@ -316,7 +369,12 @@ impl Inner {
             _ => Signal::SIGSEGV,
         };
         // The trapping instruction is the last one.
-        let place = (at.core, self.index.saturating_sub(1), at.time);
+        let index = self.index.saturating_sub(1);
+        if self.machine.alone().is_some_and(|alone| alone != at.core) {
+            self.passed.get_or_insert(index);
+            return;
+        }
+        let place = (at.core, index, at.time);
         self.machine.load(place, at.image, at.context, at.space, Some(trap.to_string()));
         self.serve(Reason::SignalWithThread { tid: tid(at.core), signal });
     }
@@ -376,8 +434,14 @@ impl Inner {
     fn goes_back(&mut self) -> Result<(), Reason> {
         let current = self.machine.current;
         let begin = Reason::ReplayLog { tid: Some(tid(current)), pos: ReplayLogPosition::Begin };
+        let passed = if self.machine.alone().is_none() { self.take_passed() } else { None };
         match self.machine.resume {
-            Resume::Continue | Resume::Step { .. } => Ok(()),
+            Resume::Continue | Resume::Step { .. } => {
+                if let Some(index) = passed {
+                    self.leave(Next::Again(index));
+                }
+                Ok(())
+            }
             Resume::StepBack { core } => {
                 let view = self.machine.cores.get(&core);
                 let index = view.and_then(|view| if core == current { view.before } else { view.last });

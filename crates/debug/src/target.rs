@@ -120,19 +120,21 @@ impl ThreadExtraInfo for Machine {
 
 impl MultiThreadResume for Machine {
     fn resume(&mut self) -> Result<(), Infallible> {
-        if self.resume == Resume::Continue {
-            self.breaks.forget_removed();
+        if self.resume == Resume::Continue && self.alone().is_none() {
+            self.breaks.settle();
         }
         Ok(())
     }
 
     fn clear_resume_actions(&mut self) -> Result<(), Infallible> {
         self.resume = Resume::Continue;
+        (self.locks, self.named) = (false, Vec::new());
         Ok(())
     }
 
     /// A core continues unless it steps.
-    fn set_resume_action_continue(&mut self, _: Tid, _: Option<Signal>) -> Result<(), Infallible> {
+    fn set_resume_action_continue(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), Infallible> {
+        self.named.push(core_of(tid));
         Ok(())
     }
 
@@ -159,14 +161,17 @@ impl MultiThreadResume for Machine {
 
 impl MultiThreadSchedulerLocking for Machine {
     /// GDB wants the other cores to stay where they are, for a step over a breakpoint. Time passes for all cores of a card,
-    /// so they go on. The breakpoints that GDB removes for the step hold for them ([`crate::breaks::Breaks`]).
+    /// so they go on. Their stops are deferred, and are those of the breakpoints before the step
+    /// ([`crate::breaks::Breaks`]).
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Infallible> {
+        self.locks = true;
         Ok(())
     }
 }
 
 impl MultiThreadSingleStep for Machine {
     fn set_resume_action_step(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), Infallible> {
+        self.named.push(core_of(tid));
         self.resume = Resume::Step { core: core_of(tid), range: None };
         Ok(())
     }
@@ -174,6 +179,7 @@ impl MultiThreadSingleStep for Machine {
 
 impl MultiThreadRangeStepping for Machine {
     fn set_resume_action_range_step(&mut self, tid: Tid, start: u64, end: u64) -> Result<(), Infallible> {
+        self.named.push(core_of(tid));
         self.resume = Resume::Step { core: core_of(tid), range: Some((start, end)) };
         Ok(())
     }

@@ -184,6 +184,75 @@ fn watchpoints_stop_behind_an_access() {
     });
 }
 
+/// Returns the thread of a stop.
+fn thread_of(stop: &str) -> &str {
+    let mut parts = stop.split([';', ':']).skip_while(|part| !part.ends_with("thread"));
+    parts.nth(1).unwrap_or_else(|| panic!("no thread: {stop}"))
+}
+
+/// Steps a thread alone from an instruction to the next one, as GDB does: by a breakpoint behind it.
+fn step_alone(client: &mut Client, thread: &str, next: u32) -> String {
+    assert_eq!(client.ask(&format!("Z0,{next:x},4")), "OK");
+    let stop = client.ask(&format!("vCont;c:{thread}"));
+    assert_eq!(client.ask(&format!("z0,{next:x},4")), "OK");
+    stop
+}
+
+#[test]
+fn a_watchpoint_of_another_core_is_reported_behind_a_step() {
+    debug(&[], counter(), 2, |client| {
+        client.ask("qSupported:multiprocess+;swbreak+");
+        client.ask("?");
+        client.ask(&format!("Z2,{:x},4", map::STATE + 4));
+        let first = client.ask("vCont;c");
+        assert!(first.contains("watch:"), "{first}");
+        // The other core reaches the word during the step, from which GDB takes the watchpoint away.
+        client.ask(&format!("z2,{:x},4", map::STATE + 4));
+        let stepped = step_alone(client, thread_of(&first), at(8));
+        assert_eq!(thread_of(&stepped), thread_of(&first), "{stepped}");
+        assert!(!stepped.contains("watch"), "{stepped}");
+        client.ask(&format!("Z2,{:x},4", map::STATE + 4));
+        let second = client.ask("vCont;c");
+        assert!(second.contains("watch:"), "{second}");
+        assert_ne!(thread_of(&second), thread_of(&first));
+        assert_eq!(client.word(map::STATE + 4), 3);
+        assert_eq!(client.ask("vCont;c"), "W00");
+    });
+}
+
+#[test]
+fn a_breakpoint_of_another_core_is_reported_behind_a_step() {
+    let seen = debug(&[], counter(), 2, |client| {
+        client.ask("qSupported:multiprocess+;swbreak+");
+        client.ask("?");
+        client.ask(&format!("Z0,{:x},4", at(6)));
+        let first = client.ask("vCont;c");
+        client.ask(&format!("z0,{:x},4", at(6)));
+        let stepped = step_alone(client, thread_of(&first), at(7));
+        assert_eq!(thread_of(&stepped), thread_of(&first), "{stepped}");
+        client.ask(&format!("Z0,{:x},4", at(6)));
+        let second = client.ask("vCont;c");
+        assert_ne!(thread_of(&second), thread_of(&first));
+        assert_eq!(client.pc(), at(6));
+        assert_eq!(client.ask("vCont;c"), "W00");
+    });
+    assert_eq!((word(&seen.state, 0), word(&seen.state, 4)), (2, 3));
+}
+
+#[test]
+fn a_step_ends_with_its_handler() {
+    debug(&[], counter(), 3, |client| {
+        client.ask("qSupported:multiprocess+;swbreak+");
+        client.ask("?");
+        client.ask(&format!("Z0,{:x},4", at(8)));
+        let first = client.ask("vCont;c");
+        client.ask(&format!("z0,{:x},4", at(8)));
+        let stepped = step_alone(client, thread_of(&first), 0xffff_fff0);
+        assert_eq!(thread_of(&stepped), thread_of(&first), "{stepped}");
+        assert_eq!(client.ask("vCont;c"), "W00");
+    });
+}
+
 #[test]
 fn registers_and_memory_can_be_changed() {
     let seen = debug(&[], counter(), 1, |client| {

@@ -85,6 +85,7 @@ pub use crate::ordered::NextAccess;
 pub use crate::overlap::Overlap;
 pub use crate::region::Region;
 pub use crate::reservations::Reservations;
+pub use crate::run::Watch;
 pub use crate::text::{printable, printable_line};
-pub use crate::totals::{Executed, RunSample, Totals};
+pub use crate::totals::{Executed, RunSample, Share, Totals};
 pub use crate::trap::{Access, Illegal, Location, Nearest, Trap, TrapError, TrapKind};

@@ -530,6 +530,22 @@ impl<'a> AddressSpace<'a> {
         !self.ordered_words.is_empty() && (found(address) || found(last) || between())
     }
 
+    /// Whether an access is one for [`load_fast`](AddressSpace::load_fast) or [`store_fast`](AddressSpace::store_fast).
+    #[inline(always)]
+    pub(crate) fn is_hot(&self, base_register: u8, address: u32, size: u32, write: bool) -> bool {
+        let hot = if write { &self.hot_store } else { &self.hot_load };
+        let region = self.regions.get(usize::from(hot[usize::from(base_register) & 63]));
+        region.is_some_and(|region| {
+            let offset = u64::from(address.wrapping_sub(region.base));
+            address & (size - 1) == 0 && offset + u64::from(size) <= region.bytes().len() as u64
+        })
+    }
+
+    /// Whether an access completes at once: it neither traps nor waits for its turn.
+    pub(crate) fn is_plain(&self, reference: Reference) -> bool {
+        matches!(self.resolve(reference), Ok((_, _, false)))
+    }
+
     /// Whether an access must wait for its turn. One that traps need not.
     pub(crate) fn is_ordered(&self, reference: Reference) -> bool {
         matches!(self.resolve(reference), Ok((_, _, true)))

@@ -20,8 +20,10 @@ use crate::width::Width;
 
 mod ends;
 mod float;
+mod watched;
 
 pub(crate) use ends::shape;
+pub use watched::Watch;
 
 /// Maximum cycles of a slice, so that its counts fit a [`Count`].
 const LONGEST: u64 = 1 << 31;
@@ -100,29 +102,41 @@ impl Context {
         profile: Option<&mut Profile>,
     ) -> Exit {
         match (&image.core().overlap, space.has_code_cache()) {
-            (None, false) => {
-                self.run_on::<W, STEP, false, false, PROFILED>(image, space, reservations, until, profile)
-            }
-            (None, true) => {
-                self.run_on::<W, STEP, true, false, PROFILED>(image, space, reservations, until, profile)
-            }
+            (None, false) => self.run_on::<W, STEP, false, false, PROFILED, false>(
+                image,
+                space,
+                reservations,
+                until,
+                profile,
+                None,
+            ),
+            (None, true) => self.run_on::<W, STEP, true, false, PROFILED, false>(
+                image,
+                space,
+                reservations,
+                until,
+                profile,
+                None,
+            ),
             (Some(overlap), cached) => {
                 space.take_no_turns();
                 self.open_window(overlap, &image.core().costs);
                 match cached {
-                    false => self.run_on::<W, STEP, false, true, PROFILED>(
+                    false => self.run_on::<W, STEP, false, true, PROFILED, false>(
                         image,
                         space,
                         reservations,
                         until,
                         profile,
+                        None,
                     ),
-                    true => self.run_on::<W, STEP, true, true, PROFILED>(
+                    true => self.run_on::<W, STEP, true, true, PROFILED, false>(
                         image,
                         space,
                         reservations,
                         until,
                         profile,
+                        None,
                     ),
                 }
             }
@@ -151,13 +165,21 @@ impl Context {
         clippy::too_many_lines,
         reason = "the loop keeps its state in registers; a split slows down every instruction"
     )]
-    fn run_on<W: Width, const STEP: bool, const CACHED: bool, const OVERLAPS: bool, const PROFILED: bool>(
+    fn run_on<
+        W: Width,
+        const STEP: bool,
+        const CACHED: bool,
+        const OVERLAPS: bool,
+        const PROFILED: bool,
+        const WATCHED: bool,
+    >(
         &mut self,
         image: &Image,
         space: &mut AddressSpace<'_>,
         reservations: &mut Reservations,
         until: u64,
         mut profile: Option<&mut Profile>,
+        mut watch: Option<&mut Watch<'_>>,
     ) -> Exit {
         // Without a profile, no code is left of these.
         macro_rules! profiled {
@@ -235,6 +257,12 @@ impl Context {
                     if OVERLAPS && self.window().enter() >= bound {
                         end = usize::from(op.index);
                         break;
+                    }
+                    if WATCHED && let Some(watch) = watch.as_deref_mut() {
+                        let place = Place { block, cycle, count };
+                        if !self.watched::<W>(image, space, place, op, watch) {
+                            return Exit::Limit;
+                        }
                     }
                     let mut touched = Touched::default();
                     let a = W::of(self.regs[op.rs1 as usize & 63]);

@@ -27,6 +27,15 @@ pub struct Executed {
     pub executions: u64,
 }
 
+/// The share of an instruction in a counter.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// Its address.
+    pub pc: u32,
+    /// Its cycles for each of the counter's two values.
+    pub cycles: [u64; 2],
+}
+
 /// A run of the sample.
 #[derive(Clone, Debug)]
 struct Sampled {
@@ -120,6 +129,11 @@ impl Totals {
         divide(image, self.counts.entries(), with);
     }
 
+    /// Returns the counters of all runs, each with its key and its shares.
+    pub fn counters(&self, image: &Image) -> impl Iterator<Item = (u64, Vec<Share>)> {
+        self.counts.entries().iter().map(|entry| (entry.key, shares(image, entry.key)))
+    }
+
     /// Returns the sampled runs.
     pub fn sample(&self) -> impl Iterator<Item = RunSample<'_>> {
         let of = |run: &Sampled| RunSample { root: run.root, entries: &self.entries[run.entries.clone()] };
@@ -128,10 +142,33 @@ impl Totals {
 }
 
 impl RunSample<'_> {
+    /// Returns the values of its counters, by their keys.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, [u64; 2])> {
+        self.entries.iter().map(|entry| (entry.key, entry.counts))
+    }
+
     /// As [`Totals::for_each`], for this run.
     pub fn for_each(&self, image: &Image, with: impl FnMut(Executed)) {
         divide(image, self.entries, with);
     }
+}
+
+/// Returns the shares of instructions in a counter: its cycles are sums of multiples of its two values.
+fn shares(image: &Image, key: u64) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::new();
+    for value in 0..2 {
+        let mut counts = [0; 2];
+        counts[value] = 1;
+        divide(image, &[Entry { key, counts }], |executed| {
+            let known = shares.iter().position(|share| share.pc == executed.pc);
+            let at = known.unwrap_or_else(|| {
+                shares.push(Share { pc: executed.pc, cycles: [0; 2] });
+                shares.len() - 1
+            });
+            shares[at].cycles[value] += executed.cycles;
+        });
+    }
+    shares
 }
 
 /// Divides counters into those of instructions.

@@ -4,7 +4,7 @@ use super::check::{equal_frames, handlers_of};
 use super::request::{Messages, Request};
 use super::rig::Rig;
 use super::tested::{OnHost, Tested};
-use nicety::{Environment, Error, Handlers, VERSION};
+use nicety::{Buffer, Cluster, Environment, Error, Handlers, VERSION};
 use nicety_check::{Begin, Checker, Defect, Ending, Finding, Frame, Handler, Interface, Limits};
 use nicety_hpu::{Image, TrapError};
 use nicety_nic_processors::observe::{Instruction, Observe};
@@ -154,6 +154,25 @@ pub(super) fn add(all: &mut Vec<Finding>, more: Vec<Finding>) {
 }
 
 impl Rig<'_> {
+    /// Returns a cluster that sends the packets of a check, and the memory that it needs.
+    pub(super) fn packets_once(&self, tested: &Tested<'_>) -> Result<(Cluster, Option<[Buffer; 2]>), Error> {
+        let (_, interrupt) = self.stop();
+        match &self.request.traffic[..] {
+            [] if self.request.has_frames(tested) => {
+                let expression = equal_frames(self.request, self.packet_bytes, FRAMES);
+                self.unmeasured(tested, &[expression], interrupt)
+            }
+            [] => {
+                let packets_each = self.request.message_packets.unwrap_or(8);
+                let measured = self.request.messages.unwrap_or(MESSAGES);
+                let messages = Messages { packets_each, before: 0, measured, after: 0 };
+                let (cluster, memory) = self.unmeasured_equal(tested, messages, interrupt)?;
+                Ok((cluster, Some(memory)))
+            }
+            expressions => self.unmeasured(tested, expressions, interrupt),
+        }
+    }
+
     /// Runs the packets once under the checker.
     ///
     /// # Errors
@@ -161,21 +180,7 @@ impl Rig<'_> {
     fn checked(&self, schedule: u64) -> Result<(Observed, Vec<Finding>), Error> {
         let tested = Tested::of(self.card)?;
         let observer = Rc::new(Watcher::new(self.handlers, &tested, self.request, schedule));
-        let (_, interrupt) = self.stop();
-        let (mut cluster, _memory) = match &self.request.traffic[..] {
-            [] if self.request.has_frames(&tested) => {
-                let expression = equal_frames(self.request, self.packet_bytes, FRAMES);
-                self.unmeasured(&tested, &[expression], interrupt)?
-            }
-            [] => {
-                let packets_each = self.request.message_packets.unwrap_or(8);
-                let measured = self.request.messages.unwrap_or(MESSAGES);
-                let messages = Messages { packets_each, before: 0, measured, after: 0 };
-                let (cluster, memory) = self.unmeasured_equal(&tested, messages, interrupt)?;
-                (cluster, Some(memory))
-            }
-            expressions => self.unmeasured(&tested, expressions, interrupt)?,
-        };
+        let (mut cluster, _memory) = self.packets_once(&tested)?;
         OnHost::of(cluster.host(1), &tested)?.processors().observed_by(observer.clone());
         let run = cluster.run();
         drop(cluster);

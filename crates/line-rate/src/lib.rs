@@ -23,6 +23,7 @@
 //! | `check`, `sensitivity` | the check of a card, and of its assumed values |
 //! | `profile` | the cycles of handlers by instruction, line and function |
 //! | `checked`, `processes` | handlers, and processes of flow processors, under the checker |
+//! | `plain` | the same packets without checker or profile |
 //! | `debug`, `debugged` | handlers, and processes of flow processors, under a debugger |
 //! | `frame` | the bytes of a packet of the traffic |
 //! | `losslessly` | the search for the highest rate without loss, for the next two |
@@ -52,6 +53,7 @@ mod offer;
 mod part;
 mod parts;
 mod places;
+mod plain;
 pub mod processes;
 pub mod profile;
 mod profiler;
@@ -78,6 +80,7 @@ pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
 pub use object::XdpObject;
 pub use part::Part;
 pub use places::{Place, PlaceRow};
+pub use plain::{PlainReport, run_plain};
 pub use request::{PlannedHandlers, Request, plan};
 pub use row::{
     BurstRow, Dispositions, HandlerRow, Loads, PortRow, Row, SensitiveRow, SensitivityRow, StoppedRow,

@@ -80,8 +80,8 @@ impl Observe for Counter {
             add(&self.in_turn);
             assert!(at.context.is_ordered_next(at.image, at.space), "{point:?}");
             if point != OrderPoint::Fence {
-                assert!(self.last.get() <= at.time, "accesses have their turns in the order of time");
-                self.last.set(at.time);
+                assert!(self.last.get() <= at.time(), "accesses have their turns in the order of time");
+                self.last.set(at.time());
             }
         }
     }

@@ -417,6 +417,21 @@ pub fn check_run(
     Ok(measure_with_news(py, elfs, listeners, false, Box::new(run))?.0)
 }
 
+/// Sends the packets of a check, or of a profile, without either. Request and report are JSON.
+#[pyfunction]
+pub fn plain_run(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    of_profile: bool,
+) -> PyResult<String> {
+    let request = guarded(|| line_rate::Request::from_json(request))?;
+    let run = move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| {
+        line_rate::run_plain(&request, environment, of_profile)
+    };
+    Ok(measure(py, elfs, None, false, Box::new(run))?.0)
+}
+
 /// The results of a line-rate check: the report, the recording, and for each row the data of its program after the
 /// first run.
 type LineRate = (String, Option<Recording>, Vec<Option<Vec<u8>>>);

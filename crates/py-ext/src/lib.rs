@@ -56,7 +56,7 @@ mod _native {
     #[pymodule_export]
     use crate::calls::{
         bench, bench_plan, check_run, debug_run, faults_check, handler_sources, hpu_run, line_rate_frame,
-        line_rate_plan, line_rate_run, profile_run, spec_check, spec_show, specs, version,
+        line_rate_plan, line_rate_run, plain_run, profile_run, spec_check, spec_show, specs, version,
     };
     #[pymodule_export]
     use crate::capture::{Capture, CapturedPackets};

@@ -1,10 +1,10 @@
 //! Cycles by instruction, and their sums by groups of instructions.
 
 use super::row::Cost;
-use nicety_bench::nearest_rank;
+use nicety_bench::rank;
 use nicety_hpu::profile::{CAUSES, CallPath, Cause};
-use nicety_hpu::{Executed, Image, Totals};
-use std::collections::{BTreeMap, BTreeSet};
+use nicety_hpu::{Executed, Image, RunSample, Totals};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Counters of an instruction, or of a group of them.
 #[derive(Clone, Copy, Default)]
@@ -28,10 +28,11 @@ pub(super) struct OnPath {
 }
 
 /// The counters of a program's runs.
-pub(super) struct Costs<'p> {
-    image: &'p Image,
-    totals: &'p Totals,
+pub(super) struct Costs {
     packets: u64,
+    /// The shares of instructions in each counter: the index of the instruction, and its cycles for each value.
+    shares: Vec<Vec<(usize, [u64; 2])>>,
+    sample: Vec<Sampled>,
     /// The entry of each call path.
     roots: Vec<u32>,
     by_pc: BTreeMap<u32, Counts>,
@@ -39,8 +40,14 @@ pub(super) struct Costs<'p> {
     pub(super) samples: BTreeMap<(u32, u32), OnPath>,
 }
 
-impl<'p> Costs<'p> {
-    pub(super) fn of(image: &'p Image, totals: &'p Totals, packets: u64) -> Costs<'p> {
+/// A run of the sample: the call path of its entry, and the values of its counters.
+struct Sampled {
+    root: u32,
+    counts: Vec<(usize, [u64; 2])>,
+}
+
+impl Costs {
+    pub(super) fn of(image: &Image, totals: &Totals, packets: u64) -> Costs {
         let (mut by_pc, mut samples): (BTreeMap<u32, Counts>, BTreeMap<_, OnPath>) = Default::default();
         totals.for_each(image, |executed| {
             by_pc.entry(executed.pc).or_default().add(&executed);
@@ -49,7 +56,18 @@ impl<'p> Costs<'p> {
             sample.cycles += executed.cycles;
         });
         let roots = roots(totals.paths().borrow().all());
-        Costs { image, totals, packets, roots, by_pc, samples }
+        let index: HashMap<u32, usize> = by_pc.keys().enumerate().map(|(index, pc)| (*pc, index)).collect();
+        let (mut places, mut shares) = (HashMap::new(), Vec::new());
+        for (key, of) in totals.counters(image) {
+            places.insert(key, shares.len());
+            shares.push(of.iter().map(|share| (index[&share.pc], share.cycles)).collect());
+        }
+        let sampled = |run: RunSample<'_>| Sampled {
+            root: run.root,
+            counts: run.counts().map(|(key, values)| (places[&key], values)).collect(),
+        };
+        let sample = totals.sample().map(sampled).collect();
+        Costs { packets, shares, sample, roots, by_pc, samples }
     }
 
     /// The addresses of the instructions.
@@ -86,34 +104,55 @@ impl<'p> Costs<'p> {
         for (pc, path) in self.samples.keys() {
             reached[index[pc]].insert(self.roots[*path as usize]);
         }
+        let shares = self.shares_of_groups(groups, of);
         let mut runs: BTreeMap<u32, usize> = BTreeMap::new();
         let mut values = vec![Vec::new(); groups];
         let mut of_run = vec![0; groups];
-        for run in self.totals.sample() {
+        for run in &self.sample {
             *runs.entry(run.root).or_default() += 1;
             let mut touched = Vec::new();
-            run.for_each(self.image, |executed| {
-                let group = index[&executed.pc];
-                if of_run[group] == 0 {
-                    touched.push(group);
+            for &(counter, [through, taken]) in &run.counts {
+                for &(group, cycles) in &shares[counter] {
+                    let cycles = through * cycles[0] + taken * cycles[1];
+                    if cycles > 0 && of_run[group] == 0 {
+                        touched.push(group);
+                    }
+                    of_run[group] += cycles;
                 }
-                of_run[group] += executed.cycles;
-            });
+            }
             for group in touched {
-                let cycles = std::mem::take(&mut of_run[group]);
-                if cycles > 0 {
-                    values[group].push(cycles);
-                }
+                values[group].push(std::mem::take(&mut of_run[group]));
             }
         }
         let percentile = |(mut values, reached): (Vec<u64>, BTreeSet<u32>)| {
             let all: usize = reached.iter().filter_map(|root| runs.get(root)).sum();
             // The other runs have none of its cycles.
             values.resize(all.max(values.len()), 0);
-            values.sort_unstable();
-            if values.is_empty() { 0 } else { nearest_rank(&values, 990) }
+            match values.len() {
+                0 => 0,
+                len => *values.select_nth_unstable(rank(len, 990)).1,
+            }
         };
         values.into_iter().zip(reached).map(percentile).collect()
+    }
+}
+
+impl Costs {
+    /// Returns the shares of groups of instructions in each counter.
+    fn shares_of_groups(&self, groups: usize, of: &[usize]) -> Vec<Vec<(usize, [u64; 2])>> {
+        let mut sums = vec![[0u64; 2]; groups];
+        let of_counter = |shares: &Vec<(usize, [u64; 2])>| {
+            let mut touched = Vec::new();
+            for &(instruction, cycles) in shares {
+                let group = of[instruction];
+                if sums[group] == [0; 2] && cycles != [0; 2] {
+                    touched.push(group);
+                }
+                sums[group] = [sums[group][0] + cycles[0], sums[group][1] + cycles[1]];
+            }
+            touched.into_iter().map(|group| (group, std::mem::take(&mut sums[group]))).collect()
+        };
+        self.shares.iter().map(of_counter).collect()
     }
 }
 

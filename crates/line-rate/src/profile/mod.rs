@@ -309,7 +309,7 @@ fn path_rows(image: &Image, totals: &Totals) -> Vec<PathRow> {
     paths.all().iter().zip(sources).map(row).collect()
 }
 
-fn sample_rows(costs: &Costs<'_>, addresses: &[u32]) -> Vec<SampleRow> {
+fn sample_rows(costs: &Costs, addresses: &[u32]) -> Vec<SampleRow> {
     let index: BTreeMap<u32, usize> = addresses.iter().enumerate().map(|(index, pc)| (*pc, index)).collect();
     let row = |(&(pc, path), on_path): (&(u32, u32), &costs::OnPath)| SampleRow {
         path,

@@ -109,8 +109,6 @@ impl Outer {
 pub struct Instruction<'o, 'm> {
     /// Its process.
     pub process: &'o ObservedProcess,
-    /// The time at which it begins, or of its effect outside the core.
-    pub time: Time,
     /// The program.
     pub image: &'o Image,
     /// The registers.
@@ -119,6 +117,14 @@ pub struct Instruction<'o, 'm> {
     pub space: &'o mut AddressSpace<'m>,
     /// The memories outside the core.
     pub outer: &'o Outer,
+    clock: &'o dyn Fn(u64) -> Time,
+}
+
+impl Instruction<'_, '_> {
+    /// Returns the time at which it begins, or of its effect outside the core.
+    pub fn time(&self) -> Time {
+        (self.clock)(self.context.cycle())
+    }
 }
 
 /// The observer of a slice.
@@ -133,7 +139,7 @@ pub(super) struct Observed<'o> {
 }
 
 impl Observed<'_> {
-    /// Executes a slice up to cycle `until`, in single steps.
+    /// Executes a slice up to cycle `until`, and reports each instruction.
     pub(super) fn run(
         &mut self,
         context: &mut Context,
@@ -146,6 +152,14 @@ impl Observed<'_> {
                 continue;
             }
             let exit = context.step(&self.process.image, space, reservations, until);
+            if exit != Exit::Limit || context.cycle() >= until {
+                return exit;
+            }
+            // The instructions up to the next one that may end the slice, which is a step again.
+            let mut watch = |context: &mut Context, space: &mut AddressSpace<'_>| {
+                self.observer.instruction(&mut self.at(context, space));
+            };
+            let exit = context.run_watched(&self.process.image, space, reservations, until, &mut watch);
             if exit != Exit::Limit || context.cycle() >= until {
                 return exit;
             }
@@ -189,10 +203,9 @@ impl Observed<'_> {
         context: &'s mut Context,
         space: &'s mut AddressSpace<'m>,
     ) -> Instruction<'s, 'm> {
-        let time = (self.time)(context.cycle());
         Instruction {
             process: self.process,
-            time,
+            clock: self.time,
             image: &self.process.image,
             context,
             space,

@@ -1,6 +1,6 @@
 //! An observer of every instruction and command of handlers, for a debugger or a checker.
 //!
-//! With an observer, a slice is executed in single steps. Cycles, results and the order of events are those of a run
+//! With an observer, a slice is executed with a report of each instruction. Cycles, results and the order of events are those of a run
 //! without one, unless the observer changes registers or memory. An observer takes no simulated time.
 //!
 //! Each completed instruction was reported exactly once, and so was one that trapped. An atomic, a fence or an access to
@@ -108,8 +108,6 @@ impl ObservedRun {
 pub struct Instruction<'o, 'm> {
     /// Its handler.
     pub run: &'o ObservedRun,
-    /// The time at which it begins. Waits for memory and for code may still follow.
-    pub time: Time,
     /// The program.
     pub image: &'o Image,
     /// The registers.
@@ -118,6 +116,14 @@ pub struct Instruction<'o, 'm> {
     pub space: &'o mut AddressSpace<'m>,
     /// The order point, for an instruction that is executed in its turn.
     pub order: Option<OrderPoint>,
+    edges: &'o Edges,
+}
+
+impl Instruction<'_, '_> {
+    /// Returns the time at which it begins. Waits for memory and for code may still follow.
+    pub fn time(&self) -> Time {
+        self.edges.at(self.context.cycle())
+    }
 }
 
 impl Processors {
@@ -141,7 +147,7 @@ pub(crate) struct Observed<'o> {
 }
 
 impl Observed<'_> {
-    /// Executes a slice up to cycle `until`, in single steps.
+    /// Executes a slice up to cycle `until`, and reports each instruction.
     pub(crate) fn run(
         &mut self,
         context: &mut Context,
@@ -157,7 +163,20 @@ impl Observed<'_> {
             if exit != Exit::Limit || context.cycle() >= until {
                 return exit;
             }
+            // The instructions up to the next one that may end the slice, which is a step again.
+            let mut watch =
+                |context: &mut Context, space: &mut AddressSpace<'_>| self.tell(context, space, None);
+            let exit = context.run_watched(self.image, space, reservations, until, &mut watch);
+            if exit != Exit::Limit || context.cycle() >= until {
+                return exit;
+            }
         }
+    }
+
+    #[inline]
+    fn tell(&self, context: &mut Context, space: &mut AddressSpace<'_>, order: Option<OrderPoint>) {
+        let Observed { run, image, edges, .. } = *self;
+        self.observer.instruction(&mut Instruction { run, image, context, space, order, edges });
     }
 
     /// Reports an instruction in its turn. Returns whether the observer has changed the registers, so that the
@@ -184,15 +203,8 @@ impl Observed<'_> {
         if *self.reported == Some(context.instret()) {
             return false;
         }
-        let (pc, time) = (context.pc(), self.edges.at(context.cycle()));
-        self.observer.instruction(&mut Instruction {
-            run: self.run,
-            time,
-            image: self.image,
-            context,
-            space,
-            order,
-        });
+        let pc = context.pc();
+        self.tell(context, space, order);
         let moved = context.pc() != pc;
         *self.reported = (!moved).then(|| context.instret());
         moved
