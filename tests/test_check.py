@@ -216,6 +216,30 @@ def test_invalid_arguments_are_refused(nicety: Callable[..., Any]) -> None:
         assert text in refused.stderr, refused.stderr
 
 
+FLAG = """#include <frame.h>
+struct shared { int flag, data; };
+__handler int frame_handler(const frame_t *frame, void *state) {
+    struct shared *shared = state;
+    int flag = __atomic_load_n(&shared->flag, __ATOMIC_ACQUIRE);
+    STORE(&shared->data, flag + 1);
+    return FRAME_DROP;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("store", "kinds"),
+    [
+        ("#define STORE(at, value) (*(at) = (value))", ["race"]),
+        ("#define STORE(at, value) __atomic_store_n(at, value, __ATOMIC_RELEASE)", []),
+    ],
+)
+def test_a_fence_of_an_acquire_releases_nothing(tmp_path: Path, store: str, kinds: list[str]) -> None:
+    (tmp_path / "flag.c").write_text(f"{store}\n{FLAG}")
+    report = check_handlers(tmp_path / "flag.c", nics=["spin-100g"], traffic=["udp size=60 packets=64"])
+    assert [finding["kind"] for finding in report["findings"]] == kinds
+
+
 def test_a_check_of_nothing_fails(nicety: Callable[..., Any]) -> None:
     source = str(library_source("frames/count.c"))
     refused = nicety("check", source, "--nic", "spin-100g", "--rule", "udp dport=99")

@@ -67,7 +67,7 @@ const OUTER: u32 = 0x2000_0000;
 pub(crate) const fn key_of(address: u32, microengine: u32, island: u32) -> u32 {
     match address {
         COMMON.. => address,
-        OUTER.. => address.wrapping_add(island * ISLAND_STRIDE),
+        OUTER.. => address.wrapping_add(island.wrapping_mul(ISLAND_STRIDE)),
         _ => address.wrapping_add(microengine * LOCAL_STRIDE),
     }
 }

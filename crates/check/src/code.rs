@@ -57,6 +57,22 @@ impl Rules {
     }
 }
 
+/// The word of an instruction FENCE: predecessors in bits 27 to 24, successors in bits 23 to 20, each for input, output,
+/// read and write (the unprivileged ISA, section 2.7).
+struct Fence(u32);
+
+impl Fence {
+    /// Whether earlier writes precede later ones, so that a store behind it releases.
+    const fn releases(&self) -> bool {
+        self.0 >> 24 & 1 == 1 && self.0 >> 20 & 1 == 1
+    }
+
+    /// Whether earlier reads precede later ones, so that a load before it acquires.
+    const fn acquires(&self) -> bool {
+        self.0 >> 25 & 1 == 1 && self.0 >> 21 & 1 == 1
+    }
+}
+
 /// An instruction with facts that do not depend on its execution.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoded {
@@ -66,7 +82,7 @@ pub(crate) struct Decoded {
     pub immediate: bool,
     /// Whether its result has the variable of an operand ([`crate::held::Held`]).
     pub copies: bool,
-    /// Whether a fence follows directly, so that a load acquires.
+    /// Whether a fence that orders loads follows directly, so that a load acquires.
     pub before_fence: bool,
 }
 
@@ -83,12 +99,15 @@ impl Decoded {
         let instruction = image.instruction(pc)?;
         let next = image.instruction(pc.wrapping_add(u32::from(instruction.len)));
         let kind = instruction.kind;
+        let fence = |at| Fence(image.word_at(at));
+        let releases = kind != Kind::Fence || fence(pc).releases();
         Some(Decoded {
             instruction,
-            rules: Rules::of(kind),
+            rules: if releases { Rules::of(kind) } else { Rules::Nothing },
             immediate: is_immediate(kind),
             copies: copies(kind),
-            before_fence: next.is_some_and(|next| next.kind == Kind::Fence),
+            before_fence: next.is_some_and(|next| next.kind == Kind::Fence)
+                && fence(pc.wrapping_add(u32::from(instruction.len))).acquires(),
         })
     }
 }

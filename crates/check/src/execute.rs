@@ -80,8 +80,13 @@ impl Checker {
         let Instruction { kind, rd, rs1, rs2, imm, .. } = decoded.instruction;
         let (first, second) = (usize::from(rs1) & 31, usize::from(rs2) & 31);
         let immediate = decoded.immediate;
-        if decoded.rules == Rules::Divide && context.reg(second) == 0 && run.undefined[second] == 0 {
-            self.divides_by_zero(run);
+        if decoded.rules == Rules::Divide && run.undefined[second] == 0 {
+            // The instructions of words divide by the lower half of a register.
+            let words = matches!(kind, Kind::Divw | Kind::Divuw | Kind::Remw | Kind::Remuw);
+            let divisor = context.reg(second);
+            if (if words { u64::from(divisor as u32) } else { divisor }) == 0 {
+                self.divides_by_zero(run);
+            }
         }
         let origin = match (run.origins[first], if immediate { 0 } else { run.origins[second] }) {
             (0, 0) => 0,

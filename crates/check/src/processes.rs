@@ -123,7 +123,7 @@ impl Checker {
             }
             number::READ | number::WRITE => self.copy(run, space, (b, a), c),
             number::SIGNAL => {
-                let known = self.processes.signals.entry((8 * a + b, c)).or_default();
+                let known = self.processes.signals.entry((a.wrapping_mul(8).wrapping_add(b), c)).or_default();
                 known.join(&run.clock);
                 run.clock.advance(run.number);
             }

@@ -191,6 +191,7 @@ impl Machine {
 
     /// Writes memory of the core that stopped. Returns false if it cannot be written.
     pub(crate) fn write(&mut self, core: usize, address: u64, bytes: &[u8]) -> bool {
+        let Ok(short) = u32::try_from(address) else { return false };
         if core != self.current || self.trap.is_some() {
             return false;
         }
@@ -204,12 +205,12 @@ impl Machine {
             // A memory outside the core has the bytes at once, so that the debugger reads them back.
             None => {
                 let outer = self.cores.get(&core).and_then(|view| view.subject.outer());
-                if !outer.is_some_and(|outer| outer.write(address as u32, bytes)) {
+                if !outer.is_some_and(|outer| outer.write(short, bytes)) {
                     return false;
                 }
             }
         }
-        self.edit.writes.push((address as u32, bytes.to_vec()));
+        self.edit.writes.push((short, bytes.to_vec()));
         true
     }
 
