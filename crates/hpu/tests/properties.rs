@@ -66,6 +66,34 @@ fn in_steps(
     }
 }
 
+/// Executes a slice with a report of each instruction that cannot end it. Each such instruction is reported once, with
+/// its place, and all others are steps.
+fn with_reports(
+    context: &mut Context,
+    image: &Image,
+    space: &mut AddressSpace<'_>,
+    reservations: &mut Reservations,
+    until: u64,
+) -> Exit {
+    loop {
+        let exit = context.step(image, space, reservations, until);
+        if exit != Exit::Limit || context.cycle() >= until {
+            return exit;
+        }
+        let (before, mut reports) = (context.instret(), Vec::new());
+        let mut watch = |context: &mut Context, _: &mut AddressSpace<'_>| {
+            assert!(context.cycle() < until, "an instruction behind the slice");
+            assert!(image.instruction(context.pc()).is_some(), "no instruction");
+            reports.push(context.pc());
+        };
+        let exit = context.run_watched(image, space, reservations, until, &mut watch);
+        assert_eq!(context.instret() - before, reports.len() as u64, "{reports:x?}");
+        if exit != Exit::Limit || context.cycle() >= until {
+            return exit;
+        }
+    }
+}
+
 /// Runs code with every kind of region around it. `slices` returns the length of each slice.
 fn run(code: &[u8], core: &Core, slices: impl FnMut() -> u64) -> End {
     run_in(Context::run, &Image::from_bytes(CODE, code, core), code, slices, None)
@@ -280,7 +308,9 @@ proptest! {
         let stepped = run(&code, &core, || 1);
         prop_assert_eq!(&whole, &stepped);
         let one_by_one = run_by(in_steps, &code, &core, || 50);
-        prop_assert_eq!(whole, one_by_one);
+        prop_assert_eq!(&whole, &one_by_one);
+        let reported = run_by(with_reports, &code, &core, || 50);
+        prop_assert_eq!(whole, reported);
     }
 
     /// A profile changes nothing, and has each instruction and each cycle once.
@@ -313,4 +343,13 @@ proptest! {
         }
         prop_assert_eq!(cycles, totals.cycles());
     }
+}
+
+#[test]
+fn an_atomic_beyond_all_addresses_counts_the_instructions_before_it_once() {
+    let core = Core { isa: Isa::RV64IMAC, costs: COSTS, ..Core::default() };
+    let code = bytes(&[addi(T0, ZERO, -4), addi(T1, ZERO, 1), amoadd_w(ZERO, T1, T0)]);
+    let end = run(&code, &core, || u64::MAX);
+    assert!(end.trap.is_some());
+    assert_eq!(end.context.instret(), 2);
 }

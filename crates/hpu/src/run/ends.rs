@@ -123,6 +123,10 @@ impl Context {
         place: Place<'_>,
         op: &Op,
     ) -> Exit {
+        let address = self.regs[op.rs1 as usize & 63];
+        if op.kind.is_atomic() && u32::try_from(address).is_err() {
+            return self.beyond(image, reservations, address, place, op);
+        }
         self.stay(place, op);
         let pc = self.pc;
         match op.kind {
@@ -155,12 +159,12 @@ impl Context {
             }
             _ => {
                 assert!(op.kind.is_atomic(), "{:?} does not end a slice", op.kind);
-                let address = self.regs[op.rs1 as usize];
-                let Ok(address) = u32::try_from(address) else {
-                    return self.beyond(image, reservations, address, place, op);
-                };
                 self.pending = Pending::Order;
-                Exit::Order(OrderPoint::Atomic { address, size: op.imm, write: op.kind != Kind::Lr })
+                Exit::Order(OrderPoint::Atomic {
+                    address: address as u32,
+                    size: op.imm,
+                    write: op.kind != Kind::Lr,
+                })
             }
         }
     }
