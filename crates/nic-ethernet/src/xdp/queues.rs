@@ -1,7 +1,7 @@
 //! The queue of a CPU for redirected frames.
 
 use super::Came;
-use super::attached::Attached;
+use super::attached::{Attached, Front};
 use crate::net::softrings::Frame;
 use nicety_host::threads::Thread;
 use std::cell::RefCell;
@@ -11,6 +11,9 @@ use std::rc::Rc;
 /// A redirected frame.
 pub(crate) struct Queued {
     pub(super) frame: Frame,
+    pub(super) front: Front,
+    /// Whether it is in a packet buffer already, behind a generic program.
+    pub(super) buffered: bool,
     pub(super) came: Came,
     /// The receive queue that it came by.
     pub(super) number: usize,
