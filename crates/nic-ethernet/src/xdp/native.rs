@@ -1,7 +1,7 @@
 //! Programs in the driver's poll, before the kernel's packet buffer.
 
 use super::attached::{Attached, Front, Mode, Ran, Run, Verdict};
-use super::queues::Queued;
+use super::queues::{Queued, Second};
 use super::targets::Target;
 use super::xsk::Xsk;
 use super::{Came, Xdp};
@@ -206,7 +206,7 @@ impl Net {
         self: &Rc<Net>,
         (cpu, room): (u32, u32),
         polled: &Polled<'_>,
-        ((bytes, front, path), second): ((Buffer, Front, Path), Option<(usize, Rc<Attached>)>),
+        ((bytes, front, path), second): ((Buffer, Front, Path), Option<Second>),
         batch: &mut Batch,
     ) {
         let headers = Data::new(HEADER_LINES);
