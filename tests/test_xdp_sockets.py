@@ -107,3 +107,62 @@ def test_mistakes_are_told(map_: str, nic: str, arguments: dict[str, Any], error
         return str(failed.value)
 
     assert error in nicety.Cluster(2, nic, set=ONE).run({0: main}).results[0]
+
+
+@pytest.mark.parametrize("zero_copy", [False, True])
+def test_threads_of_a_socket_have_their_own_buffers(zero_copy: bool, tmp_path: Path) -> None:
+    object_ = built(tmp_path, "to_socket", TO_SOCKET)
+
+    async def apart(host: nicety.Host) -> None:
+        socket = host.socket.datagram()
+        await host.barrier()
+        for number in range(100):
+            await socket.sendto(bytes([number]) * 20, 1, 9)
+            await host.compute(ns=100_000)
+
+    async def receiver(host: nicety.Host) -> int:
+        program = host.xdp.load(object_)
+        buffers = 8 + (2048 if zero_copy else 0)
+        socket = program.maps["sockets"].socket(0, buffers=buffers, zero_copy=zero_copy)
+        socket.batch = 1
+        await host.xdp.attach(program)
+        await host.barrier()
+
+        async def reader() -> int:
+            taken = 0
+            for _ in range(50):
+                taken += len(await socket.frames())
+                # The other thread takes frames meanwhile.
+                await host.compute(ns=150_000)
+            return taken
+
+        return sum(await host.gather(reader(), reader()))
+
+    few = ONE | {"receive.entries": 2048}
+    done = nicety.Cluster(2, "ethernet-100g", set=few).run({0: apart, 1: receiver})
+    assert (done.results[1], done.nodes[1].socket.xdp.queue_full) == (100, 0)
+
+
+def test_a_thread_that_ends_leaves_no_buffers(tmp_path: Path) -> None:
+    object_ = built(tmp_path, "to_socket", TO_SOCKET)
+
+    async def apart(host: nicety.Host) -> None:
+        socket = host.socket.datagram()
+        await host.barrier()
+        for number in range(40):
+            await socket.sendto(bytes([number]) * 20, 1, 9)
+            await host.compute(ns=100_000)
+
+    async def receiver(host: nicety.Host) -> int:
+        program = host.xdp.load(object_)
+        socket = program.maps["sockets"].socket(0, buffers=4)
+        await host.xdp.attach(program)
+        await host.barrier()
+
+        async def once() -> int:
+            return len(await socket.frames())
+
+        return sum([sum(await host.gather(once())) for _ in range(40)])
+
+    done = nicety.Cluster(2, "ethernet-100g", set=ONE).run({0: apart, 1: receiver})
+    assert (done.results[1], done.nodes[1].socket.xdp.queue_full) == (40, 0)

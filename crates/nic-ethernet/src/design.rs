@@ -8,7 +8,7 @@ use crate::net::Net;
 use crate::sockets::Sockets;
 use crate::spec::{EthernetSpec, HEADERS, read_ethernet};
 use crate::work::{ForHost, HostWork};
-use crate::xdp::{Xdp, XdpError, XdpProgram, XdpReport};
+use crate::xdp::{Xdp, XdpError, XdpProgram, XdpReport, XskReader};
 use crate::{stages, wire};
 use nicety_fabric::Packet;
 use nicety_host::threads::{Account, Group};
@@ -183,17 +183,17 @@ impl Node {
         self.net.records(call.thread(), program, map, path).await
     }
 
-    /// Takes at most `most` frames of an AF_XDP socket of a program, by a thread of the host's program. The frames that it took
-    /// last give their buffers back. It waits by a system call while there are none.
+    /// Takes at most `most` frames of an AF_XDP socket of a program, by a thread of the host's program. The frames that its reader
+    /// took last give their buffers back. It waits by a system call while there are none.
     pub async fn xdp_frames(
         &self,
-        caller: u32,
+        (caller, reader): (u32, &XskReader),
         program: &XdpProgram,
         socket: ((usize, u32), usize),
         path: &mut Path,
     ) -> Vec<Buffer> {
         let call = self.net.programs.enter(caller);
-        self.net.socket_frames(call.thread(), program, socket, path).await
+        self.net.socket_frames((call.thread(), reader), program, socket, path).await
     }
 
     /// The XDP program of the driver, and its counters.

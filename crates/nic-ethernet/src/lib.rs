@@ -76,4 +76,6 @@ pub use spec::{
 pub use tester::Tester;
 pub use wire::{ipv4, ipv6, station};
 pub use work::{ForHost, HostWork};
-pub use xdp::{MARK, Mode as XdpMode, Xdp, XdpError, XdpProgram, XdpProgress, XdpReport, XskOptions};
+pub use xdp::{
+    MARK, Mode as XdpMode, Xdp, XdpError, XdpProgram, XdpProgress, XdpReport, XskOptions, XskReader,
+};

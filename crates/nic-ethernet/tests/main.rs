@@ -8,6 +8,7 @@ mod handlers;
 mod limits;
 mod messages;
 mod offload;
+mod redirected;
 mod specs;
 mod support;
 mod timing;

@@ -4,13 +4,13 @@ use super::support::{PLAIN_NIU, Rig, User, at};
 use nicety_ebpf::asm::*;
 use nicety_ebpf::{Helper, Instruction, Limits, Linked, Machine, MapDefinition, MapKind};
 use nicety_nic_core::parts::DueTime;
-use nicety_nic_ethernet::{SocketKind, XdpError, XdpMode, XdpProgram, XdpReport, XskOptions};
+use nicety_nic_ethernet::{SocketKind, XdpError, XdpMode, XdpProgram, XdpReport, XskOptions, XskReader};
 use nicety_types::{Duration, NodeId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Returns a program for this place.
-fn with_mode(mode: XdpMode, program: XdpProgram) -> XdpProgram {
+pub(crate) fn with_mode(mode: XdpMode, program: XdpProgram) -> XdpProgram {
     let mut program = program;
     program.mode = mode;
     program
@@ -24,7 +24,7 @@ fn with_fragments(fragments: bool, program: XdpProgram) -> XdpProgram {
 }
 
 /// Returns a program of these instructions with these maps, for a host of `cpus` CPUs.
-fn program(cpus: usize, maps: &[MapDefinition], slots: Vec<Instruction>) -> XdpProgram {
+pub(crate) fn program(cpus: usize, maps: &[MapDefinition], slots: Vec<Instruction>) -> XdpProgram {
     let mut machine = Machine::empty(Limits { cpus: cpus as u32, ..Limits::default() });
     for map in maps {
         machine.add_map(map).unwrap();
@@ -35,7 +35,7 @@ fn program(cpus: usize, maps: &[MapDefinition], slots: Vec<Instruction>) -> XdpP
     XdpProgram::new(&name, machine, number, (false, mode))
 }
 
-fn map_of(kind: MapKind, value_size: u32, max_entries: u32) -> MapDefinition {
+pub(crate) fn map_of(kind: MapKind, value_size: u32, max_entries: u32) -> MapDefinition {
     let name = kind.name().to_owned();
     MapDefinition {
         name,
@@ -48,7 +48,7 @@ fn map_of(kind: MapKind, value_size: u32, max_entries: u32) -> MapDefinition {
 }
 
 /// Returns instructions that give this verdict for every frame.
-fn always(verdict: i32) -> Vec<Instruction> {
+pub(crate) fn always(verdict: i32) -> Vec<Instruction> {
     vec![mov_imm(0, verdict), exit()]
 }
 
@@ -58,15 +58,15 @@ fn in_frame() -> Vec<Instruction> {
 }
 
 /// The number of CPUs of the card's host.
-const CPUS: usize = 64;
+pub(crate) const CPUS: usize = 64;
 
-fn attach(user: &User, program: XdpProgram) {
+pub(crate) fn attach(user: &User, program: XdpProgram) {
     user.node.attach_xdp(program).unwrap();
 }
 
 /// Sends frames from node 0 to node 1, each `gap` after the previous one. `frames` has the bytes of each frame from
 /// byte 14 on.
-fn offer(rig: &Rig, frames: Vec<Vec<u8>>, gap: Duration) {
+pub(crate) fn offer(rig: &Rig, frames: Vec<Vec<u8>>, gap: Duration) {
     rig.hosts[1].node.watch_generator(NodeId(0));
     rig.program(0, async move |user| {
         let mut rest = (0..).zip(frames);
@@ -82,12 +82,12 @@ fn offer(rig: &Rig, frames: Vec<Vec<u8>>, gap: Duration) {
     });
 }
 
-fn xdp_report(rig: &Rig) -> XdpReport {
+pub(crate) fn xdp_report(rig: &Rig) -> XdpReport {
     rig.report(1).xdp.unwrap()
 }
 
 /// One receive channel that interrupts for each frame, and a processor without misses.
-const SIMPLE: [&str; 12] = [
+pub(crate) const SIMPLE: [&str; 12] = [
     "receive.channels=1",
     "interrupts.packets=1",
     "threads.cycles_per_instruction=1",
@@ -242,7 +242,7 @@ fn datagrams(rig: &mut Rig, number: u8) -> Vec<Vec<u8>> {
     got.take()
 }
 
-fn modes() -> [XdpMode; 2] {
+pub(crate) fn modes() -> [XdpMode; 2] {
     [XdpMode::Native, XdpMode::Generic]
 }
 
@@ -320,7 +320,7 @@ fn a_card_that_reports_no_free_descriptors_is_asked_for_them() {
 }
 
 /// Returns instructions that call `bpf_redirect_map` with this key.
-fn redirect(key: i32) -> Vec<Instruction> {
+pub(crate) fn redirect(key: i32) -> Vec<Instruction> {
     let [low, high] = map(1, 0);
     vec![low, high, mov_imm(2, key), mov_imm(3, 0), call(Helper::RedirectMap)]
 }
@@ -424,7 +424,7 @@ fn a_handler_goes_on_without_an_interrupt_where_it_polls() {
 }
 
 /// Returns a program that redirects all frames to the socket at key 7 of its map.
-fn to_socket(rig: &Rig, buffers: u64, zero_copy: bool, mode: XdpMode) -> XdpProgram {
+pub(crate) fn to_socket(rig: &Rig, buffers: u64, zero_copy: bool, mode: XdpMode) -> XdpProgram {
     let slots = [redirect(7), vec![exit()]].concat();
     let program = with_mode(mode, program(CPUS, &[map_of(MapKind::Sockets, 4, 64)], slots));
     let options = XskOptions { queue: 0, buffers, zero_copy };
@@ -440,7 +440,10 @@ fn taking(rig: &Rig, program: &XdpProgram, after: Duration) -> Rc<RefCell<Vec<Ve
     rig.program(1, async move |user| {
         user.sim.delay(after).await;
         let mut path = user.path.get();
-        let frames = user.node.xdp_frames(user.program, &program, ((0, 7), 64), &mut path).await;
+        let (node, reader) = (&user.node, XskReader::default());
+        let frames = node.xdp_frames((user.program, &reader), &program, ((0, 7), 64), &mut path).await;
+        // The frames keep their buffers.
+        std::mem::forget(reader);
         left.borrow_mut().extend(frames.iter().map(|frame| frame.to_vec()));
     });
     got
@@ -519,9 +522,10 @@ fn taken_frames_give_their_buffers_back() {
         let taken = Rc::new(Cell::new(0));
         let (count, own) = (taken.clone(), program.clone());
         rig.program(1, async move |user| {
-            let mut path = user.path.get();
+            let (mut path, reader) = (user.path.get(), XskReader::default());
             while count.get() < 300 {
-                let frames = user.node.xdp_frames(user.program, &own, ((0, 7), 3), &mut path).await;
+                let call = (user.program, &reader);
+                let frames = user.node.xdp_frames(call, &own, ((0, 7), 3), &mut path).await;
                 assert!((1..=3).contains(&frames.len()));
                 count.set(count.get() + frames.len());
             }

@@ -23,19 +23,24 @@ pub fn cycles(spec: &HxdpSpec, trace: &Trace, bytes: u64, keys: &[u64]) -> Cycle
     let transfer = bytes.div_ceil(spec.transfer.width);
     // No frame is shorter than a cycle's bytes, and the core starts with the last bytes at the latest.
     let start = spec.transfer.start.min(transfer);
-    let (mut waiting, mut helpers) = (0, 0);
+    let (mut waiting, mut helpers, mut jumps) = (0, 0, 0);
     let mut calls = trace.helpers.iter().zip(keys).peekable();
+    let mut taken = trace.taken.iter().peekable();
     for &(row, byte) in &trace.reach {
         while let Some((&(_, number), &key)) = calls.next_if(|((at, _), _)| *at < row) {
             helpers += helper(spec, number, key);
         }
+        while taken.next_if(|&&at| at < row).is_some() {
+            jumps += spec.core.taken;
+        }
         // The byte is there behind the cycle that brings it.
         let there = u64::from(byte).min(bytes).div_ceil(spec.transfer.width);
-        waiting += there.saturating_sub(start + row + waiting + helpers);
+        waiting += there.saturating_sub(start + row + waiting + helpers + jumps);
     }
     helpers += calls.map(|(&(_, number), &key)| helper(spec, number, key)).sum::<u64>();
     let drain = if trace.ended_early { 0 } else { spec.core.drain };
-    let program = start + trace.rows + waiting + helpers + trace.taken * spec.core.taken + drain;
+    jumps += taken.count() as u64 * spec.core.taken;
+    let program = start + trace.rows + waiting + helpers + jumps + drain;
     Cycles { transfer, program, waiting, helpers, core: program.max(transfer) + spec.transfer.handover }
 }
 

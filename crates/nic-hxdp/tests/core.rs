@@ -6,14 +6,14 @@ use nicety_spec::{SHIPPED, Spec, parse_override};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn spec(overrides: &[&str]) -> Result<Arc<dyn nicety_nic_core::CardSpec>, String> {
+pub(crate) fn spec(overrides: &[&str]) -> Result<Arc<dyn nicety_nic_core::CardSpec>, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("hxdp-sume", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
     let (card, _) = nicety_nic_core::read(&spec, &[DESIGN]).map_err(|errors| errors.to_string())?;
     Ok(card)
 }
 
-fn sume() -> HxdpSpec {
+pub(crate) fn sume() -> HxdpSpec {
     spec(&[]).unwrap().of::<HxdpSpec>().unwrap().clone()
 }
 

@@ -157,35 +157,38 @@ impl Placing<'_> {
 
     /// The lanes of values from the last rows of the blocks in front of one; none where a value's lane is unknown.
     fn arriving(&self, block: usize, reads: Registers) -> Option<Vec<u32>> {
-        let (mut lanes, mut seen, mut waiting) = (Vec::new(), vec![block], self.before[block].clone());
+        let (mut lanes, mut seen) = (Vec::new(), vec![false; self.blocks.0.len()]);
+        let mut waiting = self.before[block].clone();
         while let Some(other) = waiting.pop() {
-            if seen.contains(&other) && other != block {
+            if std::mem::replace(&mut seen[other], true) {
                 continue;
             }
-            seen.push(other);
-            if other >= block {
-                // It has no rows yet.
-                let written = self.blocks.0[other]
-                    .nodes
-                    .iter()
-                    .any(|node| node.operation.writes().is_some_and(|register| reads >> register & 1 != 0));
-                if written {
-                    return None;
-                }
-                continue;
+            // Blocks from this one on are not placed yet, so that the lanes of their values are unknown.
+            if other >= block && self.writes(other, reads) {
+                return None;
             }
-            let Some(last) = self.rows[other].last() else {
-                waiting.extend(self.before[other].iter().filter(|before| !seen.contains(before)));
-                continue;
-            };
-            for (at, seated) in last.seated.iter().enumerate() {
-                let written = seated.item.node.operation.writes();
-                if written.is_some_and(|register| reads >> register & 1 != 0) {
-                    lanes.push(last.lane_of(at));
-                }
+            let last = self.rows[other].last().filter(|_| other < block);
+            if let Some(last) = last {
+                let arrives = |(_, seated): &(usize, &Seated)| writes(&seated.item.node, reads);
+                let seated = last.seated.iter().enumerate().filter(arrives);
+                lanes.extend(seated.map(|(at, _)| last.lane_of(at)));
+            } else if other < block || (other > block && !self.keeps_rows(other)) {
+                // Values pass a block without rows.
+                waiting.extend(&self.before[other]);
             }
         }
         Some(lanes)
+    }
+
+    /// Whether a block has an operation that writes one of some registers.
+    fn writes(&self, block: usize, registers: Registers) -> bool {
+        self.blocks.0[block].nodes.iter().any(|node| writes(node, registers))
+    }
+
+    /// Whether a block has an operation that no other block takes: only pure ones move, and only a control is merged.
+    fn keeps_rows(&self, block: usize) -> bool {
+        let stays = |node: &Node| !node.operation.is_pure() && !node.operation.is_control();
+        self.blocks.0[block].nodes.iter().any(stays)
     }
 
     /// The place of an operation in a row of a block, behind those that are there already.
@@ -417,6 +420,11 @@ impl Passed {
         let quiet = matches!(item.effect, Effect::None) || !self.has_effects;
         operation.is_pure() && free && quiet
     }
+}
+
+/// Whether an operation writes one of some registers.
+fn writes(node: &Node, registers: Registers) -> bool {
+    node.operation.writes().is_some_and(|register| registers >> register & 1 != 0)
 }
 
 /// Whether an operation finds results of its own row, in any lane.

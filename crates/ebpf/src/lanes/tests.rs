@@ -42,6 +42,29 @@ fn a_result_reaches_the_next_row_in_its_own_lane_alone() {
 }
 
 #[test]
+fn a_result_reaches_the_next_round_of_a_loop_in_its_own_lane_alone() {
+    let slots = vec![
+        alu64(ADD, 2, 4),
+        alu64_imm(ADD, 3, 1),
+        alu64(ADD, 4, 3),
+        jump_imm(JGT, 2, 1000, 1),
+        goto(-5),
+        mov(0, 2),
+        exit(),
+    ];
+    // The lone jump back goes beside the branch, so that values arrive from the row of the branch.
+    assert_eq!(
+        rows_of(slots, &Switches::none(4)),
+        [
+            vec![],
+            vec!["r2 = r2 + r4", "r3 = r3 + 1"],
+            vec!["if r2 > 1000 goto 3", "r4 = r4 + r3", "goto 0"],
+            vec!["r0 = r2", "exit"],
+        ]
+    );
+}
+
+#[test]
 fn a_move_goes_into_the_sum_behind_it() {
     let slots = vec![load(W, 6, 1, 12), mov(2, 6), alu64_imm(ADD, 2, 14), mov(0, 2), exit()];
     let three = Switches { three_operands: true, ..Switches::none(4) };

@@ -144,6 +144,8 @@ pub struct Machine {
     budget: u64,
     /// The part of the budget that work of helpers took.
     charged: u64,
+    /// The place of the packet's first byte at the begin of a run in rows.
+    origin: usize,
     calls: Calls,
     tail_calls: u32,
     redirect: Option<Redirect>,
@@ -177,6 +179,7 @@ impl Machine {
             key: Vec::new(),
             budget: 0,
             charged: 0,
+            origin: 0,
             calls: Calls::default(),
             tail_calls: 0,
             redirect: None,

@@ -64,18 +64,30 @@ impl Packet {
     /// # Errors
     /// As [`Packet::new`] has them.
     pub fn fill(&mut self, bytes: &[u8], metadata: usize) -> Result<(), Errno> {
-        let wrong = !metadata.is_multiple_of(4) || metadata > HEADROOM - FRAME_RECORD;
-        if wrong || bytes.len() < metadata + SHORTEST {
-            return Err(Errno::EINVAL);
-        }
         if bytes.len() > LONGEST {
             return Err(Errno::ENOMEM);
         }
+        self.restore(bytes, metadata, HEADROOM)
+    }
+
+    /// Puts the bytes of another packet into the buffer, behind the headroom that it had there.
+    ///
+    /// # Errors
+    /// As [`Packet::new`] has them.
+    pub fn restore(&mut self, bytes: &[u8], metadata: usize, headroom: usize) -> Result<(), Errno> {
+        let wrong = !metadata.is_multiple_of(4) || metadata > MOST_METADATA;
+        if wrong || headroom < FRAME_RECORD + metadata || bytes.len() < metadata + SHORTEST {
+            return Err(Errno::EINVAL);
+        }
         // Metadata takes bytes of the headroom.
-        let (linear, rest) = bytes.split_at(bytes.len().min(LINEAR + metadata));
-        self.meta = HEADROOM - metadata;
+        let linear = LINEAR_END.saturating_sub(headroom) + metadata;
+        let (linear, rest) = bytes.split_at(bytes.len().min(linear));
+        if linear.len() < metadata + SHORTEST || rest.len() > MOST_FRAGMENTS * FRAGMENT {
+            return Err(Errno::ENOMEM);
+        }
+        self.meta = headroom - metadata;
         self.buffer[..self.meta].fill(0);
-        self.data = HEADROOM;
+        self.data = headroom;
         self.end = self.meta + linear.len();
         self.buffer[self.meta..self.end].copy_from_slice(linear);
         self.fragments.clear();
@@ -93,6 +105,11 @@ impl Packet {
     /// Bytes of metadata.
     pub fn metadata(&self) -> usize {
         self.data - self.meta
+    }
+
+    /// Bytes of the buffer in front of the packet, with metadata.
+    pub fn headroom(&self) -> usize {
+        self.data
     }
 
     /// Bytes of the packet without metadata.

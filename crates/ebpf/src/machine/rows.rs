@@ -17,15 +17,16 @@ pub struct Trace {
     pub rows: u64,
     /// Operations in their lanes.
     pub operations: u64,
-    /// Jumps that were taken to another row.
-    pub taken: u64,
+    /// Jumps that were taken to another row: rows that ran before each.
+    pub taken: Vec<u64>,
     /// Whether the program ended by an exit with a constant, or by a check of the packet's length.
     pub ended_early: bool,
     /// Calls of helpers: rows that ran before, and the helper's number.
     pub helpers: Vec<(u64, u32)>,
     /// Bytes of the key in the map of each call; 0 where there is none.
     pub keys: Vec<u32>,
-    /// Rows that reached further into the packet than those before: rows that ran before, and bytes from the packet's begin.
+    /// Rows that reached further into the packet than those before: rows that ran before, and bytes from the begin that the
+    /// packet had before the program moved it.
     pub reach: Vec<(u64, u32)>,
 }
 
@@ -44,6 +45,7 @@ impl Machine {
         packet: &mut Packet,
     ) -> Result<(Outcome, Trace), Trap> {
         let mut trace = Trace::default();
+        [_, self.origin, _] = packet.places();
         let outcome =
             self.run_with(program, packet, |machine, code| machine.rows(code, schedule, &mut trace))?;
         Ok((outcome, trace))
@@ -85,7 +87,7 @@ impl Machine {
             at = match self.control(row, &before) {
                 None => at + 1,
                 Some(Placed { operation: Operation::Branch { to, .. } | Operation::Jump(to), .. }) => {
-                    trace.taken += 1;
+                    trace.taken.push(trace.rows - 1);
                     *to
                 }
                 Some(placed @ Placed { operation: Operation::ExitWith(result), .. }) => {
@@ -132,7 +134,7 @@ impl Machine {
                 }
                 Operation::Load { dst, base, at, bytes, signed } => {
                     let from = before[usize::from(base)].wrapping_add(i64::from(at) as u64);
-                    self.note(from, bytes, trace);
+                    self.note(from, u32::from(bytes), trace);
                     let loaded = self.load_bytes(from, bytes, signed);
                     r[usize::from(dst)] = loaded.map_err(|problem| fault(self, problem))?;
                 }
@@ -153,6 +155,7 @@ impl Machine {
                 Operation::Helper(number) => {
                     trace.helpers.push((trace.rows - 1, number));
                     trace.keys.push(self.key_bytes(number, r[1]));
+                    self.note_arguments(number, r, trace);
                     let result = self.helper(code, number, r);
                     r[0] = result.map_err(|problem| fault(self, problem))?;
                 }
@@ -169,7 +172,7 @@ impl Machine {
         for placed in row.operations() {
             if let Operation::Store { base, at, bytes, value: operand } = placed.operation {
                 let to = before[usize::from(base)].wrapping_add(i64::from(at) as u64);
-                self.note(to, bytes, trace);
+                self.note(to, u32::from(bytes), trace);
                 let stored = self.store_bytes(to, bytes, value(before, operand));
                 stored.map_err(|problem| self.fault_at(code, placed, problem))?;
             }
@@ -218,15 +221,27 @@ impl Machine {
         self.map_argument(first, helper, 1).map_or(0, |map| self.maps[map].definition.key_size)
     }
 
-    /// Notes the furthest byte of the packet.
-    fn note(&self, at: u64, bytes: u8, trace: &mut Trace) {
+    /// Notes the bytes of the packet that a helper reads: keys, values, and those of a checksum.
+    fn note_arguments(&self, number: u32, r: &Registers, trace: &mut Trace) {
+        let Some(helper) = Helper::of(number) else { return };
+        if helper == Helper::CsumDiff {
+            self.note(r[1], r[2] as u32, trace);
+            self.note(r[3], r[4] as u32, trace);
+        }
+        self.note(r[2], self.key_bytes(number, r[1]), trace);
+        if let (Helper::MapUpdate, Ok(map)) = (helper, self.map_argument(r[1], helper, 1)) {
+            self.note(r[3], self.maps[map].definition.value_size, trace);
+        }
+    }
+
+    /// Notes the furthest byte of the packet. Bytes arrive by their place in the frame, and those in front of it are there.
+    fn note(&self, at: u64, bytes: u32, trace: &mut Trace) {
         let (region, offset) = address::parts(at);
-        let [_, data, _] = self.packet.places();
-        if region != address::PACKET || (offset as usize) < data {
+        if region != address::PACKET || bytes == 0 {
             return;
         }
-        let byte = (offset as usize - data) as u32 + u32::from(bytes);
-        if trace.reach.last().is_none_or(|&(_, furthest)| furthest < byte) {
+        let Some(byte) = (offset.saturating_add(bytes)).checked_sub(self.origin as u32) else { return };
+        if byte > trace.reach.last().map_or(0, |&(_, furthest)| furthest) {
             trace.reach.push((trace.rows - 1, byte));
         }
     }

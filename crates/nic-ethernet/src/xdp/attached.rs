@@ -3,7 +3,7 @@
 use super::events::Events;
 use super::targets::{Target, targets};
 use super::xsk::Xsk;
-use nicety_ebpf::{Calls, Machine, Packet, SHORTEST, Site};
+use nicety_ebpf::{Calls, HEADROOM, Machine, Packet, SHORTEST, Site};
 use nicety_types::{Buffer, Time};
 use std::cell::RefCell;
 use std::fmt;
@@ -87,6 +87,19 @@ pub(crate) enum Verdict {
     Trapped(String),
 }
 
+/// The part of a buffer in front of its frame. Programs behind a redirect find it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Front {
+    metadata: Vec<u8>,
+    headroom: usize,
+}
+
+impl Default for Front {
+    fn default() -> Front {
+        Front { metadata: Vec::new(), headroom: HEADROOM }
+    }
+}
+
 /// The end of a run.
 pub(crate) struct Ran {
     pub(crate) verdict: Verdict,
@@ -94,6 +107,7 @@ pub(crate) struct Ran {
     pub(crate) calls: Calls,
     /// The frame afterwards; none if it goes nowhere.
     pub(crate) frame: Option<Buffer>,
+    pub(crate) front: Front,
 }
 
 /// An attached program.
@@ -119,20 +133,26 @@ impl Attached {
 
     /// Runs the program on a frame. Its effects on maps are immediate.
     pub(crate) fn run(&self, frame: &[u8], run: Run) -> Ran {
-        self.run_second(self.program.program, frame, run)
+        self.run_second(self.program.program, (frame, &Front::default()), run)
     }
 
     /// Runs another program of its machine on a frame.
-    pub(crate) fn run_second(&self, program: usize, frame: &[u8], run: Run) -> Ran {
+    pub(crate) fn run_second(&self, program: usize, (frame, front): (&[u8], &Front), run: Run) -> Ran {
         let (mut packet, mut machine) = (self.packet.borrow_mut(), self.program.machine.borrow_mut());
-        packet.fill(frame, 0).expect("a frame with its header, no longer than the driver takes");
+        let metadata = front.metadata.len();
+        let filled = match metadata {
+            0 => packet.restore(frame, 0, front.headroom),
+            _ => packet.restore(&[&front.metadata, frame].concat(), metadata, front.headroom),
+        };
+        filled.expect("a frame with its header, no longer than the driver takes");
         (packet.interface, packet.queue, packet.leaves) = (1, run.queue as u32, run.leaves);
         (machine.cpu, machine.now_ns) = (run.cpu as u32, run.now.ps() / 1000);
         let mut outcome = match machine.run(program, &mut packet) {
             Ok(outcome) => outcome,
             Err(trap) => {
                 let verdict = Verdict::Trapped(trap.to_string());
-                return Ran { verdict, instructions: 0, calls: Calls::default(), frame: None };
+                let (calls, front) = Default::default();
+                return Ran { verdict, instructions: 0, calls, frame: None, front };
             }
         };
         if !outcome.samples.is_empty() {
@@ -146,7 +166,12 @@ impl Attached {
             _ => Verdict::Aborted { at: outcome.aborted },
         };
         let goes = matches!(after, Verdict::Pass | Verdict::Transmit | Verdict::Redirect(_));
-        let frame = goes.then(|| Buffer::copy_of(&packet.bytes()[packet.metadata()..]));
-        Ran { verdict: after, instructions: outcome.instructions, calls: outcome.calls, frame }
+        let (mut frame, mut front) = (None, Front::default());
+        if goes {
+            let mut metadata = packet.bytes();
+            frame = Some(Buffer::copy_of(&metadata.split_off(packet.metadata())));
+            front = Front { metadata, headroom: packet.headroom() };
+        }
+        Ran { verdict: after, instructions: outcome.instructions, calls: outcome.calls, frame, front }
     }
 }

@@ -1,15 +1,15 @@
 //! Programs behind the kernel's packet buffer, for drivers without XDP of their own.
 
 use super::Came;
-use super::attached::{Attached, Verdict};
-use super::native::{Batch, Polled};
+use super::attached::{Attached, Front, Verdict};
+use super::native::{Batch, HEADER_LINES, Polled};
 use super::queues::Queued;
 use super::targets::Target;
 use crate::card::transmit::Finish;
 use crate::net::Net;
 use crate::net::softrings::Frame;
 use crate::stages;
-use nicety_host::threads::{Group, Piece, Thread};
+use nicety_host::threads::{Data, Group, Piece, Thread};
 use std::rc::Rc;
 
 impl Net {
@@ -36,7 +36,8 @@ impl Net {
             }
             Verdict::Transmit => self.send_buffer(thread, frame, came).await,
             Verdict::Redirect(targets) => {
-                let polled = Polled { thread, number, came, verified: frame.verified, lent: false };
+                let polled =
+                    Polled { thread, number, came, verified: frame.verified, lent: false, buffered: true };
                 self.redirect_buffer(&polled, attached, (frame, targets), batch).await;
             }
             _ => {
@@ -47,33 +48,57 @@ impl Net {
         None
     }
 
-    async fn redirect_buffer(
+    /// Sends a packet buffer to its destinations. As in Linux, all but the last one get a clone.
+    pub(super) async fn redirect_buffer(
         self: &Rc<Net>,
         polled: &Polled<'_>,
         attached: &Rc<Attached>,
-        (mut frame, targets): (Frame, Vec<Target>),
+        (mut frame, mut targets): (Frame, Vec<Target>),
+        batch: &mut Batch,
+    ) {
+        let (thread, count) = (polled.thread, targets.len());
+        let to_socket = matches!(targets[..], [Target::Socket { .. }]);
+        let work = if to_socket { self.costs().socket } else { self.costs().redirect };
+        thread.run(Piece::new(Group::Driver, work), stages::XDP, &mut frame.path).await;
+        let last = targets.pop().unwrap_or(Target::Nowhere);
+        for (copy, target) in targets.into_iter().enumerate() {
+            let clone = Piece::new(Group::Buffers, self.spec.stack.buffer);
+            thread.run(clone, stages::XDP, &mut frame.path).await;
+            let (bytes, path, headers) = (frame.bytes.clone(), frame.path.clone(), Data::new(HEADER_LINES));
+            let clone = Frame { bytes, verified: frame.verified, headers, path, loan: None };
+            let came = Came { counts: copy == 0, ..polled.came };
+            self.redirect_to(&Polled { came, ..*polled }, attached, (clone, target), batch).await;
+        }
+        let came = Came { counts: count < 2, ..polled.came };
+        self.redirect_to(&Polled { came, ..*polled }, attached, (frame, last), batch).await;
+    }
+
+    async fn redirect_to(
+        self: &Rc<Net>,
+        polled: &Polled<'_>,
+        attached: &Rc<Attached>,
+        (frame, target): (Frame, Target),
         batch: &mut Batch,
     ) {
         let (thread, came) = (polled.thread, polled.came);
-        let to_socket = matches!(targets.first(), Some(Target::Socket { .. }));
-        let work = if to_socket { self.costs().socket } else { self.costs().redirect };
-        let redirect = Piece::new(Group::Driver, work);
-        thread.run(redirect, stages::XDP, &mut frame.path).await;
-        // The generic path has one destination.
-        match targets.first() {
-            Some(&Target::Port { port, program }) if self.has_port(port) => {
+        match target {
+            Target::Port { port, program } if self.has_port(port) => {
                 let mut path = frame.path.clone();
-                let own = (frame.bytes.clone(), port);
-                match self.run_for_port(polled, (&**attached, program), own, &mut path).await {
+                // Linux restores no metadata in front of a packet buffer.
+                let (front, second) = (Front::default(), (&**attached, program));
+                let own = (frame.bytes.clone(), &front, port);
+                match self.run_for_port(polled, second, own, &mut path).await {
                     Some(bytes) => self.send_buffer(thread, Frame { bytes, path, ..frame }, came).await,
                     None => self.free_buffer(thread, frame).await,
                 }
             }
-            Some(&Target::Cpu { cpu, room, program }) if (cpu as usize) < self.spec.cpus => {
+            Target::Cpu { cpu, room, program } if (cpu as usize) < self.spec.cpus => {
                 let second = program.map(|program| (program, attached.clone()));
-                self.queue_frame((cpu, room), Queued { frame, came, number: polled.number, second }, batch);
+                let (front, number) = (Front::default(), polled.number);
+                let queued = Queued { frame, front, buffered: true, came, number, second };
+                self.queue_frame((cpu, room), queued, batch);
             }
-            Some(&Target::Socket { map, key }) => {
+            Target::Socket { map, key } => {
                 let own = (frame.bytes.clone(), frame.path.clone());
                 self.to_socket(polled, attached, (map, key), own, batch).await;
                 self.free_buffer(thread, frame).await;
@@ -94,7 +119,7 @@ impl Net {
         self.free_buffer(thread, frame).await;
     }
 
-    async fn free_buffer(self: &Rc<Net>, thread: &Thread, frame: Frame) {
+    pub(super) async fn free_buffer(self: &Rc<Net>, thread: &Thread, frame: Frame) {
         let Frame { mut path, loan, .. } = frame;
         thread.run(Piece::new(Group::Buffers, self.spec.stack.buffer), stages::XDP, &mut path).await;
         self.free(thread, loan, &mut path).await;

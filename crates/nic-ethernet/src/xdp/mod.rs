@@ -29,7 +29,7 @@ pub use attached::{Mode, XdpProgram};
 pub use counts::XdpReport;
 pub(crate) use native::Batch;
 pub(crate) use queues::CpuQueue;
-pub use xsk::XskOptions;
+pub use xsk::{XskOptions, XskReader};
 
 use crate::spec::{EthernetSpec, HEADERS};
 use attached::Attached;

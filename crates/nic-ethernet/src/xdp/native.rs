@@ -1,7 +1,7 @@
 //! Programs in the driver's poll, before the kernel's packet buffer.
 
-use super::attached::{Attached, Mode, Ran, Run, Verdict};
-use super::queues::Queued;
+use super::attached::{Attached, Front, Mode, Ran, Run, Verdict};
+use super::queues::{Queued, Second};
 use super::targets::Target;
 use super::xsk::Xsk;
 use super::{Came, Xdp};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The cache lines of a frame that another CPU reads.
-const HEADER_LINES: u64 = 3;
+pub(super) const HEADER_LINES: u64 = 3;
 
 /// Work at the end of a poll, for all of its frames at once.
 #[derive(Default)]
@@ -40,6 +40,8 @@ pub(super) struct Polled<'a> {
     pub(super) verified: bool,
     /// Whether its buffer is that of a socket.
     pub(super) lent: bool,
+    /// Whether it is in a packet buffer of the kernel, behind a generic program.
+    pub(super) buffered: bool,
 }
 
 impl Net {
@@ -126,7 +128,7 @@ impl Net {
             self.copy_out(thread, attached, (number, frame.len()), &mut path).await;
         }
         self.card.recorder.message_noticed(message, self.sim.now());
-        let polled = Polled { thread, number, came, verified, lent };
+        let polled = Polled { thread, number, came, verified, lent, buffered: false };
         self.carry_out(&polled, attached, ran, (path, batch)).await;
         None
     }
@@ -142,7 +144,7 @@ impl Net {
         match (ran.verdict, ran.frame) {
             (Verdict::Transmit, Some(frame)) => self.post_raw(polled, &frame, path, batch).await,
             (Verdict::Redirect(targets), Some(frame)) => {
-                self.redirect(polled, attached, (frame, targets), (path, batch)).await;
+                self.redirect(polled, attached, (frame, ran.front, targets), (path, batch)).await;
             }
             _ => self.card.xdp.done(polled.came, self.sim.now()),
         }
@@ -153,7 +155,7 @@ impl Net {
         self: &Rc<Net>,
         polled: &Polled<'_>,
         attached: &Rc<Attached>,
-        (frame, targets): (Buffer, Vec<Target>),
+        (frame, front, targets): (Buffer, Front, Vec<Target>),
         (mut path, batch): (Path, &mut Batch),
     ) {
         let to_socket = matches!(targets[..], [Target::Socket { .. }]);
@@ -170,14 +172,15 @@ impl Net {
                     let mut path = path.clone();
                     let second = (&**attached, program);
                     if let Some(frame) =
-                        self.run_for_port(&polled, second, (frame.clone(), port), &mut path).await
+                        self.run_for_port(&polled, second, (frame.clone(), &front, port), &mut path).await
                     {
                         self.post_raw(&polled, &frame, path, batch).await;
                     }
                 }
                 Target::Cpu { cpu, room, program } if (cpu as usize) < self.spec.cpus => {
                     let second = program.map(|program| (program, attached.clone()));
-                    self.queue_for((cpu, room), &polled, (frame.clone(), path.clone(), second), batch);
+                    let frame = (frame.clone(), front.clone(), path.clone());
+                    self.queue_for((cpu, room), &polled, (frame, second), batch);
                 }
                 Target::Socket { map, key } => {
                     let frame = (frame.clone(), path.clone());
@@ -203,12 +206,13 @@ impl Net {
         self: &Rc<Net>,
         (cpu, room): (u32, u32),
         polled: &Polled<'_>,
-        (bytes, path, second): (Buffer, Path, Option<(usize, Rc<Attached>)>),
+        ((bytes, front, path), second): ((Buffer, Front, Path), Option<Second>),
         batch: &mut Batch,
     ) {
         let headers = Data::new(HEADER_LINES);
         let frame = Frame { bytes, verified: polled.verified, headers, path, loan: None };
-        let queued = Queued { frame, came: polled.came, number: polled.number, second };
+        let (came, number) = (polled.came, polled.number);
+        let queued = Queued { frame, front, buffered: false, came, number, second };
         self.queue_frame((cpu, room), queued, batch);
     }
 

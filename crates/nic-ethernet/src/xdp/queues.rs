@@ -1,21 +1,26 @@
 //! The queue of a CPU for redirected frames.
 
 use super::Came;
-use super::attached::Attached;
+use super::attached::{Attached, Front};
 use crate::net::softrings::Frame;
 use nicety_host::threads::Thread;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+/// The program that runs on a frame behind a redirect, and the one that redirected it.
+pub(super) type Second = (usize, Rc<Attached>);
+
 /// A redirected frame.
 pub(crate) struct Queued {
     pub(super) frame: Frame,
+    pub(super) front: Front,
+    /// Whether it is in a packet buffer already, behind a generic program.
+    pub(super) buffered: bool,
     pub(super) came: Came,
     /// The receive queue that it came by.
     pub(super) number: usize,
-    /// The program that runs on it there, and the one that redirected it.
-    pub(super) second: Option<(usize, Rc<Attached>)>,
+    pub(super) second: Option<Second>,
 }
 
 /// The queue of a CPU, and the kernel's thread that takes its frames to the protocols.

@@ -38,7 +38,7 @@ impl Net {
         queue
     }
 
-    /// The thread of a CPU's queue: makes a packet buffer of each frame, and runs the protocols.
+    /// The thread of a CPU's queue: makes packet buffers of frames without one, and runs the protocols.
     async fn serve_cpu(self: Rc<Net>, queue: Rc<CpuQueue>) {
         let thread = &queue.thread;
         loop {
@@ -47,11 +47,14 @@ impl Net {
                 thread.sleep().await;
                 continue;
             };
+            let buffered = queued.buffered;
             let Some((mut frame, came)) = self.run_on_cpu((thread, queue.cpu), queued).await else {
                 continue;
             };
-            let buffer = Piece::new(Group::Buffers, self.spec.stack.buffer);
-            thread.run(buffer, stages::XDP, &mut frame.path).await;
+            if !buffered {
+                let buffer = Piece::new(Group::Buffers, self.spec.stack.buffer);
+                thread.run(buffer, stages::XDP, &mut frame.path).await;
+            }
             self.card.xdp.done(came, self.sim.now());
             self.receive(thread, frame).await;
         }

@@ -7,7 +7,7 @@
 use super::attached::{Attached, Verdict, XdpProgram};
 use super::native::{Batch, Polled};
 use super::targets::Target;
-use super::xsk::{Xsk, XskOptions};
+use super::xsk::{Xsk, XskOptions, XskReader};
 use super::{Mode, XdpError};
 use crate::card::receive::{Held, ReceiveRing};
 use crate::net::Net;
@@ -180,16 +180,17 @@ impl Net {
         }
     }
 
-    /// Takes at most `most` frames of a socket. The buffers of the last ones go back. Waits by a system call while there are none.
+    /// Takes at most `most` frames of a socket for a reader. The buffers of the reader's last ones go back. Waits by a system call
+    /// while there are none.
     pub(crate) async fn socket_frames(
         &self,
-        thread: &Thread,
+        (thread, reader): (&Thread, &XskReader),
         program: &XdpProgram,
         (entry, most): ((usize, u32), usize),
         path: &mut Path,
     ) -> Vec<Buffer> {
         let Some(socket) = program.socket(entry) else { return Vec::new() };
-        socket.give_back();
+        reader.give_back(&socket);
         if socket.received.borrow().is_empty() {
             let _waiting = socket.readers.enter(thread);
             self.system_call(thread, path).await;
@@ -200,7 +201,7 @@ impl Net {
         }
         let mut received = socket.received.borrow_mut();
         let count = most.min(received.len());
-        socket.taken.set(count as u64);
+        reader.take(&socket, count as u64);
         received.drain(..count).collect()
     }
 }

@@ -5,6 +5,7 @@ use crate::waiters::Waiters;
 use nicety_types::Buffer;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// The options of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +28,6 @@ pub(crate) struct Xsk {
     /// Places of the card's ring without a buffer.
     pub(super) empty: RefCell<VecDeque<Loan>>,
     pub(super) received: RefCell<VecDeque<Buffer>>,
-    /// Frames that the program has, with their buffers.
-    pub(super) taken: Cell<u64>,
     pub(super) readers: Waiters,
 }
 
@@ -41,7 +40,6 @@ impl Xsk {
             fill: Cell::new(fill),
             empty: RefCell::default(),
             received: RefCell::default(),
-            taken: Cell::new(0),
             readers: Waiters::default(),
         }
     }
@@ -53,14 +51,40 @@ impl Xsk {
         left > 0
     }
 
-    /// Gives the buffers of the program's frames back, each to an empty place of the card's ring, or to the fill ring.
-    pub(super) fn give_back(&self) {
-        for _ in 0..self.taken.take() {
+    /// Gives buffers back, each to an empty place of the card's ring, or to the fill ring.
+    fn give_back(&self, buffers: u64) {
+        for _ in 0..buffers {
             let empty = self.empty.borrow_mut().pop_front();
             match empty {
                 Some(place) => drop(place),
                 None => self.fill.set(self.fill.get() + 1),
             }
         }
+    }
+}
+
+/// The buffers that a thread of the host's program has, of the frames that it took last. They go back when the thread ends.
+#[derive(Default)]
+pub struct XskReader {
+    taken: RefCell<Vec<(Rc<Xsk>, u64)>>,
+}
+
+impl XskReader {
+    /// Notes the buffers of taken frames.
+    pub(super) fn take(&self, socket: &Rc<Xsk>, buffers: u64) {
+        self.taken.borrow_mut().push((socket.clone(), buffers));
+    }
+
+    /// Gives the buffers of a socket's frames back.
+    pub(super) fn give_back(&self, socket: &Rc<Xsk>) {
+        let own = |(other, _): &mut (Rc<Xsk>, u64)| Rc::ptr_eq(other, socket);
+        let given: u64 = self.taken.borrow_mut().extract_if(.., own).map(|(_, buffers)| buffers).sum();
+        socket.give_back(given);
+    }
+}
+
+impl Drop for XskReader {
+    fn drop(&mut self) {
+        self.taken.take().into_iter().for_each(|(socket, buffers)| socket.give_back(buffers));
     }
 }

@@ -49,8 +49,10 @@ use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Pool, Rng, Signal, Sim, describe};
 use nicety_nic_core::{Caller, Card};
+use nicety_nic_ethernet::XskReader;
 use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A host, as used by one thread of its program: its memory, CPUs and card. Cheap to clone; a clone belongs to the same thread.
@@ -79,6 +81,8 @@ struct Inner {
     threads: Cell<u32>,
     /// The number of programs, and of their threads, that have not ended.
     running: Cell<u32>,
+    /// Buffers of AF_XDP sockets that threads have, by the number of the thread.
+    xsk_readers: RefCell<BTreeMap<u32, Rc<XskReader>>>,
     /// Failed programs, and failed threads that no thread joins. Each item has the rank, the error, and the name if it
     /// is not that of the rank.
     failed: Failed,
@@ -113,6 +117,7 @@ impl Host {
             at_barrier: Pool::new(&sim, 1),
             threads: Cell::default(),
             running: Cell::default(),
+            xsk_readers: RefCell::default(),
             sim,
             ranks,
             card,

@@ -70,6 +70,7 @@ impl Host {
     /// Counts the end of a program or thread. When the last one has ended, the card closes its open sockets and similar
     /// resources.
     pub(crate) async fn ended(&self) {
+        drop(self.inner.xsk_readers.borrow_mut().remove(&self.thread));
         let running = &self.inner.running;
         running.set(running.get() - 1);
         if running.get() == 0 {

@@ -244,8 +244,8 @@ impl Xdp {
         Ok(self.host.timed("xdp records", wait).await)
     }
 
-    /// Takes at most `most` frames of an AF_XDP socket. The frames of the last call give their buffers back. It waits by a system
-    /// call while there are none. Reads of the frames cost nothing here.
+    /// Takes at most `most` frames of an AF_XDP socket. The frames of this thread's last call give their buffers back, as they do at
+    /// its end. It waits by a system call while there are none. Reads of the frames cost nothing here.
     ///
     /// # Errors
     /// When the map does not exist, or has no socket at the key.
@@ -260,7 +260,10 @@ impl Xdp {
             return Err(wrong(map, &format!("key {key} has no socket; bind one first")));
         }
         let (node, thread) = (&self.node, self.host.thread);
-        let wait = async |path: &mut _| node.xdp_frames(thread, &loaded.program, (entry, most), path).await;
+        let reader = self.host.inner.xsk_readers.borrow_mut().entry(thread).or_default().clone();
+        let wait = async |path: &mut _| {
+            node.xdp_frames((thread, &reader), &loaded.program, (entry, most), path).await
+        };
         let frames = self.host.timed("xdp frames", wait).await;
         Ok(frames.iter().map(|frame| frame.to_vec()).collect())
     }
