@@ -46,6 +46,20 @@ def test_a_key_is_found_again(value: str) -> None:
     assert found["before"] == "127.63 ns"
 
 
+@pytest.mark.parametrize("value", [565, 575, 586, 587, 605, 620, 645, 655])
+def test_a_value_between_two_steps_takes_the_nearer_one(value: int) -> None:
+    """Latencies are steps of 13.3 ns, so a measurement is at most half of one from the nearest figure."""
+    (found,) = fit(rows(f"LAT_DMA_RD,8,{value},{LATENCY}"), "nfp-6000", "mine")["fitted"]
+    assert abs(found["model"] - value) <= 13.34 / 2 or abs(found["deviation_percent"]) < 0.9, found
+    assert found["model"] == pytest.approx(figure("LAT_DMA_RD,8", [f"{LATENCY}={found['value']}"]))
+
+
+def test_rows_between_steps_are_fitted_together() -> None:
+    lines = [f"LAT_DMA_RD,8,586,{LATENCY}", "LAT_DMA_RD,2048,1190,bus.engines.read_move"]
+    report = fit(rows(*lines), "nfp-6000", "mine")
+    assert [abs(row["deviation_percent"]) < 1 for row in report["fitted"]] == [True, True]
+
+
 def test_two_keys_are_found_together() -> None:
     wanted = [f"{LATENCY}=250 ns", "bus.engines.read_move=30 ns"]
     lines = [f"LAT_DMA_RD,{size},{figure(f'LAT_DMA_RD,{size}', wanted)}" for size in (8, 2048, 1024)]
@@ -148,6 +162,10 @@ def test_the_middle_of_a_step_is_the_value() -> None:
     number, *_ = solve.plateau(model, between, 4.0, 16.0)
     assert model.figure(between, {"k": number}) == 120
     assert number == pytest.approx(10, abs=0.01)
+    # A value nearer to the upper step takes that one, also where the search ends below the step.
+    (above,) = rows("LAT_DMA_RD,8,126,k")
+    number, *_ = solve.plateau(model, above, 4.0, 16.0)
+    assert model.figure(above, {"k": number}) == 130
     whole = Key("k", 5.0, "", whole=True, quantity="count")
     number, *_ = solve.plateau(Steps({"k": whole}, {"k": 5.0}), row, 4.0, 16.0)
     assert number in {9, 10}
