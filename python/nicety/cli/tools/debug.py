@@ -82,8 +82,6 @@ def _debug(
     of_hosts = file.suffix == ".py"
     if rank and not of_hosts:
         raise InputError(f"--rank {rank}: for a program of hosts, PROGRAM.py; leave it out")
-    if elf is not None and elf.resolve() == file.resolve():
-        raise InputError(f"--elf {elf}: this is the program itself; name another file")
 
     def listening(found: int, compiled: Path) -> None:
         note(f"waiting for a debugger; type: {_MULTIARCH} {compiled} -ex 'target remote 127.0.0.1:{found}'")

@@ -182,7 +182,7 @@ def _check_effects(model: Model, rows: Sequence[Published], place: str) -> None:
 
 
 def _solved(model: Model, row: Published, place: str) -> float:
-    """Return the number of a row's key with the figure nearest to the row's value; the present one if none is nearer."""
+    """Return the number of a row's key with the nearest figure; the present one if none is nearer."""
     key = model.keys[row.fit]
     tried = _ladder(model, row)
     ends = next(
