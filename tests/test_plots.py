@@ -13,7 +13,7 @@ import pytest
 import nicety as package
 from conftest import Result
 from nicety._generated.types import Report
-from nicety.bench.line_rate import line_rate_figure
+from nicety.bench.line_rate_pictures import line_rate_figure
 from nicety.bench.messages import report_figure
 from nicety.show.axes import empty_figure, new_figure, save, size_axis, size_text, time_unit, value_axis
 from nicety.show.bars import stacked_bars, stages_figure

@@ -17,6 +17,7 @@ from nicety.show.circumstances import circumstances
 from nicety.show.columns import distinct, fixed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -79,10 +80,27 @@ class OnCards:
             found = self.program.figures(row, elf, bytes_, item, list(self.dumps))
             row["xdp"] = found["figures"]
             places[row["nic"], row["packet_bytes"]]["verdicts"] = found["figures"]["verdicts"]
+            _count_drops(row)
             write_dumps(found["maps"], self.dumps)
         for row in [*report.get("drivers", []), *report.get("ebpf_cores", [])]:
             write_dumps(row.pop("maps", {}), self.dumps)
         return json.dumps(report)
+
+
+def _count_drops(row: LineRateRow) -> None:
+    """Count frames that a program dropped among those of `dropped_by_handler`.
+
+    A handler of PsPIN drops a packet without a word to the card: it only leaves out the transfer to the host.
+    """
+    if "traffic" in row:
+        traffic = row["traffic"]
+        missing = max(_dropped(row["xdp"]["verdicts"]) - traffic["dropped_by_handler"], 0)
+        traffic["dropped_by_handler"] += missing
+        traffic["passed"] -= missing
+
+
+def _dropped(verdicts: Mapping[str, int]) -> int:
+    return verdicts.get("XDP_DROP", 0) + verdicts.get("XDP_ABORTED", 0)
 
 
 def places_of(aborted: Iterable[XdpAborted]) -> str:
@@ -228,6 +246,44 @@ def _of_core(row: EbpfCoreRow) -> list[str]:
     return texts
 
 
+def other_places(report: LineRateReport) -> list[XdpPlace]:
+    """The places that are no cores of a card. They have no handlers, so most panels leave them out."""
+    return [place for place in report.get("places", []) if place["place"] != "card cores"]
+
+
+def left_out_note(report: LineRateReport) -> str:
+    """A note that names the places without panels of handlers. Empty if there are none."""
+    names = distinct(f"{place['nic']} ({place['place']})" for place in other_places(report))
+    return f"handler time and utilisation without {', '.join(names)}" if names else ""
+
+
+def dispositions_of_place(place: XdpPlace) -> dict[str, float]:
+    """The shares of a place's frames in percent, by disposition: those with a verdict, and the lost ones."""
+    seen, dropped = sum(place["verdicts"].values()), _dropped(place["verdicts"])
+    lost = "lost: no room in the host" if place["place"] == "host driver" else "lost: packet buffer full"
+    shares = {"passed": seen - dropped, "dropped by handlers": dropped, lost: place["lost"]}
+    total = max(sum(shares.values()), 1)
+    return {name: 100 * count / total for name, count in shares.items()}
+
+
+def draw_places(axes: Axes, places: Sequence[XdpPlace]) -> None:
+    """Draw two bars for each place: the sustained rate in front of that offered."""
+    names = [f"{place['nic']}, {place['place']}, {place['packet_bytes']} B" for place in places]
+    axes.barh(names, [place["offered_pps"] / 1e6 for place in places], color="#dddddd", label="offered")
+    rates = [place["sustained_pps"] / 1e6 for place in places]
+    axes.barh(names, rates, height=0.5, color="#4477aa", label="sustained")
+    axes.set_xlabel("Mpps")
+    axes.invert_yaxis()
+    axes.set_axisbelow(True)
+
+
+def draw_all_places(axes: Axes, places: Sequence[XdpPlace]) -> None:
+    """Draw the rates of all places as a panel of a picture, with a legend beside it."""
+    draw_places(axes, places)
+    axes.set_title("Rates of the program in all places", loc="left", fontsize=9)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
+
+
 def places_figure(report: LineRateReport) -> Figure:
     """A picture of the table: the sustained rates, beside those offered."""
     from nicety.show.axes import house_style, new_figure, set_figure_titles
@@ -235,14 +291,7 @@ def places_figure(report: LineRateReport) -> Figure:
     places = report["places"]
     with house_style():
         figure = new_figure(9.0, 1.6 + 0.5 * len(places))
-        axes = figure.add_subplot()
-        names = [f"{place['nic']}, {place['place']}, {place['packet_bytes']} B" for place in places]
-        axes.barh(names, [place["offered_pps"] / 1e6 for place in places], color="#dddddd", label="offered")
-        rates = [place["sustained_pps"] / 1e6 for place in places]
-        axes.barh(names, rates, height=0.5, color="#4477aa", label="sustained")
-        axes.set_xlabel("Mpps")
-        axes.invert_yaxis()
-        axes.set_axisbelow(True)
+        draw_places(figure.add_subplot(), places)
         what, *notes = xdp_about(report)
         set_figure_titles(figure, f"{program_files(report['manifest'])}: {what}", notes)
         figure.legend(frameon=False, fontsize=8, loc="outside lower left", ncols=2)
