@@ -1,7 +1,8 @@
-"""Pictures of XDP programs on cards: all cards are drawn or named, and drops are drops on each of them."""
+"""Pictures and recordings of XDP programs on cards: all cards are drawn, or named where a file leaves them out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,16 @@ TRAFFIC = "udp dport=53 size=60 packets=500 rate=2Mpps"
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pictures")
     (folder / "fifth.c").write_text(FIFTH)
     compile_xdp(folder / "fifth.c", output=folder / "fifth.o")
-    return check_line_rate(
-        folder / "fifth.o", nics=["spin-100g", "pspin", "ethernet-100g", "hxdp-sume"], traffic=[TRAFFIC]
-    )
+    return folder / "fifth.o"
+
+
+@pytest.fixture(scope="module")
+def report(program: Path) -> Any:
+    return check_line_rate(program, nics=["spin-100g", "pspin", "ethernet-100g", "hxdp-sume"], traffic=[TRAFFIC])
 
 
 def test_drops_of_a_program_are_drops_on_every_card(report: Any) -> None:
@@ -63,3 +67,36 @@ def test_a_picture_has_every_place_of_a_program(report: Any, tmp_path: Path) -> 
     # No percentage of a bar covers that of the next one.
     boxes = sorted((text.get_window_extent() for text in figure.axes[1].texts), key=lambda box: box.y0)
     assert all(below.y1 - above.y0 < 1 for below, above in pairwise(boxes))
+
+
+@pytest.mark.parametrize(
+    ("nics", "option", "status", "words"),
+    [
+        (
+            "hxdp-sume",
+            "--trace t.pftrace",
+            2,
+            "an XDP program has no timeline on hxdp-sume; leave it out, or name a card",
+        ),
+        ("./own.toml", "--trace t.pftrace", 2, "an XDP program has no timeline on own; leave it out, or name"),
+        (
+            "hxdp-sume",
+            "--capture t.pcapng",
+            2,
+            "an XDP program has no capture on hxdp-sume; leave it out, or name a card",
+        ),
+        ("./own.toml", "--capture t.pcapng", 0, ""),
+        ("hxdp-sume,spin-100g", "--trace t.pftrace", 0, "a timeline of spin-100g only"),
+        ("hxdp-sume,spin-100g", "--capture t.pcapng", 0, "a capture of spin-100g only"),
+    ],
+)
+def test_a_recording_names_the_cards_that_it_has(
+    program: Path, nicety: Callable[..., Any], tmp_path: Path, nics: str, option: str, status: int, words: str
+) -> None:
+    (tmp_path / "own.toml").write_text('extends = "ethernet-100g"\nname = "own"\ntitle = "own"\n')
+    done = nicety(
+        *("bench", "handlers", program, "--nic", nics, "--packet-sizes", "60", "--messages", "100", *option.split())
+    )
+    assert done.status == status, done.stderr
+    assert done.stderr.startswith(f"nicety: {option}: {words}" if words else ""), done.stderr
+    assert (tmp_path / option.split()[1]).exists() == (status == 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -38,6 +39,7 @@ from nicety.bench.words.shortfalls import shortfalls
 from nicety.bench.xdp_cards import (
     PLACES,
     OnCards,
+    check_recordings,
     core_words,
     driver_words,
     places_table,
@@ -109,6 +111,9 @@ def check_line_rate(
         )
 
     on_cards = on_cards_of(program, dict(dumps), given)
+    request = request_text(LineRateOptions, given, **derived(program, on_cards))
+    if on_cards is not None:
+        check_recordings(given.get("nics"), json.loads(_native.line_rate_plan(request)), trace)
 
     def run(
         request: str, elfs: dict[str, bytes], progress: Progress | None, record: bool
@@ -118,7 +123,7 @@ def check_line_rate(
         return (text if on_cards is None else on_cards.told(text, elfs, data)), recording
 
     shown = measured(
-        request_text(LineRateOptions, given, **derived(program, on_cards)),
+        request,
         _native.line_rate_plan,
         run,
         partial(build_for, program, on_cards),

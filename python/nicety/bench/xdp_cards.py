@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,9 +14,12 @@ from nicety._generated.types import EbpfCoreRow, LineRateReport, LineRateRow, Xd
 from nicety.bench.verdicts import named, program_files
 from nicety.build.card import XdpProgram
 from nicety.errors import InputError
+from nicety.shared.cards import show
 from nicety.shared.files import write_whole
+from nicety.show.captures import active_capture
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import distinct, fixed
+from nicety.show.traces import RecordingWarning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,6 +90,44 @@ class OnCards:
         for row in [*report.get("drivers", []), *report.get("ebpf_cores", [])]:
             write_dumps(row.pop("maps", {}), self.dumps)
         return json.dumps(report)
+
+
+def check_recordings(given: Any, plan: Mapping[str, Any], trace: str | PathLike[str] | None) -> None:
+    """Refuse a timeline and a capture that no card of a check can write, and warn where only some cards can.
+
+    Args:
+        given: the cards: a name or a path, or several.
+        plan: the plan of the check, which has a program for each card.
+        trace: the file for a timeline.
+
+    Raises:
+        InputError: no card has a timeline, or no card has a link.
+    """
+    nics = [item["key"] for item in plan["compile"]]
+    in_hosts = {item["key"] for item in plan["compile"] if item["interface"] == "xdp"}
+    if trace is not None:
+        kept = [nic for nic in nics if nic not in in_hosts]
+        _check_recording(f"--trace {fspath(trace)}", "a timeline", nics, kept[:1], "cores for handlers")
+    if (capture := active_capture()) is not None:
+        asked = [show(fspath(nic)) for nic in ([given] if isinstance(given, str | PathLike) else given)]
+        linked = {card["name"] for card in asked if card["design"] != _WITHOUT_LINKS}
+        kept = [nic for nic in nics if nic in linked]
+        _check_recording(f"--capture {capture}", "a capture", nics, kept, "a link to capture")
+
+
+_WITHOUT_LINKS = "hxdp"
+"""The design of cards whose core takes frames from no simulated link."""
+
+
+def _check_recording(place: str, what: str, nics: Sequence[str], kept: Sequence[str], needed: str) -> None:
+    """Raise an error if no card is kept, and warn if the recording leaves a card out for which it was asked."""
+    if not kept:
+        raise InputError(
+            f"{place}: an XDP program has no {what.removeprefix('a ')} on {', '.join(nics)}; leave it out, or name a "
+            f"card with {needed}, such as spin-100g"
+        )
+    if len(kept) < len(nics):
+        warnings.warn(f"{place}: {what} of {', '.join(kept)} only", RecordingWarning, stacklevel=2)
 
 
 def _count_drops(row: LineRateRow) -> None:
