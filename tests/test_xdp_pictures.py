@@ -11,6 +11,7 @@ import pytest
 
 from nicety.bench.line_rate import check_line_rate
 from nicety.bench.line_rate_pictures import line_rate_figure
+from nicety.bench.xdp_cards import core_words
 from nicety.build.xdp import compile_xdp
 
 FIFTH = """
@@ -100,3 +101,11 @@ def test_a_recording_names_the_cards_that_it_has(
     assert done.status == status, done.stderr
     assert done.stderr.startswith(f"nicety: {option}: {words}" if words else ""), done.stderr
     assert (tmp_path / option.split()[1]).exists() == (status == 0)
+
+
+def test_the_latency_of_a_core_names_its_rate(report: Any) -> None:
+    (row,) = report["ebpf_cores"]
+    words = " ".join(core_words([row]))
+    assert "At 2.00 Mpps, the highest rate at which none of 500 frames is lost, its latency, with the time in" in words
+    (lossy,) = core_words([{**row, "lossless_pps": None, "lost": 300}])[1:2]
+    assert "At the offered 2.00 Mpps, with 60.0% of the frames lost, its latency, with the time in the" in lossy

@@ -268,6 +268,15 @@ def core_words(rows: Iterable[EbpfCoreRow]) -> list[str]:
     return [f"{row['offered_bytes'] // max(row['offered'], 1)} B: {text}" for row in rows for text in _of_core(row)]
 
 
+def _rate_of_latency(row: EbpfCoreRow) -> str:
+    """In words, the rate of the run that gave the latency. Near the core's own rate, the queue grows with the run."""
+    if row["lossless_pps"] is not None:
+        rate = fixed(row["lossless_pps"] / 1e6, 2)
+        return f"At {rate} Mpps, the highest rate at which none of {row['offered']} frames is lost,"
+    rate, lost = fixed(row["offered_pps"] / 1e6, 2), fixed(100 * row["lost"] / max(row["offered"], 1), 1)
+    return f"At the offered {rate} Mpps, with {lost}% of the frames lost,"
+
+
 def _of_core(row: EbpfCoreRow) -> list[str]:
     latency = row["latency"]
     p50, p99 = (fixed(latency[name]) for name in ("p50_ns", "p99_ns"))
@@ -281,7 +290,8 @@ def _of_core(row: EbpfCoreRow) -> list[str]:
         (
             f"a frame keeps the core for {fixed(row['cycles_mean'], 1)} cycles,"
             f" {fixed(row['waiting_cycles_mean'], 1)} of them for its bytes and"
-            f" {fixed(row['helper_cycles_mean'], 1)} for helpers. Its latency is {p50} ns (median) and {p99} ns (p99)."
+            f" {fixed(row['helper_cycles_mean'], 1)} for helpers. {_rate_of_latency(row)} its latency, with the time in"
+            f" the input queue, is {p50} ns (median) and {p99} ns (p99)."
         ),
     ]
     if row["lost"]:
