@@ -11,7 +11,8 @@ import pytest
 import nicety as package
 from nicety import _native
 from nicety._generated.types import LineRateReport
-from nicety.bench.line_rate import line_rate_figure, line_rate_text
+from nicety.bench.line_rate import line_rate_text
+from nicety.bench.line_rate_pictures import line_rate_figure
 
 NOPS = """
 #include <nicety.h>

@@ -10,7 +10,8 @@ import pytest
 
 import nicety
 from nicety._generated.types import LineRateOptions, LineRateReport, LineRateRow
-from nicety.bench.line_rate import line_rate_figure, line_rate_text
+from nicety.bench.line_rate import line_rate_text
+from nicety.bench.line_rate_pictures import line_rate_figure
 from nicety.cli.progress import Bar
 
 TICKET = """#include <frame.h>
@@ -142,7 +143,7 @@ def test_a_run_that_is_stopped_bounds_what_is_sustained(tmp_path: Path) -> None:
     words = " ".join(line_rate_text(report).replace("\n#", "").split())
     assert f"At {least:.2f} x a run was stopped: rule 'any': frame handler stopped: still running at its limit" in words
     shown = [text.get_text() for text in line_rate_figure(report).axes[1].get_yticklabels()]
-    assert "by trials at other rates" in shown
+    assert "offered rate / sustainable rate" in shown
     # Without its time, and once.
     assert words.count("a run was stopped") == 1
     assert " ms node " not in words

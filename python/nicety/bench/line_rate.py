@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 from nicety import _native
 from nicety._generated.types import (
@@ -22,17 +23,13 @@ from nicety._generated.types import (
     SourceManifest,
     TrafficFigures,
 )
+from nicety.bench.line_rate_pictures import line_rate_figure
 from nicety.bench.measured import Progress, Scale, measured
 from nicety.bench.verdicts import (
     SENSITIVE,
-    draw_dispositions,
-    draw_loads,
-    draw_sensitivity,
     headrooms,
     named,
     offered,
-    offered_text,
-    program_files,
     rests,
     sensitive,
     verdict,
@@ -42,9 +39,9 @@ from nicety.bench.words.shortfalls import shortfalls
 from nicety.bench.xdp_cards import (
     PLACES,
     OnCards,
+    check_recordings,
     core_words,
     driver_words,
-    places_figure,
     places_table,
     xdp_about,
     xdp_words,
@@ -58,13 +55,8 @@ from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.show.circumstances import circumstances
-from nicety.show.columns import align, distinct, fixed
+from nicety.show.columns import align, counted, distinct, fixed
 from nicety.show.html import table_html
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from nicety.show.lines import Curve
 
 
 @checked
@@ -119,6 +111,9 @@ def check_line_rate(
         )
 
     on_cards = on_cards_of(program, dict(dumps), given)
+    request = request_text(LineRateOptions, given, **derived(program, on_cards))
+    if on_cards is not None:
+        check_recordings(given.get("nics"), json.loads(_native.line_rate_plan(request)), trace)
 
     def run(
         request: str, elfs: dict[str, bytes], progress: Progress | None, record: bool
@@ -128,7 +123,7 @@ def check_line_rate(
         return (text if on_cards is None else on_cards.told(text, elfs, data)), recording
 
     shown = measured(
-        request_text(LineRateOptions, given, **derived(program, on_cards)),
+        request,
         _native.line_rate_plan,
         run,
         partial(build_for, program, on_cards),
@@ -263,7 +258,7 @@ def line_rate_text(report: LineRateReport) -> str:
         each, counts = rows[0]["message_packets"], distinct(row["packets"] for row in rows)
         about = [
             f"packets as fast as the wire carries them, {each} to a message",
-            f"seed {report['seed']}, {counts[0]} packets a size",
+            f"seed {report['seed']}, {counted(counts[0], 'packet')} a size",
         ]
     lines = [f"# {line}" for line in (f"nicety Line-Rate Check v{report['version']}", *about)]
     lines += [f"# {note}" for note in circumstances(report["manifest"])]
@@ -490,96 +485,3 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
     text = f"Rests on ideal memory, which answers any number of processors at once, in the cycles of {cycles}: "
     text += f"{pieces} ([memory] in the spec). Accesses a packet outside contended levels: {', '.join(sizes)}."
     return [text, *texts]
-
-
-# Number of computed points of a budget's curve between the smallest and the largest packet.
-_STEPS = 64
-
-
-def line_rate_figure(report: LineRateReport) -> Figure:
-    """Draw a line-rate check: handler time and budget, utilisation, packet dispositions and sensitivity."""
-    from nicety.show.axes import house_style, new_figure, set_titles, size_axis, time_unit, value_axis
-    from nicety.show.lines import draw
-
-    rows = report["rows"]
-    if not rows:
-        return places_figure(report)
-    scale, unit = time_unit(max(max(row["handler_ns"], row["handler_budget_ns"]) for row in rows))
-    curves = _curves(rows, scale)
-    below = []
-    if traffic := [row for row in rows if "traffic" in row]:
-        bars = sum(1 + len(row["traffic"].get("ports", [])) for row in traffic)
-        below.append((0.8 + 0.8 * bars, draw_dispositions))
-    if varied := len(sensitive(rows)):
-        below.append((0.8 + 0.24 * varied, draw_sensitivity))
-    heights = [3.4, 3.0, *(height for height, _ in below)]
-    with house_style():
-        figure = new_figure(9.0, 1.0 + sum(heights))
-        # Each panel has its own margins, so that long labels of one panel leave the others their width.
-        panels: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
-        first, second, *others = [panel.add_subplot() for panel in panels]
-        value_axis(first, [value for curve in curves for value in curve.points.values()], f"Time a packet ({unit})")
-        handles = draw(first, curves)
-        size_axis(first, sorted({row["packet_bytes"] for row in rows}))
-        first.set_xlabel("Packet size (B)")
-        title = f"{program_files(report['manifest'])}: handler time per packet, and its budget"
-        set_titles(first, title, [offered_text(rows), *circumstances(report["manifest"])])
-        first.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
-        draw_loads(second, rows)
-        for axes, (_, draw_what) in zip(others, below, strict=True):
-            draw_what(axes, rows)
-        for axes in figure.axes:
-            axes.set_axisbelow(True)
-    return figure
-
-
-def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
-    """Return curves of the handler time and of its budget over the packet size, in units of `scale` nanoseconds."""
-    from nicety.show.lines import COLOURS, Curve
-
-    by_nic: dict[str, list[LineRateRow]] = {}
-    for row in rows:
-        by_nic.setdefault(row["nic"], []).append(row)
-    curves = [
-        Curve(
-            f"{nic}: handler time (x: does not keep up)",
-            {row["packet_bytes"]: row["handler_ns"] / scale for row in own},
-            colour=number,
-            crossed=frozenset(row["packet_bytes"] for row in own if not row["sustains_line_rate"]),
-        )
-        for number, (nic, own) in enumerate(by_nic.items())
-    ]
-    budgets = {nic: f"time between packets, times {own[0]['hpus']} HPUs" for nic, own in by_nic.items()}
-    points = {nic: {size: budget / scale for size, budget in _budget(own).items()} for nic, own in by_nic.items()}
-    if all(budget == points[rows[0]["nic"]] for budget in points.values()):
-        # A budget that is the same for all cards is drawn once, in black.
-        nic = next(iter(points))
-        curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=len(points[nic]) == 1))
-    else:
-        curves += [
-            Curve(f"{nic}: {text}", points[nic], colour=number, style=1, marked=len(points[nic]) == 1)
-            for number, (nic, text) in enumerate(budgets.items())
-        ]
-    return curves
-
-
-def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:
-    """Return the budget of handler time per packet in nanoseconds by packet size, also for sizes between the rows.
-
-    It is the number of processors times max(g, (bytes + header) x G). For small packets, g is the larger.
-    """
-    points = {row["packet_bytes"]: row["handler_budget_ns"] for row in rows}
-    # Budgets are rounded to picoseconds. The largest packet gives the slope, since its relative error is the smallest.
-    last, first = max(rows, key=_wire_bytes), min(rows, key=_wire_bytes)
-    gap, least, longest = min(points.values()), first["packet_bytes"], last["packet_bytes"]
-    if points[longest] == gap:
-        return points
-    header, slope = last["packet_wire_bytes"] - longest, points[longest] / last["packet_wire_bytes"]
-    sizes = {round(least * (longest / least) ** (step / _STEPS)) for step in range(_STEPS)}
-    sizes |= {round(gap / slope) - header}
-    between = {size: max(gap, slope * (size + header)) for size in sizes if least < size < longest}
-    return dict(sorted({**between, **points}.items()))
-
-
-def _wire_bytes(row: LineRateRow) -> int:
-    return row["packet_wire_bytes"]

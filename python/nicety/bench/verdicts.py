@@ -208,7 +208,29 @@ def offered_text(rows: Sequence[LineRateRow]) -> str:
 
 _LEAST_LOAD = 0.1
 """Utilisation in percent of a part that pictures leave out."""
-_TRIALS = "by trials at other rates"
+_BAR_HEIGHT = 0.15
+"""Inches of a bar with its percentage beside it."""
+
+
+def _trials(rows: Sequence[LineRateRow]) -> str:
+    """Return the name of the load that follows from runs at other rates: it belongs to no part."""
+    return f"{offered(rows)} / sustainable rate"
+
+
+def loads_height(rows: Sequence[LineRateRow]) -> float:
+    """Return the height in inches of the panel of utilisation, with room for all percentages."""
+    if not _has_bars(rows):
+        return _LOADS_HEIGHT
+    parts = {part["part"] for row in rows for part in row["parts"] if 100 * part["load"] >= _LEAST_LOAD}
+    return max(_LOADS_HEIGHT, 0.8 + _BAR_HEIGHT * len(rows) * (len(parts) + 1))
+
+
+_LOADS_HEIGHT = 3.0
+
+
+def _has_bars(rows: Sequence[LineRateRow]) -> bool:
+    """Return whether each card has a single packet size."""
+    return len(rows) == len(distinct(row["nic"] for row in rows))
 
 
 def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
@@ -222,7 +244,7 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     ]
     title = f"Resource utilisation at the {offered(rows)}: barely from 90%, no above 100%"
     axes.set_title(title, loc="left", fontsize=9)
-    if len(rows) == len(distinct(row["nic"] for row in rows)):
+    if _has_bars(rows):
         _draw_load_bars(axes, rows)
     else:
         _draw_load_curves(axes, rows)
@@ -233,12 +255,13 @@ def _draw_load_bars(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     from nicety.show.lines import COLOURS
 
     found: list[dict[str, float]] = [{} for _ in rows]
+    trials = _trials(rows)
     for row, loads in zip(rows, found, strict=True):
         for part in row["parts"]:
             loads[part["part"]] = max(100 * part["load"], loads.get(part["part"], 0.0))
         if row["trials"]:
-            loads[_TRIALS] = 100 / row["capacity_fraction"]
-    names = sorted(distinct(name for loads in found for name in loads), key=lambda name: name == _TRIALS)
+            loads[trials] = 100 / row["capacity_fraction"]
+    names = sorted(distinct(name for loads in found for name in loads), key=lambda name: name == trials)
     height = 0.8 / len(rows)
     for number, (row, loads) in enumerate(zip(rows, found, strict=True)):
         places = [at + (number - (len(rows) - 1) / 2) * height for at in range(len(names))]
@@ -288,7 +311,7 @@ def _draw_load_curves(axes: Axes, rows: Sequence[LineRateRow]) -> None:
             row["packet_bytes"]: 100 / row["capacity_fraction"] for row in rows if row["nic"] == nic and row["trials"]
         }
         if tried:
-            label = f"{nic}: {_TRIALS}" if len(nics) > 1 else _TRIALS
+            label = f"{nic}: {_trials(rows)}" if len(nics) > 1 else _trials(rows)
             marker = len(parts) + len(MARKERS) * style
             curves.append(Curve(label, tried, colour=len(parts), style=style + 1, marker=marker))
     value_axis(axes, [*(value for curve in curves for value in curve.points.values()), 100.0], "Utilisation (%)")
@@ -324,8 +347,14 @@ def dispositions(figures: TrafficFigures | PortFigures, at_link: int = 0) -> lis
     return [passed - dropped_at_host - at_link, *dropped, dropped_at_host, at_link]
 
 
-def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw a bar per card and port: the shares of dispositions, and the latency of packets through the card."""
+def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow], others: Mapping[str, Mapping[str, float]]) -> None:
+    """Draw a bar per card and port: the shares of dispositions, and the latency of packets through the card.
+
+    Args:
+        axes: the axes.
+        rows: the rows.
+        others: further bars without a latency: their shares in percent by disposition.
+    """
     from nicety.show.bars import hatch
     from nicety.show.lines import COLOURS
 
@@ -340,23 +369,25 @@ def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow]) -> None:
         found.append((f"{row['nic']}, all ports" if ports else row["nic"], traffic))
         counts = dispositions(traffic, traffic["dropped_at_link"])
         shares.append([100 * count / traffic["offered"] for count in counts])
+    shares += [[own.get(name, 0.0) for name in DISPOSITIONS] for own in others.values()]
+    bars = [*(name for name, _ in found), *others]
     for number, disposition in enumerate(DISPOSITIONS):
         widths = [share[number] for share in shares]
         if any(widths):
             left = [sum(share[:number]) for share in shares]
             axes.barh(
-                range(len(found)),
+                range(len(bars)),
                 widths,
                 left=left,
                 height=0.6,
-                label=_shares(disposition, [name for name, _ in found], widths),
+                label=_shares(disposition, bars, widths),
                 color=COLOURS[number],
                 edgecolor="white",
                 linewidth=0.5,
                 hatch=hatch(number),
             )
     axes.set_xlim(0, 100)
-    axes.set_yticks(range(len(found)), [_latencies(nic, figures) for nic, figures in found], fontsize=7)
+    axes.set_yticks(range(len(bars)), [*(_latencies(nic, figures) for nic, figures in found), *others], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("Packets (% of those offered)")
     axes.set_title("Packet disposition, and latency through the card", loc="left", fontsize=9)

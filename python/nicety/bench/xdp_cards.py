@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,11 +14,15 @@ from nicety._generated.types import EbpfCoreRow, LineRateReport, LineRateRow, Xd
 from nicety.bench.verdicts import named, program_files
 from nicety.build.card import XdpProgram
 from nicety.errors import InputError
+from nicety.shared.cards import show
 from nicety.shared.files import write_whole
+from nicety.show.captures import active_capture
 from nicety.show.circumstances import circumstances
-from nicety.show.columns import distinct, fixed
+from nicety.show.columns import counted, distinct, fixed
+from nicety.show.traces import RecordingWarning
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -79,10 +85,65 @@ class OnCards:
             found = self.program.figures(row, elf, bytes_, item, list(self.dumps))
             row["xdp"] = found["figures"]
             places[row["nic"], row["packet_bytes"]]["verdicts"] = found["figures"]["verdicts"]
+            _count_drops(row)
             write_dumps(found["maps"], self.dumps)
         for row in [*report.get("drivers", []), *report.get("ebpf_cores", [])]:
             write_dumps(row.pop("maps", {}), self.dumps)
         return json.dumps(report)
+
+
+def check_recordings(given: Any, plan: Mapping[str, Any], trace: str | PathLike[str] | None) -> None:
+    """Refuse a timeline and a capture that no card of a check can write, and warn where only some cards can.
+
+    Args:
+        given: the cards: a name or a path, or several.
+        plan: the plan of the check, which has a program for each card.
+        trace: the file for a timeline.
+
+    Raises:
+        InputError: no card has a timeline, or no card has a link.
+    """
+    nics = [item["key"] for item in plan["compile"]]
+    in_hosts = {item["key"] for item in plan["compile"] if item["interface"] == "xdp"}
+    if trace is not None:
+        kept = [nic for nic in nics if nic not in in_hosts]
+        _check_recording(f"--trace {fspath(trace)}", "a timeline", nics, kept[:1], "cores for handlers")
+    if (capture := active_capture()) is not None:
+        asked = [show(fspath(nic)) for nic in ([given] if isinstance(given, str | PathLike) else given)]
+        linked = {card["name"] for card in asked if card["design"] != _WITHOUT_LINKS}
+        kept = [nic for nic in nics if nic in linked]
+        _check_recording(f"--capture {capture}", "a capture", nics, kept, "a link to capture")
+
+
+_WITHOUT_LINKS = "hxdp"
+"""The design of cards without a simulated link: frames arrive at the core."""
+
+
+def _check_recording(place: str, what: str, nics: Sequence[str], kept: Sequence[str], needed: str) -> None:
+    """Raise an error if no card is kept, and warn if the recording leaves a card out for which it was asked."""
+    if not kept:
+        raise InputError(
+            f"{place}: an XDP program has no {what.removeprefix('a ')} on {', '.join(nics)}; leave it out, or name a "
+            f"card with {needed}, such as spin-100g"
+        )
+    if len(kept) < len(nics):
+        warnings.warn(f"{place}: {what} of {', '.join(kept)} only", RecordingWarning, stacklevel=2)
+
+
+def _count_drops(row: LineRateRow) -> None:
+    """Count frames that a program dropped among those of `dropped_by_handler`.
+
+    A handler of PsPIN drops a packet without a word to the card: it only leaves out the transfer to the host.
+    """
+    if "traffic" in row:
+        traffic = row["traffic"]
+        missing = max(_dropped(row["xdp"]["verdicts"]) - traffic["dropped_by_handler"], 0)
+        traffic["dropped_by_handler"] += missing
+        traffic["passed"] -= missing
+
+
+def _dropped(verdicts: Mapping[str, int]) -> int:
+    return verdicts.get("XDP_DROP", 0) + verdicts.get("XDP_ABORTED", 0)
 
 
 def places_of(aborted: Iterable[XdpAborted]) -> str:
@@ -110,16 +171,18 @@ def _of(figures: XdpFigures) -> list[str]:
     ]
     if aborted := counts.get("XDP_ABORTED"):
         at = places_of(figures["aborted_at"])
-        texts.append(f"{aborted} frames ended with XDP_ABORTED, and the card dropped them{at}.")
+        texts.append(f"{counted(aborted, 'frame')} ended with XDP_ABORTED, and the card dropped them{at}.")
     if invalid := figures["invalid"]:
-        texts.append(f"{invalid} frames ended with a number that is no verdict, and the card dropped them.")
+        texts.append(f"{counted(invalid, 'frame')} ended with a number that is no verdict, and the card dropped them.")
     if failed := figures["redirects_failed"]:
         texts.append(
-            f"{failed} frames with XDP_REDIRECT had no destination, and the card dropped them: the map's entry is"
-            " empty, or the host has no such receive channel."
+            f"{counted(failed, 'frame')} with XDP_REDIRECT had no destination, and the card dropped them: the map's"
+            " entry is empty, or the host has no such receive channel."
         )
     if longer := figures["too_long"]:
-        texts.append(f"{longer} frames became longer than the card sends (frames.mtu), and the card dropped them.")
+        texts.append(
+            f"{counted(longer, 'frame')} became longer than the card sends (frames.mtu), and the card dropped them."
+        )
     texts += [
         f"map {name} was full for {count} updates, which failed; raise its max_entries, or let the program tell."
         for name, count in figures["updates_full"].items()
@@ -193,18 +256,27 @@ def _of_driver(row: XdpRow) -> list[str]:
         texts.append(f"{lost}, {row['lost_before']} of them without a buffer.")
     if aborted := counts["aborted"] - counts["invalid"]:
         at = places_of(counts["aborted_at"])
-        texts.append(f"{aborted} frames ended with XDP_ABORTED, and the driver dropped them{at}.")
+        texts.append(f"{counted(aborted, 'frame')} ended with XDP_ABORTED, and the driver dropped them{at}.")
     errors = {
         "invalid": "ended with a number that is no verdict, and the driver dropped them",
         "unreachable": "with XDP_REDIRECT had no destination, and the driver dropped them",
     }
-    texts += [f"{counts[name]} frames {words}." for name, words in errors.items() if counts[name]]
+    texts += [f"{counted(counts[name], 'frame')} {words}." for name, words in errors.items() if counts[name]]
     return texts
 
 
 def core_words(rows: Iterable[EbpfCoreRow]) -> list[str]:
     """In words, the program on a core that executes eBPF: rows, cycles, latency and losses."""
     return [f"{row['offered_bytes'] // max(row['offered'], 1)} B: {text}" for row in rows for text in _of_core(row)]
+
+
+def _rate_of_latency(row: EbpfCoreRow) -> str:
+    """In words, the rate of the run that gave the latency. Near the core's own rate, the queue grows with the run."""
+    if row["lossless_pps"] is not None:
+        rate = fixed(row["lossless_pps"] / 1e6, 2)
+        return f"At {rate} Mpps, the highest rate at which none of {row['offered']} frames is lost,"
+    rate, lost = fixed(row["offered_pps"] / 1e6, 2), fixed(100 * row["lost"] / max(row["offered"], 1), 1)
+    return f"At the offered {rate} Mpps, with {lost}% of the frames lost,"
 
 
 def _of_core(row: EbpfCoreRow) -> list[str]:
@@ -220,12 +292,51 @@ def _of_core(row: EbpfCoreRow) -> list[str]:
         (
             f"a frame keeps the core for {fixed(row['cycles_mean'], 1)} cycles,"
             f" {fixed(row['waiting_cycles_mean'], 1)} of them for its bytes and"
-            f" {fixed(row['helper_cycles_mean'], 1)} for helpers. Its latency is {p50} ns (median) and {p99} ns (p99)."
+            f" {fixed(row['helper_cycles_mean'], 1)} for helpers. {_rate_of_latency(row)} its latency, with the time in"
+            f" the input queue, is {p50} ns (median) and {p99} ns (p99)."
         ),
     ]
     if row["lost"]:
         texts.append(f"{row['lost']} of {row['offered']} frames found the input queue full at the offered rate.")
     return texts
+
+
+def other_places(report: LineRateReport) -> list[XdpPlace]:
+    """The places that are no cores of a card. They have no handlers, so most panels leave them out."""
+    return [place for place in report.get("places", []) if place["place"] != "card cores"]
+
+
+def left_out_note(report: LineRateReport) -> str:
+    """A note that names the places without panels of handlers. Empty if there are none."""
+    names = distinct(f"{place['nic']} ({place['place']})" for place in other_places(report))
+    return f"handler time and utilisation without {', '.join(names)}" if names else ""
+
+
+def dispositions_of_place(place: XdpPlace) -> dict[str, float]:
+    """The shares of a place's frames in percent, by disposition: those with a verdict, and the lost ones."""
+    seen, dropped = sum(place["verdicts"].values()), _dropped(place["verdicts"])
+    lost = "lost: no room in the host" if place["place"] == "host driver" else "lost: packet buffer full"
+    shares = {"passed": seen - dropped, "dropped by handlers": dropped, lost: place["lost"]}
+    total = max(sum(shares.values()), 1)
+    return {name: 100 * count / total for name, count in shares.items()}
+
+
+def draw_places(axes: Axes, places: Sequence[XdpPlace]) -> None:
+    """Draw two bars for each place: the sustained rate in front of that offered."""
+    names = [f"{place['nic']}, {place['place']}, {place['packet_bytes']} B" for place in places]
+    axes.barh(names, [place["offered_pps"] / 1e6 for place in places], color="#dddddd", label="offered")
+    rates = [place["sustained_pps"] / 1e6 for place in places]
+    axes.barh(names, rates, height=0.5, color="#4477aa", label="sustained")
+    axes.set_xlabel("Mpps")
+    axes.invert_yaxis()
+    axes.set_axisbelow(True)
+
+
+def draw_all_places(axes: Axes, places: Sequence[XdpPlace]) -> None:
+    """Draw the rates of all places as a panel of a picture, with a legend beside it."""
+    draw_places(axes, places)
+    axes.set_title("Rates of the program in all places", loc="left", fontsize=9)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
 def places_figure(report: LineRateReport) -> Figure:
@@ -235,14 +346,7 @@ def places_figure(report: LineRateReport) -> Figure:
     places = report["places"]
     with house_style():
         figure = new_figure(9.0, 1.6 + 0.5 * len(places))
-        axes = figure.add_subplot()
-        names = [f"{place['nic']}, {place['place']}, {place['packet_bytes']} B" for place in places]
-        axes.barh(names, [place["offered_pps"] / 1e6 for place in places], color="#dddddd", label="offered")
-        rates = [place["sustained_pps"] / 1e6 for place in places]
-        axes.barh(names, rates, height=0.5, color="#4477aa", label="sustained")
-        axes.set_xlabel("Mpps")
-        axes.invert_yaxis()
-        axes.set_axisbelow(True)
+        draw_places(figure.add_subplot(), places)
         what, *notes = xdp_about(report)
         set_figure_titles(figure, f"{program_files(report['manifest'])}: {what}", notes)
         figure.legend(frameon=False, fontsize=8, loc="outside lower left", ncols=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from nicety import _native
 from nicety.errors import Error
@@ -25,6 +25,23 @@ def error_text(error: BaseException) -> str:
         worded: Any = error
         return str(worded.format_message())
     return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+
+
+class _Command(TyperCommand):
+    """Refuses outputs that are files of the command's inputs, before it does anything."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from nicety.cli.overwrites import check_overwrites
+
+        check_overwrites(self.params, ctx.params)
+        return super().invoke(ctx)
+
+
+class _Commands(typer.Typer):
+    """A group; each of its commands is a `_Command`."""
+
+    def command(self, *given: Any, **options: Any) -> Callable[[Any], Any]:
+        return super().command(*given, **{"cls": _Command, **options})
 
 
 class _Group(TyperGroup):
@@ -87,7 +104,7 @@ def group(text: str, *, completion: bool = False, runs: bool = False) -> typer.T
         completion: whether the group has `--install-completion` and `--show-completion`.
         runs: whether `run` is the default command.
     """
-    return typer.Typer(
+    return _Commands(
         cls=_RunGroup if runs else _Group,
         help=text,
         no_args_is_help=True,

@@ -6,6 +6,7 @@ with nicety.Capture("run.pcapng"):
 
 from __future__ import annotations
 
+import threading
 import warnings
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,6 +20,21 @@ from nicety.shared.files import check_place
 from nicety.show.traces import RecordingWarning
 
 _ENDING = ".pcapng"
+
+
+class _Active(threading.local):
+    """The captures in a `with` block of this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+
+_active = _Active()
+
+
+def active_capture() -> str | None:
+    """Return the file of this thread's capture, or None without one."""
+    return _active.paths[-1] if _active.paths else None
 
 
 def check_capture(label: str, path: Path) -> None:
@@ -72,6 +88,7 @@ class Capture:
     def __enter__(self) -> Self:
         """Start to capture the runs of this thread."""
         self._capture.begin()
+        _active.paths.append(self._path)
         return self
 
     def __exit__(
@@ -79,6 +96,7 @@ class Capture:
     ) -> None:
         """Stop capturing. Warns if packets did not fit into memory, or if no packet was on a link."""
         self._capture.end()
+        _active.paths.remove(self._path)
         if not self.packets and error is None:
             warnings.warn(f"{self._path}: no packet was on a link", RecordingWarning, stacklevel=2)
         if self.left_out:

@@ -68,7 +68,7 @@ def _cc(
     if output is None:
         output = Path(files[0].name).with_suffix("" if host else ".o" if xdp else ".elf")
     if any(output.absolute() == file.absolute() for file in files):
-        raise InputError(f"-o {output}: this would overwrite the source; name another file")
+        raise InputError(f"{output}: this would overwrite the source; name another file with -o")
     of_object = {"--host": host, "--isa": isa != DEFAULT_ISA, "--interface": interface != "nicety"}
     if xdp:
         from nicety.build.xdp import compile_xdp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -104,7 +104,9 @@ def key_of(card: str, row: Published, place: str) -> Key:
 
 
 def solve(model: Model, rows: Sequence[Published], place: str, step: Callable[[int, int], None] | None = None) -> None:
-    """Fit each row's key to the row, one after another, until all rows are met.
+    """Fit each row's key to the row, one after another, until all rows have their nearest figures.
+
+    Figures in steps do not reach every value, so a row within `_NEAR` of its value is met.
 
     Args:
         model: the model; its values are changed.
@@ -116,15 +118,21 @@ def solve(model: Model, rows: Sequence[Published], place: str, step: Callable[[i
         InputError: a row does not identify its key, two keys are not told apart, or a row is out of reach.
     """
     _check_effects(model, rows, place)
+    solved: dict[int, dict[str, float]] = {}
     for turn in range(_ROUNDS):
         before = dict(model.values)
         for number, row in enumerate(rows):
             if step is not None:
                 step(turn * len(rows) + number, _ROUNDS * len(rows))
-            if _off(model, row) > _CLOSE:
+            # Another search with the same other values begins at other numbers, and may end on another step.
+            others = {name: value for name, value in model.values.items() if name != row.fit}
+            if _off(model, row) > _CLOSE and solved.get(row.line) != others:
                 model.values[row.fit] = _solved(model, row, f"{place}: line {row.line}")
-        if model.values == before and all(_off(model, row) <= _NEAR for row in rows):
-            return
+                solved[row.line] = others
+        if model.values == before:
+            break
+    if all(_off(model, row) <= _NEAR for row in rows):
+        return
     worst = max(rows, key=lambda row: _off(model, row))
     raise InputError(
         f"{place}: line {worst.line}: after {_ROUNDS} rounds of all keys the model gives "
@@ -141,8 +149,8 @@ def effect(model: Model, row: Published, key: str) -> float:
     return (high - low) / here
 
 
-def _off(model: Model, row: Published) -> float:
-    return abs(model.figure(row) / row.value - 1)
+def _off(model: Model, row: Published, changed: Mapping[str, float] | None = None) -> float:
+    return abs(model.figure(row, changed) / row.value - 1)
 
 
 def _try(model: Model, row: Published, key: str, number: float) -> float | None:
@@ -174,7 +182,7 @@ def _check_effects(model: Model, rows: Sequence[Published], place: str) -> None:
 
 
 def _solved(model: Model, row: Published, place: str) -> float:
-    """Return the number of a row's key with which the model has the row's value."""
+    """Return the number of a row's key with the nearest figure; the present one if none is nearer."""
     key = model.keys[row.fit]
     tried = _ladder(model, row)
     ends = next(
@@ -192,45 +200,42 @@ def _solved(model: Model, row: Published, place: str) -> float:
             f"{_shown(at_high, row)}, not {_shown(row.value, row)}; another value of the spec is wrong, or the row"
         )
     number, _, _ = plateau(model, row, *ends)
-    reached = model.figure(row, {row.fit: number})
-    if abs(reached / row.value - 1) > _NEAR:
+    if _off(model, row) <= _off(model, row, {row.fit: number}):
+        number = model.values[row.fit]
+    if _off(model, row, {row.fit: number}) > _NEAR:
         raise InputError(
-            f"{place}: {row.fit} moves {row.test} in steps: the nearest is {_shown(reached, row)} at "
-            f"{key.text(number)}, not {_shown(row.value, row)}; name another key"
+            f"{place}: {row.fit} moves {row.test} in steps: the nearest is "
+            f"{_shown(model.figure(row, {row.fit: number}), row)} at {key.text(number)}, not "
+            f"{_shown(row.value, row)}; name another key"
         )
     return number
 
 
 def plateau(model: Model, row: Published, low: float, high: float) -> tuple[float, float, float]:
-    """Return the number of a row's key between two others that gives the row, and the ends of the numbers that do so.
+    """Return the number of a row's key between two others with the nearest figure, and the ends of such numbers.
 
-    Figures in steps, as those of timestamps, are equal for a range of numbers; its middle is the result. Where a step
-    passes the row's value, the result is the middle of the numbers with the nearer figure.
+    Figures in steps, as those of timestamps, are equal for a range of numbers; its middle is the result. At the edges
+    of steps figures may go up and down, so the nearest one is taken from all numbers of the search.
     """
     key = model.keys[row.fit]
-    below, first, last = _edges(model, row, low, high)
-    if first > last:
-        figures = [model.figure(row, {row.fit: number}) for number in (below, first)]
-        near = replace(row, value=min(figures, key=lambda figure: abs(figure - row.value)))
-        _, first, last = _edges(model, near, low, high)
-    return float(key.text((first + last) / 2).split()[0]), first, last
+    figures: dict[float, float] = {}
 
+    def figure(number: float) -> float:
+        figures[number] = model.figure(row, {row.fit: number})
+        return figures[number]
 
-def _edges(model: Model, row: Published, low: float, high: float) -> tuple[float, float, float]:
-    """Return the last number of a key before a row's value, and the first and the last number that give the value.
+    sign = 1 if figure(high) >= figure(low) else -1
+    _edge(key, low, high, lambda number: sign * (figure(number) - row.value) < 0)
+    nearest = min(figures, key=lambda number: abs(figures[number] - row.value))
+    there = figures[nearest]
 
-    The first is greater than the last if no number gives the value.
-    """
-    key = model.keys[row.fit]
-    sign = 1 if model.figure(row, {row.fit: high}) >= model.figure(row, {row.fit: low}) else -1
-    slack = _CLOSE * row.value
+    def has_it(number: float) -> bool:
+        return abs(model.figure(row, {row.fit: number}) - there) <= _CLOSE * row.value
 
-    def above(number: float) -> float:
-        return sign * (model.figure(row, {row.fit: number}) - row.value)
-
-    below, first = _edge(key, low, high, lambda number: above(number) < -slack)
-    last, _ = _edge(key, low, high, lambda number: above(number) <= slack)
-    return below, first, last
+    _, first = _edge(key, low, nearest, lambda number: not has_it(number))
+    last, _ = _edge(key, nearest, high, has_it)
+    middle = float(key.text((first + last) / 2).split()[0])
+    return middle if has_it(middle) else nearest, first, last
 
 
 def _edge(key: Key, low: float, high: float, is_low: Callable[[float], bool]) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicety.show.columns import align, distinct, fixed, percent
+from nicety.show.columns import align, counted, distinct, fixed, percent
 from nicety.studies.score.scoring import ScoreGroup, ScoreReport, ScoreRow
 
 if TYPE_CHECKING:
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 _GROUP = ("card", "rows", "median", "90 %", "baseline", "its 90 %")
 _ALL = "All tests"
+_BASELINE = (
+    "# baseline, its 90 %: the same two of a simple guess: latencies on a line through two measured sizes, "
+    "rates of the first card"
+)
 _ROW = (
     "test",
     "size",
@@ -37,11 +41,14 @@ def score_text(report: ScoreReport, *, all_rows: bool = False) -> str:
         all_rows: whether tables of all rows follow.
     """
     counts = report["counts"]
+    calibrated = counted(counts["calibrated"], "row")
     lines = [
         f"# nicety score of {report['name']}, v{report['version']}",
-        f"# {counts['calibrated']} rows calibrated, {counts['seen']} seen before, {counts['predicted']} predicted",
+        f"# {calibrated} calibrated, {counts['seen']} seen before, {counts['predicted']} predicted",
         "# absolute deviations of predicted rows in %: the median, and the value that 90 % of rows do not exceed",
     ]
+    if any("baseline_median_percent" in group for group in report["groups"]):
+        lines.append(_BASELINE)
     for test in distinct(group["test"] for group in report["groups"]):
         own = [_group(group) for group in report["groups"] if group["test"] == test]
         lines += ["", f"# {test or _ALL}", *align([[f"# {_GROUP[0]}", *_GROUP[1:]], *own], range(1, len(_GROUP)))]
@@ -75,10 +82,11 @@ def _percent(value: float | None) -> str:
 
 def score_figure(report: ScoreReport) -> Figure:
     """Draw the shares of predicted rows over their absolute deviation: curves of model and baseline for each card."""
-    from nicety.show.axes import empty_figure, house_style, set_titles
+    from nicety.show.axes import deviation_axis, empty_figure, house_style, set_titles
     from nicety.show.lines import COLOURS
 
     figure, axes = empty_figure(7.2, 4.4)
+    every: list[float] = []
     with house_style():
         for number, card in enumerate(distinct(row["card"] for row in report["rows"])):
             rows = [row for row in report["rows"] if row["card"] == card and row["kind"] == "predicted"]
@@ -88,15 +96,15 @@ def score_figure(report: ScoreReport) -> Figure:
             ):
                 values = [dict[str, object](row).get(key) for row in rows]
                 off = sorted(abs(value) for value in values if isinstance(value, float))
+                every += off
                 if off:
                     shares = [(at + 1) / len(off) * 100 for at in range(len(off))]
                     colour = COLOURS[number % len(COLOURS)]
                     axes.step(off, shares, where="post", color=colour, linestyle=style, label=f"{card}, {what}")
-        axes.set_xscale("symlog", linthresh=1)
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("Absolute deviation (%)")
+        deviation_axis(axes, every, "Absolute deviation (%)")
         axes.set_ylabel("Predicted rows (%)")
         axes.set_xlim(left=0)
+        axes.grid(visible=True, axis="y", color="#dddddd", linewidth=0.6)
         axes.set_ylim(0, 101)
         tests = distinct(group["test"] for group in report["groups"] if group["test"])
         set_titles(axes, f"Score of {report['name']}: {', '.join(tests)}", [])
