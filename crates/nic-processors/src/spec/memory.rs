@@ -264,7 +264,12 @@ pub(super) fn read(reader: &Reader<'_>, around: &Surroundings) -> MemorySpec {
         level => {
             let s = s.section(level.name());
             let used = places.contains(&level);
+            let spare = s.has("spare") && s.flag_or("spare", false, "the level may have nothing in it");
             match KEYS.into_iter().find(|key| s.has(key)) {
+                Some(_) if !used && spare => {
+                    read_level(&s, level, around);
+                    None
+                }
                 Some(key) if !used => {
                     let name = level.name();
                     read_level(&s, level, around);
