@@ -31,6 +31,8 @@ _LINE = 64
 _HEADERS = 42
 _CHECK_SEQUENCE = 4
 _TABLE = 256 << 10
+_FRAMES = 1024
+"""Frames for each thread: each entry of its queues is used eight times."""
 _KEYS = 0x9E3779B97F4A7C15
 """A factor that spreads numbers over keys."""
 
@@ -76,7 +78,7 @@ def spread(threads: int) -> list[str]:
 def rate_mpps(
     program: str, *, nic: str, size: int, threads: int, traffic: str = "", overrides: Sequence[str] = ()
 ) -> float:
-    """Return the rate in Mpps that a program of `handlers/dpa` sustains with some threads.
+    """Return the rate in Mpps that a program of `handlers/dpa` sustains with some threads, at most that of the link.
 
     Args:
         program: the name of the program.
@@ -86,7 +88,7 @@ def rate_mpps(
         traffic: a traffic expression; by default UDP.
         overrides: changes to the card.
     """
-    frames = max(4000, 100 * threads)
+    frames = _FRAMES * threads
     report = check_line_rate(
         library_source(f"dpa/{program}.c"),
         nics=[nic],
@@ -95,7 +97,7 @@ def rate_mpps(
         overrides=[*overrides, *spread(threads)],
     )
     (row,) = report["rows"]
-    return row["capacity_fraction"] * row["line_rate_packets_per_s"] / 1e6
+    return min(row["capacity_fraction"], 1.0) * row["line_rate_packets_per_s"] / 1e6
 
 
 def aggregation_gain(*, nic: str, size: int, threads: int, overrides: Sequence[str] = ()) -> float:
@@ -105,7 +107,7 @@ def aggregation_gain(*, nic: str, size: int, threads: int, overrides: Sequence[s
     """
     with TemporaryDirectory() as folder:
         capture = Path(folder) / "pairs.pcap"
-        capture.write_bytes(_pairs(size, max(4000, 100 * threads)))
+        capture.write_bytes(_pairs(size, _FRAMES * threads))
         rates = [
             rate_mpps(
                 "aggregate",
