@@ -153,6 +153,7 @@ fn threads_that_cannot_be_are_refused() {
         (&["hpu.threads=64", "hpu.cores=100"], &["hpu.threads", "more than 1024 threads", "16 cores"]),
         // A cycle of 2.5 GHz has room for 198 processors in turn.
         (&["hpu.threads=64"], &["hpu.threads", "256 threads do not share cores at 2.5 GHz", "at most 198"]),
+        (&["hpu.threads=2", "hpu.pipeline=out-of-order"], &["hpu.threads", "cores that execute in order"]),
         (&["hpu.ring=0"], &["hpu.ring", "1"]),
     ] {
         let error = with("spin-discrete", overrides).unwrap_err();
@@ -194,6 +195,9 @@ fn caches_of_all_cores_that_cannot_be_are_refused() {
         let error = with("spin-discrete", &overrides).unwrap_err();
         assert!(expected.iter().all(|part| error.contains(part)), "{overrides:?}: {error}");
     }
+    // A second cache with a wrong size has one error.
+    let error = with("spin-discrete", &[&outer[..], &["memory.cache.second.ways=3"]].concat()).unwrap_err();
+    assert!(error.contains("memory.cache.second.ways") && error.matches("error").count() <= 1, "{error}");
 }
 
 #[test]

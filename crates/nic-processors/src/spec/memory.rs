@@ -4,6 +4,7 @@ use crate::spec::banks::{self, Divided};
 use crate::spec::cache_shape::shape;
 use crate::spec::clusters;
 use crate::spec::data_cache::{self, DataCacheSpec};
+use crate::spec::outer_caches;
 use nicety_hpu::profile::Cause;
 use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
 use nicety_spec::{Reader, Remedy, Section};
@@ -455,12 +456,12 @@ fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Surroundings) {
     }
     let outer = cached.iter().find(|level| spec.level(**level).is_some_and(|level| level.outer));
     match outer {
-        Some(level) if cache.outer.is_empty() => s.section(level.name()).refuse(
+        Some(level) if !outer_caches::is_there(&section) => s.section(level.name()).refuse(
             "outer",
             "there is no second cache",
             "write memory.cache.second.size and its other keys, or leave it out",
         ),
-        None if !cache.outer.is_empty() => section.section("second").refuse(
+        None if outer_caches::is_there(&section) => section.section("second").refuse(
             "size",
             "no level is behind the second cache",
             &format!(
@@ -519,13 +520,17 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Surro
     let used = Piece::ALL.into_iter().find(|piece| spec.in_order(spec.place(*piece)));
     let ghz = around.clock_hz as f64 / 1e9;
     if let Some(used) = used {
+        let (what, lower) = match around.threads {
+            1 => ("cores", "hpu.cores"),
+            _ => ("hardware threads", "hpu.threads or hpu.cores"),
+        };
         s.refuse(
             used.key(),
             &format!(
-                "{} cores do not share a level at {ghz} GHz: the model orders at most {most}",
+                "{} {what} do not share a level at {ghz} GHz: the model orders at most {most}",
                 around.cores
             ),
-            "lower hpu.cores, or write contended = false for this level and remove data caches",
+            &format!("lower {lower}, or write contended = false for this level and remove data caches"),
         );
     } else if around.threads > 1 {
         reader.section("hpu").refuse(

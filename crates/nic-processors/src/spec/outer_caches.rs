@@ -55,6 +55,11 @@ pub(super) fn read(s: &Section<'_>, line: u32) -> OuterCachesSpec {
     OuterCachesSpec { caches, deposit }
 }
 
+/// Returns whether the section of a second cache is there.
+pub(super) fn is_there(s: &Section<'_>) -> bool {
+    KEYS.iter().any(|key| s.section(NAMES[0]).has(key))
+}
+
 fn read_one(s: &Section<'_>, line: u32) -> Option<OuterCacheSpec> {
     if !KEYS.iter().any(|key| s.has(key)) {
         return None;
@@ -68,11 +73,4 @@ fn read_one(s: &Section<'_>, line: u32) -> Option<OuterCacheSpec> {
         return None;
     }
     Some(OuterCacheSpec { shape: indexed(s, bytes, ways, line)?, fill })
-}
-
-impl OuterCachesSpec {
-    /// Returns whether there is no such cache.
-    pub const fn is_empty(&self) -> bool {
-        self.caches[0].is_none()
-    }
 }
