@@ -1,7 +1,7 @@
 //! The issue of cores that several hardware threads share.
 //!
 //! A port of a core issues one instruction a cycle. Each thread asks for a port with its next instruction, once the
-//! one before it is complete, and the threads of a core come in the order in which they ask. A thread that waits for
+//! one before it is complete. The threads of a core come in the order in which they ask. A thread that waits for
 //! memory asks for nothing, so that its core issues for others.
 
 use std::cell::RefCell;
