@@ -22,11 +22,13 @@ from studies import NAMES, Row, report, rows
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "trust.md"
-SCORED = ROOT / "docs" / "cards" / "nfp-6000.md"
+SCORED = ("nfp-6000", "bluefield3-dpa")
+"""The cards with pages that have the scores of shipped rows."""
 WORST = 3
 """The number of rows of a card with their reasons."""
 _TABLES = re.compile(r"<!-- trust -->\n.*?<!-- end of trust -->", re.DOTALL)
-_ALL = re.compile(r"^# All tests\n# card.*\n((?:\w.*\n)+)", re.MULTILINE)
+_ALL = re.compile(r"^# (?:All tests|DPA_AGGREGATE_GAIN)\n# card.*\n((?:\w.*\n)+)", re.MULTILINE)
+"""The table of all tests of a score, or of the only one with predicted rows."""
 
 
 @dataclass
@@ -57,9 +59,10 @@ def judged() -> dict[str, list[Judged]]:
 
 
 def scored() -> dict[str, list[str]]:
-    """The numbers of rows, medians and 90 % of cards with shipped rows, as printed on the card's page."""
-    (lines,) = _ALL.findall(SCORED.read_text(encoding="utf-8"))
-    return {line.split()[0]: line.split()[1:4] for line in lines.splitlines()}
+    """The numbers of rows, medians and 90 % of cards with shipped rows, as printed on the cards' pages."""
+    pages = [(ROOT / "docs" / "cards" / f"{card}.md").read_text(encoding="utf-8") for card in SCORED]
+    tables = [lines for page in pages for lines in _ALL.findall(page)]
+    return {line.split()[0]: line.split()[1:4] for lines in tables for line in lines.splitlines()}
 
 
 def deviations(own: Sequence[Judged], kind: str) -> list[str]:
@@ -121,6 +124,8 @@ def section(card: str, own: Sequence[Judged]) -> str:
     studies = list(dict.fromkeys(each.study for each in own))
     if studies:
         parts.append(f"Rows: {', '.join(f'[{name}](studies/{name}.md)' for name in studies)}.")
+    elif card in SCORED:
+        parts.append(f"Rows: [its page](cards/{card}.md#score).")
     else:
         parts.append("No measurement of this card is predicted.")
     if lines := worst(own):
