@@ -27,8 +27,7 @@ SCORED = ("nfp-6000", "bluefield3-dpa")
 WORST = 3
 """The number of rows of a card with their reasons."""
 _TABLES = re.compile(r"<!-- trust -->\n.*?<!-- end of trust -->", re.DOTALL)
-_ALL = re.compile(r"^# (?:All tests|DPA_AGGREGATE_GAIN)\n# card.*\n((?:\w.*\n)+)", re.MULTILINE)
-"""The table of all tests of a score, or of the only one with predicted rows."""
+_ALL = re.compile(r"^# All tests\n# card.*\n((?:\w.*\n)+)", re.MULTILINE)
 
 
 @dataclass
