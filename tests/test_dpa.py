@@ -153,6 +153,14 @@ def test_rows_that_cannot_be_are_refused(row: str, part: str) -> None:
         score("mine.csv", rows)
 
 
+@pytest.mark.soak
+def test_the_predicted_row_is_that_of_the_page() -> None:
+    (row,) = score(CARD, tests=["DPA_AGGREGATE_GAIN"])["rows"]
+    page = (ROOT / "docs" / "cards" / f"{CARD}.md").read_text(encoding="utf-8")
+    shown = f"| {row['published']} | {row['model']:.2f} | {row['deviation_percent']:.1f} % | {row['kind']} |"
+    assert f"| `DPA_AGGREGATE_GAIN` {shown}" in page
+
+
 def test_rows_of_rates_are_scored() -> None:
     rows = read_rows("test,size_bytes,published,cpus\nDPA_REFLECT,64,4.3,1\n", "mine.csv", CARD)
     (row,) = score("mine.csv", rows)["rows"]
