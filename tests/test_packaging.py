@@ -118,7 +118,8 @@ def test_a_source_distribution_says_what_it_is(sdist: Path) -> None:
     assert said["Name"] == "nicety"
     assert said["Version"] == tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     assert said["License-Expression"] == "MIT OR Apache-2.0"
-    assert said.get_all("License-File") == ["LICENSE-MIT", "LICENSE-APACHE", "studies/nfp-6000/LICENSE"]
+    licences = ["studies/nfp-6000/LICENSE", "studies/bluefield3-dpa/LICENSE"]
+    assert said.get_all("License-File") == ["LICENSE-MIT", "LICENSE-APACHE", *licences]
     assert {link.split(",")[0] for link in said.get_all("Project-URL", [])} >= {"Repository", "Documentation", "Issues"}
     assert said["Description-Content-Type"].startswith("text/markdown")
     assert "## A first program" in str(said.get_payload())

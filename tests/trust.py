@@ -23,10 +23,13 @@ from studies import NAMES, Row, report, rows
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "trust.md"
 SCORED = ROOT / "docs" / "cards" / "nfp-6000.md"
+ACCELERATOR = "bluefield3-dpa"
+"""The card with a table of its predicted rows on its page."""
 WORST = 3
 """The number of rows of a card with their reasons."""
 _TABLES = re.compile(r"<!-- trust -->\n.*?<!-- end of trust -->", re.DOTALL)
 _ALL = re.compile(r"^# All tests\n# card.*\n((?:\w.*\n)+)", re.MULTILINE)
+_PREDICTED = re.compile(r"^\| `DPA_\w+` \|.* ([+-][0-9.]+) % \| predicted \|$", re.MULTILINE)
 
 
 @dataclass
@@ -57,9 +60,12 @@ def judged() -> dict[str, list[Judged]]:
 
 
 def scored() -> dict[str, list[str]]:
-    """The numbers of rows, medians and 90 % of cards with shipped rows, as printed on the card's page."""
+    """The numbers of rows, medians and 90 % of cards with shipped rows, as shown on the cards' pages."""
     (lines,) = _ALL.findall(SCORED.read_text(encoding="utf-8"))
-    return {line.split()[0]: line.split()[1:4] for line in lines.splitlines()}
+    found = {line.split()[0]: line.split()[1:4] for line in lines.splitlines()}
+    own = _PREDICTED.findall((ROOT / "docs" / "cards" / f"{ACCELERATOR}.md").read_text(encoding="utf-8"))
+    off = [abs(float(deviation)) for deviation in own]
+    return {**found, ACCELERATOR: [str(len(off)), *(f"{quantile(off, share):.1f}" for share in (0.5, 0.9))]}
 
 
 def deviations(own: Sequence[Judged], kind: str) -> list[str]:
@@ -121,6 +127,8 @@ def section(card: str, own: Sequence[Judged]) -> str:
     studies = list(dict.fromkeys(each.study for each in own))
     if studies:
         parts.append(f"Rows: {', '.join(f'[{name}](studies/{name}.md)' for name in studies)}.")
+    elif card == ACCELERATOR:
+        parts.append(f"Rows: [its page](cards/{card}.md#score).")
     else:
         parts.append("No measurement of this card is predicted.")
     if lines := worst(own):

@@ -52,7 +52,7 @@ pub use run::printf::Printed;
 pub use run::profile::ProgramProfile;
 pub use spec::pspin_map;
 pub use spec::read_hpu;
-pub use spec::{CommandsSpec, DataCacheSpec, HpuSpec, Scheduling};
+pub use spec::{CommandsSpec, DataCacheSpec, HpuSpec, OuterCacheSpec, OuterCachesSpec, Scheduling};
 pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, PacketsSpec, Piece};
 pub use watch::Watch;
 

@@ -8,16 +8,19 @@ mod data_cache;
 mod divisor;
 mod interconnect;
 pub mod memory;
+mod outer_caches;
 mod overlap;
 mod packets;
 pub mod protection;
 pub mod pspin_map;
+mod threads;
 mod timings;
 
 pub use commands::CommandsSpec;
 pub use data_cache::DataCacheSpec;
 pub use interconnect::InterconnectSpec;
 pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
+pub use outer_caches::{OuterCacheSpec, OuterCachesSpec};
 pub use packets::PacketsSpec;
 pub(crate) use timings::{Timings, own_cycles};
 
@@ -40,8 +43,12 @@ pub enum Scheduling {
 /// The handler processors of a card.
 #[derive(Clone, Debug)]
 pub struct HpuSpec {
-    /// Number of processors.
+    /// Number of processors: the cores, or the hardware threads of all cores.
     pub cores: usize,
+    /// Hardware threads of a core. They share its issue. Processors that differ by the number of cores share one.
+    pub threads: usize,
+    /// Instructions that a core with several threads issues in a cycle, one of a thread.
+    pub issue: usize,
     /// Their clock.
     pub clock: Frequency,
     /// Instruction set and cycle costs.
@@ -69,6 +76,8 @@ pub struct HpuSpec {
     pub packets: Option<PacketsSpec>,
     /// The sharing of memories by the engines of handlers written for PsPIN, if it is modelled.
     pub interconnect: Option<InterconnectSpec>,
+    /// Places of each processor for packets, which its handlers use in turn.
+    pub ring: u32,
     /// Cycles to start a handler.
     pub handler_start: u64,
     /// Cycles to finish a handler.
@@ -103,7 +112,7 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let printf = s.count_or("printf", 0..=1_000_000, 60, "a call of printf");
     let printf_byte = s.count_or("printf_byte", 0..=10_000, 20, "each byte that printf prints");
     let s = reader.section("hpu");
-    let cores = s.count("cores", 1..=clusters::CORES, "handler processors") as usize;
+    let (cores, threads, issue) = threads::read(&s, overlap.is_some());
     let clock = s.frequency("clock", "clock of the handler processors");
     let (isa_text, isa) = read_isa(&s, Isa::RV32IMAC);
     let misaligned = read_misaligned(&s);
@@ -120,6 +129,7 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let around = memory::Surroundings {
         cores,
         memory,
+        threads,
         clock_hz: clock.hz(),
         costs,
         overlaps: overlap.is_some(),
@@ -127,11 +137,20 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     };
     let memories = memory::read(reader, &around);
     let pspin = commands::read(reader, &memories, cores, stack);
+    if pspin.is_some() && threads > 1 {
+        s.refuse(
+            "threads",
+            "handlers written for PsPIN have a core each",
+            "write 1, or another hpu.interface",
+        );
+    }
     if pspin.is_some() && isa.is_wide() {
         s.refuse("isa", "handlers written for PsPIN are for RV32", "write for example \"rv32imac_zicsr\"");
     }
     HpuSpec {
         cores,
+        threads,
+        issue,
         clock,
         core: Core { isa, costs, misaligned, overlap },
         isa: compiled_for(isa_text, misaligned),
@@ -146,6 +165,7 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         stack,
         parked: s.count_or("parked", 0..=1024, 1, "handlers that have yielded, on each core") as u32,
         scheduling,
+        ring: s.count_or("ring", 1..=1 << 16, 1, "places of each processor for packets, used in turn") as u32,
         packets: (scheduling == Scheduling::HomeCluster).then(|| packets::read(reader)),
         handler_start,
         handler_end,

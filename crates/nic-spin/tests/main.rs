@@ -18,6 +18,7 @@ mod relayed;
 mod replies;
 mod spec;
 mod support;
+mod threads;
 mod timing;
 mod transport;
 mod untrusted;

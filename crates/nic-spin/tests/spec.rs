@@ -145,6 +145,62 @@ fn memories_that_do_not_divide_are_refused() {
 }
 
 #[test]
+fn threads_that_cannot_be_are_refused() {
+    for (overrides, expected) in [
+        (&["hpu.threads=0"][..], &["hpu.threads", "1"][..]),
+        (&["hpu.issue=2"], &["hpu.issue", "has 1", "raise hpu.threads"]),
+        (&["hpu.threads=2", "hpu.issue=3"], &["hpu.issue", "has 2", "write 2 or fewer"]),
+        (&["hpu.threads=64", "hpu.cores=100"], &["hpu.threads", "more than 1024 threads", "16 cores"]),
+        // A cycle of 2.5 GHz has room for 198 processors in turn.
+        (&["hpu.threads=64"], &["hpu.threads", "256 threads do not share cores at 2.5 GHz", "at most 198"]),
+        (&["hpu.threads=2", "hpu.pipeline=out-of-order"], &["hpu.threads", "cores that execute in order"]),
+        (&["hpu.ring=0"], &["hpu.ring", "1"]),
+    ] {
+        let error = with("spin-discrete", overrides).unwrap_err();
+        assert!(expected.iter().all(|part| error.contains(part)), "{overrides:?}: {error}");
+        assert!(!error.trim_end().contains('\n'), "{error}");
+    }
+    let spec = with("spin-discrete", &["hpu.threads=4", "hpu.issue=2"]).unwrap().hpu;
+    assert_eq!((spec.cores, spec.threads, spec.issue), (16, 4, 2));
+}
+
+#[test]
+fn caches_of_all_cores_that_cannot_be_are_refused() {
+    let cached = [
+        "memory.state=l2",
+        "memory.l2.cached=true",
+        "memory.cache.size=4 KiB",
+        "memory.cache.coherence=none",
+    ];
+    let second = [&cached[..], &["memory.cache.second.size=8 KiB", "memory.cache.second.fill=9"]].concat();
+    let outer = [&second[..], &["memory.l2.outer=true"]].concat();
+    assert!(with("spin-discrete", &outer).is_ok());
+    let third = ["memory.cache.third.size=16 KiB", "memory.cache.third.fill=20"];
+    assert!(with("spin-discrete", &[&outer[..], &third, &["memory.cache.deposit=third"]].concat()).is_ok());
+    for (given, more, expected) in [
+        (&cached[..], &["memory.l2.outer=true"][..], &["memory.l2.outer", "there is no second cache"][..]),
+        (&second, &[], &["memory.cache.second.size", "memory.l2.outer = true"]),
+        (&cached, &third, &["memory.cache.third.size", "no second cache before"]),
+        (&outer, &["memory.cache.deposit=third"], &["memory.cache.deposit", "there is no third cache"]),
+        (&outer, &["memory.cache.deposit=fourth"], &["memory.cache.deposit", "none, second or third"]),
+        (&outer, &["memory.cache.second.size=12 KiB"], &["memory.cache.second.size", "a power of two"]),
+        (&outer, &["memory.l2.first=5", "memory.l2.cached=false"], &["memory.l2.outer", "no data caches"]),
+        (
+            &["memory.state=l2", "memory.l2.contended=false", "memory.l2.first=5"],
+            &[],
+            &["memory.l2.first", "fixed time", "cached = true"],
+        ),
+    ] {
+        let overrides = [given, more].concat();
+        let error = with("spin-discrete", &overrides).unwrap_err();
+        assert!(expected.iter().all(|part| error.contains(part)), "{overrides:?}: {error}");
+    }
+    // A second cache with a wrong size has one error.
+    let error = with("spin-discrete", &[&outer[..], &["memory.cache.second.ways=3"]].concat()).unwrap_err();
+    assert!(error.contains("memory.cache.second.ways") && error.matches("error").count() <= 1, "{error}");
+}
+
+#[test]
 fn data_caches_that_cannot_be_are_refused() {
     let cached = ["memory.state=l2", "memory.l2.cached=true"];
     let sized = [&cached[..], &["memory.cache.size=4 KiB", "memory.cache.invalidate=5"]].concat();

@@ -25,6 +25,7 @@ pub fn has_each_cycle_once(processors: &Processors) {
         return;
     }
     let of = |causes: &[Cause]| causes.iter().map(|cause| cycles[*cause as usize]).sum::<u64>();
+    assert_eq!(of(&[Cause::Ready]), statistics.issue_waits);
     assert_eq!(of(&[Cause::Fetch]), statistics.fetch_waits);
     assert_eq!(of(&[Cause::Cache]), statistics.cache_waits);
     assert_eq!(of(&[Cause::Queue, Cause::Transfer]), statistics.stalled);

@@ -193,6 +193,7 @@ mod tests {
                 "apenet-6",
                 "apenet-v4",
                 "apenet-v5",
+                "bluefield3-dpa",
                 "ethernet-100g",
                 "hxdp-sume",
                 "nfp-4000",

@@ -6,7 +6,10 @@ use nicety_bench::pcie;
 use pyo3::prelude::*;
 
 /// The published rows of cards, by the name of the study.
-const ROWS: [(&str, &str); 1] = [("nfp-6000", include_str!("../../../studies/nfp-6000/rows.csv"))];
+const ROWS: [(&str, &str); 2] = [
+    ("nfp-6000", include_str!("../../../studies/nfp-6000/rows.csv")),
+    ("bluefield3-dpa", include_str!("../../../studies/bluefield3-dpa/rows.csv")),
+];
 
 /// Runs the benchmark `pcie`. Calls `progress(done, total)` during the run. Ctrl-C ends the run.
 #[pyfunction]

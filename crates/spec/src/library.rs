@@ -11,6 +11,7 @@ pub const SHIPPED: Library = Library::new(&[
     ("apenet-6", include_str!("../../../specs/apenet-6.toml")),
     ("apenet-v4", include_str!("../../../specs/apenet-v4.toml")),
     ("apenet-v5", include_str!("../../../specs/apenet-v5.toml")),
+    ("bluefield3-dpa", include_str!("../../../specs/bluefield3-dpa.toml")),
     ("ethernet-100g", include_str!("../../../specs/ethernet-100g.toml")),
     ("hxdp-sume", include_str!("../../../specs/hxdp-sume.toml")),
     ("nfp-4000", include_str!("../../../specs/nfp-4000.toml")),

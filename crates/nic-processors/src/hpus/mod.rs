@@ -2,6 +2,7 @@
 
 pub(crate) mod edges;
 mod fair;
+pub(crate) mod issue;
 
 use crate::commands::transfers::Transfers;
 use crate::programs::application::{Application, ApplicationId};
@@ -11,6 +12,7 @@ use crate::pspin::ports::Access;
 use crate::ready::Run;
 use crate::spec::{HpuSpec, Scheduling};
 use fair::FairQueue;
+use issue::Issue;
 use nicety_hpu::Context;
 use nicety_hpu::profile::Profile;
 use nicety_kernel::{Signal, Sim};
@@ -146,6 +148,8 @@ pub struct Hpus {
     line_cores: usize,
     /// Number of handlers started.
     begun: Cell<u64>,
+    /// The issue that threads share. None where each processor is a core of its own.
+    pub(crate) issue: Option<Issue>,
 }
 
 /// The runs that wait for a core.
@@ -211,6 +215,7 @@ impl Hpus {
             sim: sim.clone(),
             cores: OnceCell::new(),
             begun: Cell::new(0),
+            issue: (spec.threads > 1).then(|| Issue::new(spec.cores / spec.threads, spec.issue)),
             queue: RefCell::new(match spec.scheduling {
                 Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
                 Scheduling::FirstCome | Scheduling::HomeCluster => {

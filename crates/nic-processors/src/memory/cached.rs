@@ -3,6 +3,7 @@
 //! An access looks up its lines in the cycle in which its core makes it. Its requests to memory leave in the same
 //! cycle. So banks see accesses in the order of cycles, cached or not.
 
+use crate::memory::outer::OuterCaches;
 use crate::memory::reach::{PROGRAM_BITS, Reach};
 use crate::memory::waits::{WaitingLine, Waits};
 use crate::running::Turn;
@@ -67,6 +68,9 @@ pub(crate) struct Cached {
     /// Cycles of a line fetch without waits, by level, for levels behind caches.
     fills: [Option<u64>; 5],
     counters: [CacheCounts; 5],
+    /// The caches of all cores behind these, and the levels behind them.
+    outer: OuterCaches,
+    has_outer: [bool; 5],
     waits: Waits,
     stale: Waits,
 }
@@ -115,6 +119,8 @@ impl Cached {
             cores,
             fills: Level::ALL.map(fill),
             counters: Default::default(),
+            outer: OuterCaches::new(&spec.outer),
+            has_outer: Level::ALL.map(|level| hpu.memories.level(level).is_some_and(|level| level.outer)),
             waits: Waits::default(),
             stale: Waits::default(),
         })
@@ -241,8 +247,28 @@ impl Cached {
         cycles + price
     }
 
+    /// Fetches the line of a byte. Returns the cycles until its arrival.
+    fn fetch(&mut self, memory: &impl Behind, turn: &mut Turn<'_>, at: &Reach<'_>, place: u64) -> u64 {
+        if !at.spec.outer {
+            return self.fetch_from_memory(memory, turn, at, place);
+        }
+        let (cycle, number) = (turn.cycle, place / u64::from(self.spec.shape.line));
+        let (mut outer, mut evicted) = (std::mem::take(&mut self.outer), Vec::new());
+        let from_memory = || self.fetch_from_memory(memory, turn, at, place);
+        let cycles = outer.fetch(number, cycle, from_memory, &mut evicted);
+        self.outer = outer;
+        evicted.into_iter().for_each(|goes| self.write_to_memory(memory, cycle, goes));
+        cycles
+    }
+
     /// Fetches the line of a byte from memory. Returns the cycles until its arrival.
-    fn fetch(&self, memory: &impl Behind, turn: &mut Turn<'_>, at: &Reach<'_>, place: u64) -> u64 {
+    fn fetch_from_memory(
+        &self,
+        memory: &impl Behind,
+        turn: &mut Turn<'_>,
+        at: &Reach<'_>,
+        place: u64,
+    ) -> u64 {
         let line = self.spec.shape.line;
         match at.spec.contended {
             true => {
@@ -270,8 +296,19 @@ impl Cached {
         }
     }
 
-    /// Writes a line to memory.
+    /// Writes a line to the caches of all cores, or to memory.
     fn write(&mut self, memory: &impl Behind, cycle: u64, number: u64) {
+        let (level, ..) = place::of(number * u64::from(self.spec.shape.line));
+        if !self.has_outer[level as usize] {
+            return self.write_to_memory(memory, cycle, number);
+        }
+        let mut evicted = Vec::new();
+        self.outer.write(0, number, cycle, &mut evicted);
+        evicted.into_iter().for_each(|goes| self.write_to_memory(memory, cycle, goes));
+    }
+
+    /// Writes a line to memory.
+    fn write_to_memory(&mut self, memory: &impl Behind, cycle: u64, number: u64) {
         let line = self.spec.shape.line;
         let (level, number, offset) = place::of(number * u64::from(line));
         self.counters[level as usize].written_back += 1;
@@ -330,12 +367,18 @@ impl Cached {
         }
     }
 
-    /// Drops bytes from the caches that the card has written and that only one core uses.
-    pub(super) fn forget(&mut self, turn: &Turn<'_>, at: &Reach<'_>, bytes: u64) {
+    /// Drops bytes from the caches that the card has written and that only one core uses. The caches of all cores may
+    /// take them.
+    pub(super) fn forget(&mut self, memory: &impl Behind, turn: &Turn<'_>, at: &Reach<'_>, bytes: u64) {
+        let mut evicted = Vec::new();
         for (place, _) in self.lines(turn, at, bytes) {
-            let cache = turn.core / self.cores;
-            self.caches.drop_line(cache, place / u64::from(self.spec.shape.line));
+            let (cache, number) = (turn.core / self.cores, place / u64::from(self.spec.shape.line));
+            self.caches.drop_line(cache, number);
+            if at.spec.outer {
+                self.outer.deposit(number, turn.cycle, &mut evicted);
+            }
         }
+        evicted.into_iter().for_each(|goes| self.write_to_memory(memory, turn.cycle, goes));
     }
 
     /// Returns the use of the caches, by level.

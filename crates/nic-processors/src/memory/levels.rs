@@ -63,7 +63,7 @@ pub struct Levels {
     pub(crate) timings: Timings,
     /// Whether accesses to some piece of memory wait for their turns.
     pub(crate) in_turn: bool,
-    /// Whether any level is contended.
+    /// Whether all cores run on one clock, since any level is contended or threads share the issue of a core.
     pub(crate) shared: bool,
     /// The contended levels, by [`Level::ALL`].
     contended: RefCell<[Contended; 5]>,
@@ -78,6 +78,10 @@ pub struct Levels {
     bank_waits: OnceCell<Box<BankWaits>>,
     /// The first cycle in which the only port of program memory is free.
     program_port: Cell<u64>,
+    /// The place of each processor's packet among its places. Empty where each has one.
+    places: RefCell<Vec<u32>>,
+    /// The levels that the handler of each processor has accessed, as bits. Empty where first accesses take no longer.
+    reached: RefCell<Vec<u8>>,
 }
 
 /// The memories of a card's cores, created on first use: most nodes of a large cluster never run a handler.
@@ -107,13 +111,15 @@ impl Levels {
         Levels {
             in_turn: timings.in_turn(),
             timings,
-            shared: memories.is_shared(),
+            shared: memories.is_shared() || spec.threads > 1,
             contended: RefCell::default(),
             caches: RefCell::new(caches(spec)),
             data_caches: Cached::new(spec).map(RefCell::new),
             waits: RefCell::default(),
             bank_waits: OnceCell::new(),
             program_port: Cell::new(0),
+            places: RefCell::new(vec![0; if spec.ring > 1 { spec.cores } else { 0 }]),
+            reached: RefCell::new(vec![0; if memories.has_first() { spec.cores } else { 0 }]),
             spec: spec.clone(),
             packet,
         }
@@ -203,12 +209,14 @@ impl Levels {
         let slots = |size: u64, cores: usize| cores as u64 * size.next_multiple_of(64);
         let (payload, stack) = (self.packet, u64::from(hpu.stack));
         let packets = || u64::from(hpu.memory).next_multiple_of(64);
-        let stacks = || packets() + slots(payload, cores);
+        let ring = self.spec.ring as usize;
+        let place = || self.places.borrow().get(core).map_or(0, |&place| place as usize);
+        let stacks = || packets() + slots(payload, cores * ring);
         let (start, own) = match piece {
             Piece::State => (0, false),
             Piece::Data => (u64::from(attachment.program.data.start), false),
             Piece::Constants => (0, true),
-            Piece::Packet => (packets() + slots(payload, number), true),
+            Piece::Packet => (packets() + slots(payload, number * ring + place()), true),
             Piece::Stack => (stacks() + slots(stack, number), true),
             Piece::Arguments => (stacks() + slots(stack, cores) + slots(ARGUMENTS as u64, number), true),
         };
@@ -239,6 +247,32 @@ impl Levels {
     /// Loads and stores of a cached level look up their lines first, unless the access `passes` the caches.
     fn access(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind, passes: bool) -> u64 {
         turn.causes.clear();
+        let cycles = self.access_level(turn, at, bytes, kind, passes);
+        let first = self.first_access(turn.core, at);
+        if first > 0 {
+            turn.causes.push((at.cause(kind), first));
+        }
+        cycles + first
+    }
+
+    /// Returns the further cycles of an access of a core, if it is its handler's first one to this level.
+    fn first_access(&self, core: usize, at: &Reach<'_>) -> u64 {
+        let mut reached = self.reached.borrow_mut();
+        let Some(reached) = reached.get_mut(core) else { return 0 };
+        let level = 1 << at.level as u8;
+        let is_first = *reached & level == 0;
+        *reached |= level;
+        if is_first { at.spec.first.into() } else { 0 }
+    }
+
+    fn access_level(
+        &self,
+        turn: &mut Turn<'_>,
+        at: &Reach<'_>,
+        bytes: u32,
+        kind: AccessKind,
+        passes: bool,
+    ) -> u64 {
         match &self.data_caches {
             Some(caches) if at.spec.cached => {
                 let contended = at.spec.contended;
@@ -314,15 +348,22 @@ impl Levels {
         banks
     }
 
-    /// Begins a handler. The card has written its packet and its arguments, so they are in no cache.
+    /// Begins a handler. The card has written its packet and its arguments, so they are in no data cache.
     pub fn begins(&self, running: &mut Running) {
+        let core = running.thread.core;
+        if let Some(place) = self.places.borrow_mut().get_mut(core) {
+            *place = (*place + 1) % self.spec.ring;
+        }
+        if let Some(reached) = self.reached.borrow_mut().get_mut(core) {
+            *reached = 0;
+        }
         let Some(caches) = &self.data_caches else { return };
         let pieces = [(map::PACKET, running.memory.bytes()), (map::ARGUMENTS, ARGUMENTS as u64)];
         let turn = running.turn();
         for (address, bytes) in pieces {
             let reach = self.reach(turn.attachment, turn.core, address);
             if let Some(reach) = reach.filter(|reach| reach.spec.cached) {
-                caches.borrow_mut().forget(&turn, &reach, bytes);
+                caches.borrow_mut().forget(self, &turn, &reach, bytes);
             }
         }
     }

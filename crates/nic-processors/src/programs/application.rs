@@ -34,6 +34,9 @@ pub struct HandlerStatistics {
     /// Cycles for which they waited for their code, where the card has an instruction cache.
     #[serde(rename = "handler_fetch_wait_cycles")]
     pub fetch_waits: u64,
+    /// Cycles for which they waited for the issue of their core, which threads share. Profiles have them as `ready`.
+    #[serde(skip)]
+    pub issue_waits: u64,
     /// Loads and stores that found their lines, where the card has data caches.
     #[serde(rename = "handler_cache_hits")]
     pub cache_hits: u64,
@@ -59,6 +62,7 @@ impl Sum for HandlerStatistics {
             shared_accesses: a.shared_accesses + b.shared_accesses,
             memory_waits: a.memory_waits + b.memory_waits,
             fetch_waits: a.fetch_waits + b.fetch_waits,
+            issue_waits: a.issue_waits + b.issue_waits,
             cache_hits: a.cache_hits + b.cache_hits,
             cache_misses: a.cache_misses + b.cache_misses,
             cache_waits: a.cache_waits + b.cache_waits,

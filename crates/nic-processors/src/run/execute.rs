@@ -45,6 +45,9 @@ const SLICE: u64 = 1000;
 /// The same in clusters, where handlers are short.
 const CLUSTER_SLICE: u64 = 128;
 
+/// The same for threads that share the issue of a core: an instruction, so that threads take turns at each cycle.
+const THREAD_SLICE: u64 = 1;
+
 /// An instruction that has its turn.
 struct DueInstruction {
     /// Its cycles beyond its own.
@@ -85,7 +88,16 @@ struct Execution<'e, C> {
     entry: u32,
     /// The completed instructions at the last report to the observer.
     reported: Option<u64>,
+    /// Whether the slice ends behind the instruction that has its turn.
+    only_due: bool,
+    /// The cycles of its waits for issue.
+    issue_waits: u64,
+    /// The cycle of the last look for words that the handler polls.
+    looked: u64,
 }
+
+/// The start of a slice of a hardware thread: its cycle, and the completed instructions before it.
+type SliceStart = (u64, u64);
 
 impl Processors {
     /// Runs a handler's instructions in slices. Between slices, time passes and commands are carried out.
@@ -102,7 +114,12 @@ impl Processors {
             observer.begins(execution.running);
         }
         let ended = loop {
+            let begun = match execution.ready().await {
+                Continue(begun) => begun,
+                Break(ended) => break ended,
+            };
             let exit = execution.slice();
+            execution.issue(begun, &exit);
             if let Some(ports) = execution.ports {
                 self.settle(thread, execution.running, ports).await;
             }
@@ -176,7 +193,8 @@ impl<'e, C: Commands> Execution<'e, C> {
             running,
             attachment,
             bound,
-            asks: levels.in_turn && plain && observer.is_none(),
+            // A thread that shares its core's issue waits for that between accesses.
+            asks: levels.in_turn && plain && observer.is_none() && processors.hpus.issue.is_none(),
             due: None,
             granted: false,
             unasked: false,
@@ -184,7 +202,40 @@ impl<'e, C: Commands> Execution<'e, C> {
             stalled: 0,
             entry,
             reported: None,
+            only_due: false,
+            issue_waits: 0,
+            looked: 0,
         }
+    }
+
+    /// Performs the access that has its turn, and waits until its thread can ask for its next instruction. Does
+    /// nothing on a core of one thread.
+    async fn ready(&mut self) -> ControlFlow<Ended, SliceStart> {
+        if self.processors.hpus.issue.is_none() {
+            return Continue((0, 0));
+        }
+        if self.due.is_some() {
+            self.only_due = true;
+            let exit = self.slice();
+            self.only_due = false;
+            if let Exit::Trap(trap) = &exit {
+                return Break(self.trapped(trap));
+            }
+        }
+        let cycle = self.thread.state.borrow().context.cycle();
+        self.processors.sim.pass_until(self.running.edges.at(cycle)).await;
+        Continue((cycle, self.thread.state.borrow().context.instret()))
+    }
+
+    /// Makes the instructions of a slice wait for a port of the core.
+    fn issue(&mut self, (cycle, completed): SliceStart, exit: &Exit) {
+        let Some(issue) = &self.processors.hpus.issue else { return };
+        // The instruction that ends it completes later.
+        let last = matches!(exit, Exit::Order(_) | Exit::Ecall | Exit::Device(_));
+        let instructions = self.thread.state.borrow().context.instret() - completed + u64::from(last);
+        let wait = issue.take(self.thread.core, self.running.edges.card() + cycle, instructions);
+        self.issue_waits += wait;
+        self.stall(Cause::Ready, wait);
     }
 
     /// Executes instructions up to the next point at which the handler needs its turn or its card.
@@ -211,7 +262,11 @@ impl<'e, C: Commands> Execution<'e, C> {
             },
             accesses: RefCell::new(accesses),
         });
-        let slice = if dma.is_some() { CLUSTER_SLICE } else { SLICE };
+        let slice = match (&dma, &processors.hpus.issue) {
+            (_, Some(_)) => THREAD_SLICE,
+            (Some(_), None) => CLUSTER_SLICE,
+            (None, None) => SLICE,
+        };
         let turn =
             Turn { core: thread.core, cycle: 0, pc: 0, attachment, shared_accesses, memory_waits, causes };
         let first = std::mem::take(&mut self.granted);
@@ -247,7 +302,7 @@ impl<'e, C: Commands> Execution<'e, C> {
         let exit = match performed {
             Err(trap) => Exit::Trap(trap),
             Ok(()) => {
-                let until = context.cycle().saturating_add(slice);
+                let until = context.cycle().saturating_add(if self.only_due { 0 } else { slice });
                 match &mut observed {
                     None => context.run(image, &mut space, &mut reservations, until),
                     Some(observed) => observed.run(context, &mut space, &mut reservations, until),
@@ -300,6 +355,11 @@ impl<'e, C: Commands> Execution<'e, C> {
                 self.stall(Cause::Fetch, cycles);
             }
             Exit::Limit => {
+                let cycle = self.thread.state.borrow().context.cycle();
+                if self.processors.hpus.issue.is_some() && cycle < self.looked + SLICE {
+                    return Continue(());
+                }
+                self.looked = cycle;
                 self.processors.sim.check_interrupt();
                 self.running.orders_polled();
             }
@@ -492,6 +552,7 @@ impl<'e, C: Commands> Execution<'e, C> {
             statistics.fetch_waits += running.fetch_waits;
             statistics.cycles += cycles;
             statistics.stalled += self.stalled;
+            statistics.issue_waits += self.issue_waits;
         });
     }
 }

@@ -31,3 +31,23 @@ pub(super) fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option
     }
     Some(CacheShape { bytes, ways, line })
 }
+
+/// Returns the shape of a cache indexed by address bits.
+pub(super) fn indexed(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
+    let shape = shape(s, bytes, ways, line)?;
+    let set = u64::from(ways) * u64::from(line);
+    let sets = u64::from(shape.sets());
+    if !sets.is_power_of_two() {
+        let [below, above] = [sets.next_power_of_two() / 2, sets.next_power_of_two()].map(|sets| sets * set);
+        s.refuse(
+            "size",
+            &format!(
+                "{bytes} bytes are {sets} sets of {ways} lines of {line} bytes, and bits of the address choose the set: a \
+                 power of two"
+            ),
+            &format!("write for example \"{below} B\" or \"{above} B\""),
+        );
+        return None;
+    }
+    Some(shape)
+}

@@ -1,6 +1,7 @@
 //! The data caches of the handler processors: `[memory.cache]`.
 
-use crate::spec::cache_shape::shape;
+use crate::spec::cache_shape::indexed;
+use crate::spec::outer_caches::{self, OuterCachesSpec};
 use nicety_hpu::{AccessKind, CacheShape, Coherence, CycleCosts, Writes};
 use nicety_spec::Section;
 
@@ -23,6 +24,8 @@ pub struct DataCacheSpec {
     pub invalidate: u32,
     /// Cycles until an owner has handed over its line.
     pub transfer: u32,
+    /// The caches of all cores behind these.
+    pub outer: OuterCachesSpec,
 }
 
 impl DataCacheSpec {
@@ -79,32 +82,13 @@ pub(super) fn read(s: &Section<'_>, costs: &CycleCosts, section: &str) -> Option
             _ => Coherence::Ownership,
         };
     let (invalidate, transfer) = prices(s, writes, coherence);
+    let outer = outer_caches::read(s, line);
     if !s.has("size") {
         // The key has no default.
         return None;
     }
     let shape = indexed(s, bytes, ways, line)?;
-    Some(DataCacheSpec { shape, of_core, load, store, writes, coherence, invalidate, transfer })
-}
-
-/// Returns the shape of a cache indexed by address bits.
-fn indexed(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
-    let shape = shape(s, bytes, ways, line)?;
-    let set = u64::from(ways) * u64::from(line);
-    let sets = u64::from(shape.sets());
-    if !sets.is_power_of_two() {
-        let [below, above] = [sets.next_power_of_two() / 2, sets.next_power_of_two()].map(|sets| sets * set);
-        s.refuse(
-            "size",
-            &format!(
-                "{bytes} bytes are {sets} sets of {ways} lines of {line} bytes, and bits of the address choose the set: a \
-                 power of two"
-            ),
-            &format!("write for example \"{below} B\" or \"{above} B\""),
-        );
-        return None;
-    }
-    Some(shape)
+    Some(DataCacheSpec { shape, of_core, load, store, writes, coherence, invalidate, transfer, outer })
 }
 
 /// Reads the costs of ownership, which have no defaults.

@@ -4,6 +4,7 @@ use crate::spec::banks::{self, Divided};
 use crate::spec::cache_shape::shape;
 use crate::spec::clusters;
 use crate::spec::data_cache::{self, DataCacheSpec};
+use crate::spec::outer_caches;
 use nicety_hpu::profile::Cause;
 use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
 use nicety_spec::{Reader, Remedy, Section};
@@ -96,6 +97,10 @@ pub struct LevelSpec {
     pub remote: u32,
     /// Whether loads and stores go through the data caches.
     pub cached: bool,
+    /// Whether lines that miss there go through the caches of all cores.
+    pub outer: bool,
+    /// Further cycles of a handler's first access to this level.
+    pub first: u32,
 }
 
 /// The memory system of the handler processors.
@@ -158,6 +163,11 @@ impl MemorySpec {
         Level::ALL.into_iter().any(|level| self.in_order(level))
     }
 
+    /// Returns whether a handler's first access to any level takes longer.
+    pub fn has_first(&self) -> bool {
+        self.levels.iter().flatten().any(|level| level.first > 0)
+    }
+
     /// Returns the pieces with the costs of `hpu.cycles`.
     pub fn ideal(&self) -> impl Iterator<Item = Piece> {
         Piece::ALL.into_iter().filter(|piece| self.place(*piece) == Level::Ideal)
@@ -175,6 +185,8 @@ pub(super) struct Surroundings {
     pub(super) cores: usize,
     /// Bytes of HPU memory.
     pub(super) memory: u32,
+    /// Hardware threads of a core, which are among `cores`.
+    pub(super) threads: usize,
     pub(super) clock_hz: u64,
     pub(super) costs: CycleCosts,
     /// Whether the cycles are those of `[hpu.overlap]`.
@@ -183,9 +195,11 @@ pub(super) struct Surroundings {
     pub(super) pspin_stack: Option<u32>,
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 15] = [
     "contended",
     "cached",
+    "outer",
+    "first",
     "banks",
     "interleave",
     "width",
@@ -251,7 +265,12 @@ pub(super) fn read(reader: &Reader<'_>, around: &Surroundings) -> MemorySpec {
         level => {
             let s = s.section(level.name());
             let used = places.contains(&level);
+            let spare = s.has("spare") && s.flag_or("spare", false, "the level may have nothing in it");
             match KEYS.into_iter().find(|key| s.has(key)) {
+                Some(_) if !used && spare => {
+                    read_level(&s, level, around);
+                    None
+                }
                 Some(key) if !used => {
                     let name = level.name();
                     read_level(&s, level, around);
@@ -337,16 +356,30 @@ fn read_level(s: &Section<'_>, level: Level, around: &Surroundings) -> LevelSpec
     if level == Level::Core {
         let atomic = latencies.atomic(load.max(of(costs.atomic)));
         let banks = BankTiming::one_bank(load, store, atomic);
-        return LevelSpec { contended: false, banks, remote: 0, cached: false };
+        return LevelSpec { contended: false, banks, remote: 0, cached: false, outer: false, first: 0 };
     }
     let contended = s.flag_or("contended", true, "accesses wait for one another");
     let cached = s.flag_or("cached", false, "loads and stores look for their lines in [memory.cache] before");
+    let outer =
+        s.flag_or("outer", false, "lines go through the second and third cache, which all cores share");
+    let doc = "cycles that a handler's first access to this level takes longer";
+    let first = s.count_or("first", 0..=100_000, 0, doc) as u32;
+    if outer && !cached {
+        s.refuse("outer", "no data caches are before this level", "write cached = true, or leave it out");
+    }
+    if first > 0 && !cached && !contended {
+        s.refuse(
+            "first",
+            "accesses to this level have a fixed time",
+            "write cached = true or contended = true, or leave it out",
+        );
+    }
     let banks = read_banks(s, (load, store), &latencies);
     let remote = match level {
         Level::L1 => s.count_or("remote", 0..=100_000, 0, "cycles more to another cluster's") as u32,
         _ => 0,
     };
-    LevelSpec { contended, banks, remote, cached }
+    LevelSpec { contended, banks, remote, cached, outer, first }
 }
 
 /// Reads the banks of a level. Loads and stores that wait for nothing take `load` and `store` cycles.
@@ -421,6 +454,23 @@ fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Surroundings) {
             &format!("write for example {lies}memory.{level}.cached = true, or leave out [memory.cache]"),
         );
     }
+    let outer = cached.iter().find(|level| spec.level(**level).is_some_and(|level| level.outer));
+    match outer {
+        Some(level) if !outer_caches::is_there(&section) => s.section(level.name()).refuse(
+            "outer",
+            "there is no second cache",
+            "write memory.cache.second.size and its other keys, or leave it out",
+        ),
+        None if outer_caches::is_there(&section) => section.section("second").refuse(
+            "size",
+            "no level is behind the second cache",
+            &format!(
+                "write for example memory.{}.outer = true, or leave out memory.cache.second",
+                cached.first().unwrap_or(&Level::L2).name()
+            ),
+        ),
+        _ => {}
+    }
     let clusters = (around.cores / spec.cluster.max(1)).max(1) as u64;
     for level in cached {
         let memories = if level == Level::L1 { clusters } else { 1 };
@@ -463,17 +513,33 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Surro
     }
     // Accesses of one cycle take place two picoseconds apart, in the order of core numbers.
     let period = 1_000_000_000_000 / around.clock_hz.max(1);
-    if spec.is_shared() && 2 * (around.cores as u64 + 2) > period {
-        let used = Piece::ALL.into_iter().find(|piece| spec.in_order(spec.place(*piece)));
+    let most = (period / 2).saturating_sub(2);
+    if around.cores as u64 <= most {
+        return;
+    }
+    let used = Piece::ALL.into_iter().find(|piece| spec.in_order(spec.place(*piece)));
+    let ghz = around.clock_hz as f64 / 1e9;
+    if let Some(used) = used {
+        let (what, lower) = match around.threads {
+            1 => ("cores", "hpu.cores"),
+            _ => ("hardware threads", "hpu.threads or hpu.cores"),
+        };
         s.refuse(
-            used.unwrap_or(Piece::State).key(),
+            used.key(),
             &format!(
-                "{} cores do not share a level at {} GHz: the model orders at most {}",
-                around.cores,
-                around.clock_hz as f64 / 1e9,
-                (period / 2).saturating_sub(2)
+                "{} {what} do not share a level at {ghz} GHz: the model orders at most {most}",
+                around.cores
             ),
-            "lower hpu.cores, or write contended = false for this level and remove data caches",
+            &format!("lower {lower}, or write contended = false for this level and remove data caches"),
+        );
+    } else if around.threads > 1 {
+        reader.section("hpu").refuse(
+            "threads",
+            &format!(
+                "{} threads do not share cores at {ghz} GHz: the model orders at most {most}",
+                around.cores
+            ),
+            "lower hpu.threads or hpu.cores",
         );
     }
 }

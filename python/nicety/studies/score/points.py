@@ -1,4 +1,4 @@
-"""The points of rows, run on the model: tests of pcie-bench, of XDP in the host's driver, and ping-pongs."""
+"""The points of rows, run on the model: pcie-bench, XDP in the host's driver, ping-pongs, datapath accelerators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from nicety.bench.measured import Progress
 from nicety.bench.messages import run_benchmark
 from nicety.bench.single.pcie import bench_pcie
 from nicety.errors import InputError
-from nicety.studies.score.rows import PCIE, PINGPONG, XDP, Point, Published
+from nicety.studies.score.dpa import LOADS, REFLECT, aggregation_gain, load_cycles, rate_mpps
+from nicety.studies.score.rows import DPA, PCIE, PINGPONG, XDP, Point, Published
 from nicety.studies.xdp.rates import measure_xdp
 
 _CHECK_SEQUENCE = 4
@@ -24,6 +25,8 @@ _COLUMNS = {
     "--windows": "window_bytes",
 }
 """The options of benchmarks, with the columns that rows have for them."""
+_SHORTEST_PAIRS = 84
+"""Bytes of a frame with its check sequence that has a pair, or two lines."""
 
 
 def measured(
@@ -97,7 +100,23 @@ def _run(group: Sequence[Published], overrides: Sequence[str]) -> list[float]:
         if len(rows) != len(sizes):
             raise InputError(f"{first.card} does not send messages of all of {sizes} B; leave out those it refuses")
         return [row["latency_ns"] for row in rows]
+    if first.test in DPA:
+        return [_accelerated(row, overrides) for row in group]
     return [_rate(row, overrides) for row in group]
+
+
+def _accelerated(row: Published, overrides: Sequence[str]) -> float:
+    """Return the cycles of a load, or the rate or the gain of a program, on a datapath accelerator."""
+    shortest = _SHORTEST if row.test == REFLECT else _SHORTEST_PAIRS
+    if not shortest <= row.size <= _LONGEST:
+        raise InputError(f"size_bytes of {row.test} is {shortest} to {_LONGEST}, not {row.size}")
+    if not row.cpus:
+        raise InputError(f"cpus of {row.test} is at least 1, not 0")
+    if row.test in LOADS:
+        return load_cycles(row.test, nic=row.card, size=row.size, overrides=overrides)
+    if row.test == REFLECT:
+        return rate_mpps("reflect", nic=row.card, size=row.size, threads=row.cpus, overrides=overrides)
+    return aggregation_gain(nic=row.card, size=row.size, threads=row.cpus, overrides=overrides)
 
 
 def _pcie_figure(row: PcieRow) -> float:

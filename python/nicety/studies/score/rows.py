@@ -29,9 +29,19 @@ PCIE = {
 """The tests of pcie-bench, with the units of their figures."""
 XDP = {"XDP_DROP": "drop", "XDP_TX": "send", "XDP_REDIRECT": "forward"}
 """The tests of XDP in the host's driver, with the program of each. `cpus` cores take frames of the shortest gap."""
+DPA = {
+    "DPA_LOAD_L2": "cycles",
+    "DPA_LOAD_L3": "cycles",
+    "DPA_LOAD_MEMORY": "cycles",
+    "DPA_LOAD_ARM": "cycles",
+    "DPA_LOAD_ARM_FIRST": "cycles",
+    "DPA_REFLECT": "Mpps",
+    "DPA_AGGREGATE_GAIN": "x",
+}
+"""The tests of a datapath accelerator, with the units of their figures: loads, and rates of `cpus` threads."""
 PINGPONG = "LAT_PINGPONG"
 """The test of half a round trip between programs on two hosts."""
-TESTS = {**PCIE, **dict.fromkeys(XDP, "Mpps"), PINGPONG: "ns"}
+TESTS = {**PCIE, **dict.fromkeys(XDP, "Mpps"), PINGPONG: "ns", **DPA}
 """All tests, with the units of their figures."""
 
 COLUMNS = ("test", "size_bytes", "published")
@@ -67,13 +77,13 @@ class Published:
 
     Attributes:
         card: the name or path of the spec of the measured card in its host.
-        test: the test: one of pcie-bench, of XDP, or the ping-pong.
+        test: the test: one of pcie-bench, of XDP, of a datapath accelerator, or the ping-pong.
         pattern: the pattern of addresses, `seq` or `rand`.
         cache: the state of the host's cache, `hwarm`, `dwarm`, `cold` or `dthrash`.
         host_offset: the offset from a line of the host in bytes.
         card_offset: the offset from a line of the card's memory in bytes.
         window: the window of host memory in bytes.
-        cpus: the number of cores that take frames.
+        cpus: the number of cores, or of hardware threads, that take frames.
         size: the size of a transfer, of a message, or of a frame with its check sequence, in bytes.
         value: the latency in ns, the bandwidth in Gb/s, or the rate in Mpps.
         kind: the use of the row.
