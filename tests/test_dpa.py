@@ -102,6 +102,14 @@ def test_sums_are_those_of_the_pairs() -> None:
     assert {key: value for key, value in enumerate(sums) if value} == {5: 14, 7: 3}
 
 
+@pytest.mark.parametrize(
+    ("program", "findings"), [("flows", 0), ("header", 0), ("reflect", 0), ("rewrite", 0), ("aggregate", 1)]
+)
+def test_the_checker_finds_the_race_of_sums_alone(program: str, findings: int) -> None:
+    given: dict[str, Any] = {"nics": [CARD], "packet_sizes": [84], "messages": 600, "state_bytes": STATE}
+    assert len(package.check_handlers(PROGRAMS / f"{program}.c", **given)["findings"]) == findings
+
+
 def test_profiles_have_waits_for_issue(nicety: Callable[..., Result]) -> None:
     command = ["profile", PROGRAMS / "reflect.c", "--nic", CARD, "--packet-sizes", "60", "--messages", "2000"]
     few = nicety(*command, "--set", "hpu.cores=1", "--json").json()
