@@ -126,8 +126,8 @@ class XdpRecords:
 class XdpSocket:
     """A bound AF_XDP socket: `async for frame in socket`. It never ends; leave the loop by `break`.
 
-    A call takes up to `batch` frames at once. Their buffers go back when the same thread takes the next ones, or ends. The
-    thread waits in a system call while there are none.
+    A call takes up to `batch` frames at once. Their buffers go back when the same thread takes the next ones, or ends.
+    The thread waits in a system call while there are none.
 
     Attributes:
         batch: maximum number of frames of a call.
