@@ -25,8 +25,8 @@ pub struct Trace {
     pub helpers: Vec<(u64, u32)>,
     /// Bytes of the key in the map of each call; 0 where there is none.
     pub keys: Vec<u32>,
-    /// Rows that reached further into the packet than those before: rows that ran before, and bytes from the begin that the
-    /// packet had before the program moved it.
+    /// Rows that reached further into the packet than those before: rows that ran before, and bytes from the origin. That is the
+    /// packet's begin before the program moved it.
     pub reach: Vec<(u64, u32)>,
 }
 
