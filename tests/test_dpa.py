@@ -162,7 +162,7 @@ def test_rows_that_cannot_be_are_refused(row: str, part: str) -> None:
 
 
 @pytest.mark.soak
-def test_the_predicted_row_is_that_of_the_page() -> None:
+def test_the_row_of_aggregation_is_that_of_the_page() -> None:
     (row,) = score(CARD, tests=["DPA_AGGREGATE_GAIN"])["rows"]
     page = (ROOT / "docs" / "cards" / f"{CARD}.md").read_text(encoding="utf-8")
     shown = f"| {row['published']} | {row['model']:.2f} | {row['deviation_percent']:.1f} % | {row['kind']} |"

@@ -23,13 +23,18 @@ from studies import NAMES, Row, report, rows
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "trust.md"
 SCORED = ROOT / "docs" / "cards" / "nfp-6000.md"
-ACCELERATOR = "bluefield3-dpa"
-"""The card with a table of its predicted rows on its page."""
+ON_PAGES = {
+    "bluefield3-dpa": ("seen", re.compile(r"^\| `DPA_\w+` \|.* ([+-][0-9.]+) % \| seen \|$", re.MULTILINE)),
+    "hxdp-sume": (
+        "predicted",
+        re.compile(r"^\|.*\| (?:section|table) [0-9.]+ \|.* ([+-]?[0-9.]+) % \|$", re.MULTILINE),
+    ),
+}
+"""The use and the deviations of rows that are in a table of a card's page."""
 WORST = 3
 """The number of rows of a card with their reasons."""
 _TABLES = re.compile(r"<!-- trust -->\n.*?<!-- end of trust -->", re.DOTALL)
 _ALL = re.compile(r"^# All tests\n# card.*\n((?:\w.*\n)+)", re.MULTILINE)
-_PREDICTED = re.compile(r"^\| `DPA_\w+` \|.* ([+-][0-9.]+) % \| predicted \|$", re.MULTILINE)
 
 
 @dataclass
@@ -62,10 +67,17 @@ def judged() -> dict[str, list[Judged]]:
 def scored() -> dict[str, list[str]]:
     """The numbers of rows, medians and 90 % of cards with shipped rows, as shown on the cards' pages."""
     (lines,) = _ALL.findall(SCORED.read_text(encoding="utf-8"))
-    found = {line.split()[0]: line.split()[1:4] for line in lines.splitlines()}
-    own = _PREDICTED.findall((ROOT / "docs" / "cards" / f"{ACCELERATOR}.md").read_text(encoding="utf-8"))
+    return {line.split()[0]: line.split()[1:4] for line in lines.splitlines()}
+
+
+def on_page(card: str) -> dict[str, list[str]]:
+    """The number of rows of a use that are in a table of a card's page, their median and 90 %; and no statement."""
+    if card not in ON_PAGES:
+        return {}
+    use, rows_of = ON_PAGES[card]
+    own = rows_of.findall((ROOT / "docs" / "cards" / f"{card}.md").read_text(encoding="utf-8"))
     off = [abs(float(deviation)) for deviation in own]
-    return {**found, ACCELERATOR: [str(len(off)), *(f"{quantile(off, share):.1f}" for share in (0.5, 0.9))]}
+    return {use: [str(len(off)), *(f"{quantile(off, share):.1f}" for share in (0.5, 0.9)), "-"]}
 
 
 def deviations(own: Sequence[Judged], kind: str) -> list[str]:
@@ -86,9 +98,12 @@ def summary() -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     measured = scored()
     for card, own in judged().items():
-        predicted = [*measured[card], "-"] if card in measured else deviations(own, "predicted")
-        cells = [f"[{card}](cards/{card}.md)", *predicted, *deviations(own, "seen")]
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = {use: deviations(own, use) for use in ("predicted", "seen")}
+        if card in measured:
+            cells["predicted"] = [*measured[card], "-"]
+        cells |= on_page(card)
+        shown = [f"[{card}](cards/{card}.md)", *cells["predicted"], *cells["seen"]]
+        lines.append(f"| {' | '.join(shown)} |")
     return "\n".join(lines)
 
 
@@ -127,8 +142,8 @@ def section(card: str, own: Sequence[Judged]) -> str:
     studies = list(dict.fromkeys(each.study for each in own))
     if studies:
         parts.append(f"Rows: {', '.join(f'[{name}](studies/{name}.md)' for name in studies)}.")
-    elif card == ACCELERATOR:
-        parts.append(f"Rows: [its page](cards/{card}.md#score).")
+    elif card in ON_PAGES:
+        parts.append(f"Rows: [its page](cards/{card}.md).")
     else:
         parts.append("No measurement of this card is predicted.")
     if lines := worst(own):
