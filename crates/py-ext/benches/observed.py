@@ -21,8 +21,8 @@ from typing import Any
 from nicety import _native
 from nicety._generated.types import LineRateOptions
 from nicety.bench.check.program import check_program
-from nicety.bench.profile.program import profile_program
 from nicety.bench.line_rate import build_for, derived, on_cards_of, program_of
+from nicety.bench.profile.program import profile_program
 from nicety.build.xdp import compile_xdp
 from nicety.program.script import run_program
 from nicety.shared.options import request_text
