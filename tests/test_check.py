@@ -200,9 +200,10 @@ def test_an_interrupted_search_keeps_its_findings(tmp_path: Path, monkeypatch: p
 def test_invalid_arguments_are_refused(nicety: Callable[..., Any]) -> None:
     source = str(SUITE / "race_static.c")
     for given, text in [
-        (["--nic", "spin-discrete", "--schedules", "0"], "schedules is 1 to 10000, not 0"),
-        (["--nic", "spin-discrete", "--fuzz", "-1"], "fuzz: seconds are 0 or more, not -1.0"),
-        (["--nic", "spin-discrete", "--sensitivity"], "sensitivity: a check measures nothing; leave it out"),
+        (["--nic", "spin-discrete", "--schedules", "0"], "--schedules is 1 to 10000, not 0"),
+        (["--nic", "spin-discrete", "--fuzz", "-1"], "--fuzz: seconds are 0 or more, not -1.0"),
+        (["--nic", "spin-discrete", "--sensitivity"], "No such option: --sensitivity"),
+        (["--nic", "spin-discrete", "--schedules", "2x"], "'--schedules': \"x\" is not a prefix of a number"),
         (["--nic", "spin-discrete,pspin"], "--nic: a check is of one card; name one"),
         (["--nic", "spin-discrete", "--program", "x"], "--program: for XDP programs"),
     ]:

@@ -199,3 +199,28 @@ def test_the_state_of_handlers_comes_from_a_file(nicety: Callable[..., Result], 
     done = nicety(*line, "--state", "@gone.bin")
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == "nicety: --state @gone.bin: cannot read gone.bin (No such file or directory)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("xdp translate nope.o", "nicety: nope.o: cannot read it (No such file or directory)"),
+        ("specs check .", "nicety: .: this is a folder; name a spec file in it, such as card.toml"),
+        ("debug a.c --nic spin-discrete --port 80x", """Error: Invalid value for '--port': "x" is not a prefix of a"""),
+        ("exec -n 2x -- ls", """Error: Invalid value for '-n' / '--ranks': "x" is not a prefix of a number"""),
+        ("sweep a.toml --jobs 2x", """Error: Invalid value for '--jobs': "x" is not a prefix of a number"""),
+    ],
+)
+def test_errors_name_their_place_once(nicety: Callable[..., Result], words: str, error: str) -> None:
+    done = nicety(*words.split())
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith(error), done.stderr
+
+
+@pytest.mark.parametrize(("command", "cards"), [("check", "NIC"), ("debug", "NIC"), ("profile", "A[,B]")])
+def test_help_has_what_a_command_takes(nicety: Callable[..., Result], command: str, cards: str) -> None:
+    text = nicety(command, "--help").stdout
+    assert "--sensitivity" not in text
+    assert f"--nic {cards} " in text
+    assert "--state HEX|@FILE" in text
+    assert "b''" not in text

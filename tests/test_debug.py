@@ -266,7 +266,6 @@ def test_bad_input_is_one_line(nicety: Callable[..., Result], tmp_path: Path) ->
             ),
             (["--port", "70000"], "--port is 0 to 65535, not 70000"),
             (["--nic", "spin-integrated"], "--nic: a debugger is on one card, and 2 are named"),
-            (["--sensitivity"], "--sensitivity: a debugger makes one run; leave it out"),
             (["--elf", "/nowhere/a.elf"], "/nowhere/a.elf: cannot write it (No such file or directory)"),
         ]:
             done = nicety("debug", "counts.c", "--nic", "spin-discrete", *arguments)

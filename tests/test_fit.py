@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +19,14 @@ from nicety.studies.score.fit import ENOUGH, fit, verdict
 from nicety.studies.score.fit_text import fit_text, verdict_text
 from nicety.studies.score.points import measured
 from nicety.studies.score.rows import Published, read_rows
+from nicety.studies.score.scoring import score, shipped_rows
 from nicety.studies.score.solve import Key, Model
+from nicety.studies.score.text import score_text
 
 Command = Callable[..., Any]
 HEAD = "test,size_bytes,published,fit"
 LATENCY = "bus.pcie.read_latency"
+LATENCY_TEST = "LAT_DMA_RD"
 
 
 def rows(*lines: str, card: str = "nfp-6000") -> list[Published]:
@@ -82,7 +86,7 @@ def test_the_file_of_a_fit_is_a_spec(nicety: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text(text)
     done = nicety("specs", "fit", "--rows", "mine.csv", "--from", "nfp-6000", "-o", "mine.toml", "--csv", "out.csv")
     assert (done.status, done.stderr) == (0, "nicety: mine.toml: extends nfp-6000; write --nic ./mine.toml\n")
-    assert "too few rows for an interval: 1 predicted rows, 10 needed; largest deviation 0.0 %" in done.stdout
+    assert "too few rows for an interval: 1 predicted row, 10 needed; largest deviation 0.0 %" in done.stdout
     document = tomllib.loads((tmp_path / "mine.toml").read_text())
     value = document["bus"]["pcie"]["read_latency"]
     assert (document["extends"], value["kind"]) == ("nfp-6000", "calibrated")
@@ -97,6 +101,19 @@ def test_the_file_of_a_fit_is_a_spec(nicety: Command, tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().startswith("card,test,pattern")
     again = nicety("specs", "fit", "--rows", "mine.csv", "--from", "nfp-6000", "-o", "mine.toml")
     assert (again.status, again.stderr) == (2, "nicety: mine.toml: it is there already; name another file\n")
+
+
+def test_a_table_has_fitted_rows_without_predicted_ones(nicety: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(f"{HEAD}\nLAT_DMA_RD,8,586,{LATENCY}\n")
+    words = ["--rows", "mine.csv", "--from", "nfp-6000", "-o", "my card.toml", "--csv", "out.csv"]
+    done = nicety("specs", "fit", *words)
+    assert (done.status, done.stderr) == (0, "nicety: my card.toml: extends nfp-6000; write --nic './my card.toml'\n")
+    assert "# mine.csv: 1 row fitted, 0 predicted" in done.stdout
+    (row,) = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
+    assert (row["kind"], row["pattern"], row["key"], row["value"]) == ("calibrated", "seq", LATENCY, "166.86 ns")
+    assert float(row["model"]) == pytest.approx(586.67, abs=0.01)
+    scored = nicety("specs", "score", "./my card.toml", "--rows", "mine.csv")
+    assert "# 1 row calibrated, 0 seen before, 0 predicted" in scored.stdout
 
 
 @pytest.mark.parametrize(
@@ -206,6 +223,7 @@ def test_a_score_has_the_claims_of_a_card(scored: Any) -> None:
     assert scored["predicted"] == {"rows": 0, "without_number": 0, "met_without_number": 0}
     assert {each["key"] for each in scored["calibrated"]} >= {"dma.setup"}
     text = card_text(scored)
+    assert "# met: equal to the published number at its precision," in text
     assert "# rows by use: 5 input, 1 calibrated, 1 consequence, 0 seen, 0 predicted" in text
     assert "table of bit error rates" in text
     assert card_figure(scored).axes[0].get_xlabel().startswith("Deviation")
@@ -245,3 +263,17 @@ def test_scores_of_other_cards_are_refused(nicety: Command) -> None:
     assert done.stderr.startswith("nicety: --test LAT_DMA_RD: the published rows of qnix are claims of studies")
     done = nicety("specs", "score", "nfp-6000", "--quick")
     assert done.stderr.startswith("nicety: --quick: rows of benchmarks are measured in full")
+
+
+def test_a_baseline_is_explained_where_there_is_one() -> None:
+    usual = (LATENCY_TEST, "seq", "hwarm", 8192, 0, 0)
+    rows = [
+        row
+        for row in shipped_rows("nfp-6000")
+        if (row.test, row.pattern, row.cache, row.window, row.host_offset, row.card_offset) == usual
+    ]
+    report = score("nfp-6000", rows)
+    assert "baseline, its 90 %: the same two of a simple guess" in score_text(report)
+    group = {name: value for name, value in report["groups"][0].items() if not name.startswith("baseline")}
+    text = score_text({**report, "groups": [group]})  # type: ignore[list-item]
+    assert "simple guess" not in text

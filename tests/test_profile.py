@@ -351,7 +351,7 @@ def test_a_program_without_line_tables_says_so(counted: tuple[Path, ProfileRepor
     ("arguments", "error"),
     [
         (["--packet-sizes", "64,128"], "--packet-sizes: a profile is of packets of one size, not of 2"),
-        (["--sensitivity"], "--sensitivity: a profile is of one run"),
+        (["--sensitivity"], "No such option: --sensitivity"),
         (["--against", "none.c"], "--against none.c: no such file"),
         (["--against", "no-card"], "no-card"),
         (["--html", "a", "--pprof", "a"], "--pprof a: --html writes there already"),
@@ -383,3 +383,14 @@ def test_the_command_writes_files_and_one_document(
     assert all((tmp_path / name).stat().st_size > 0 for name in ("a.html", "a.json", "a.pb.gz"))
     again = nicety("profile", path, "--nic", "spin-discrete", "--packet-sizes", "64", "--messages", "4", "--json")
     assert again.stdout == done.stdout
+
+
+def test_a_file_beside_a_comparison_says_which_program_it_has(
+    nicety: Callable[..., Any], counted: tuple[Path, ProfileReport], tmp_path: Path
+) -> None:
+    path, _ = counted
+    (tmp_path / "b.c").write_text(path.read_text())
+    options = ["--nic", "spin-discrete", "--packet-sizes", "64", "--messages", "1"]
+    done = nicety("profile", path, *options, "--against", "b.c", "--html", "a.html", "--speedscope", "a.json")
+    words = f"the profile of {path} only; profile b.c without --against for a file of its own"
+    assert (done.status, done.stderr) == (0, f"nicety: a.html: {words}\nnicety: a.json: {words}\n")

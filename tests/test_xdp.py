@@ -348,7 +348,7 @@ def test_run_fills_and_dumps_maps(nicety: Callable, count: Path, tmp_path: Path)
 def test_a_trap_gives_status_1_and_the_line(nicety: Callable, count: Path) -> None:
     result = nicety("xdp", "run", count, "--packet", "09" * 14)
     assert result.status == 1
-    assert "1 of 1 packets trapped; first: program count, instruction " in result.stderr
+    assert "1 of 1 packet trapped; first: program count, instruction " in result.stderr
     assert "count.c:15): reads 1 bytes at byte 5000 of a packet with 14 bytes in reach" in result.stderr
 
 

@@ -55,7 +55,7 @@ from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.show.circumstances import circumstances
-from nicety.show.columns import align, distinct, fixed
+from nicety.show.columns import align, counted, distinct, fixed
 from nicety.show.html import table_html
 
 
@@ -258,7 +258,7 @@ def line_rate_text(report: LineRateReport) -> str:
         each, counts = rows[0]["message_packets"], distinct(row["packets"] for row in rows)
         about = [
             f"packets as fast as the wire carries them, {each} to a message",
-            f"seed {report['seed']}, {counts[0]} packets a size",
+            f"seed {report['seed']}, {counted(counts[0], 'packet')} a size",
         ]
     lines = [f"# {line}" for line in (f"nicety Line-Rate Check v{report['version']}", *about)]
     lines += [f"# {note}" for note in circumstances(report["manifest"])]

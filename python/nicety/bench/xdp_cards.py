@@ -18,7 +18,7 @@ from nicety.shared.cards import show
 from nicety.shared.files import write_whole
 from nicety.show.captures import active_capture
 from nicety.show.circumstances import circumstances
-from nicety.show.columns import distinct, fixed
+from nicety.show.columns import counted, distinct, fixed
 from nicety.show.traces import RecordingWarning
 
 if TYPE_CHECKING:
@@ -171,16 +171,18 @@ def _of(figures: XdpFigures) -> list[str]:
     ]
     if aborted := counts.get("XDP_ABORTED"):
         at = places_of(figures["aborted_at"])
-        texts.append(f"{aborted} frames ended with XDP_ABORTED, and the card dropped them{at}.")
+        texts.append(f"{counted(aborted, 'frame')} ended with XDP_ABORTED, and the card dropped them{at}.")
     if invalid := figures["invalid"]:
-        texts.append(f"{invalid} frames ended with a number that is no verdict, and the card dropped them.")
+        texts.append(f"{counted(invalid, 'frame')} ended with a number that is no verdict, and the card dropped them.")
     if failed := figures["redirects_failed"]:
         texts.append(
-            f"{failed} frames with XDP_REDIRECT had no destination, and the card dropped them: the map's entry is"
-            " empty, or the host has no such receive channel."
+            f"{counted(failed, 'frame')} with XDP_REDIRECT had no destination, and the card dropped them: the map's"
+            " entry is empty, or the host has no such receive channel."
         )
     if longer := figures["too_long"]:
-        texts.append(f"{longer} frames became longer than the card sends (frames.mtu), and the card dropped them.")
+        texts.append(
+            f"{counted(longer, 'frame')} became longer than the card sends (frames.mtu), and the card dropped them."
+        )
     texts += [
         f"map {name} was full for {count} updates, which failed; raise its max_entries, or let the program tell."
         for name, count in figures["updates_full"].items()
@@ -254,12 +256,12 @@ def _of_driver(row: XdpRow) -> list[str]:
         texts.append(f"{lost}, {row['lost_before']} of them without a buffer.")
     if aborted := counts["aborted"] - counts["invalid"]:
         at = places_of(counts["aborted_at"])
-        texts.append(f"{aborted} frames ended with XDP_ABORTED, and the driver dropped them{at}.")
+        texts.append(f"{counted(aborted, 'frame')} ended with XDP_ABORTED, and the driver dropped them{at}.")
     errors = {
         "invalid": "ended with a number that is no verdict, and the driver dropped them",
         "unreachable": "with XDP_REDIRECT had no destination, and the driver dropped them",
     }
-    texts += [f"{counts[name]} frames {words}." for name, words in errors.items() if counts[name]]
+    texts += [f"{counted(counts[name], 'frame')} {words}." for name, words in errors.items() if counts[name]]
     return texts
 
 

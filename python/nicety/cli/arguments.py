@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,8 +55,9 @@ class CommandOption:
         flag: the option's name, such as `--seed`.
     """
 
-    def __init__(self, argument: Argument, command: str) -> None:
+    def __init__(self, argument: Argument, command: str, *, one_card: bool = False) -> None:
         self.argument = argument
+        self._one_card = one_card and argument.name == "nics"
         name = argument.name.removesuffix("s") if argument.type == Names else argument.name
         flag = "--set" if argument.type == Overrides else f"--{name.replace('_', '-')}"
         self.flag = argument.option.flag or flag
@@ -74,7 +75,8 @@ class CommandOption:
         default = self.argument.option.default
         if self.argument.type == Names:
             return [self._usual] if self._usual is not None else None if default is None else [",".join(default)]
-        if self._usual is not None or default is None:
+        # Empty bytes are no default that a user could write.
+        if self._usual is not None or default is None or default == b"":
             return self._usual
         if self.argument.type == Numbers:
             return format_numbers(default)
@@ -112,6 +114,8 @@ class CommandOption:
         elif default is None:
             kind = kind | None
         text = " ".join([self.argument.text.replace("`", ""), *self._limits])
+        if self._one_card:
+            metavar, text = "NIC", "The card: a name of a spec, or the path of a spec file."
         info = typer.Option(self.flag, metavar=metavar, help=text, autocompletion=self._completion())
         return inspect.Parameter(
             self.argument.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
@@ -217,6 +221,8 @@ def command(
     text: str | None = None,
     more: Callable[..., Any] | None = None,
     captures: bool = False,
+    one_card: bool = False,
+    without: Container[str] = (),
 ) -> None:
     """Add a command. Its options are the arguments of requests, and the parameters of `act` and `more`.
 
@@ -228,10 +234,17 @@ def command(
         text: the command's help; by default the first request's docstring.
         more: makes the argument `output` of `act` from options that several commands have.
         captures: whether the command has runs with links to capture.
+        one_card: whether the command runs on one card only.
+        without: names of the requests' arguments that the command does not take.
     """
     own, common = signature(act), signature(more) if more else {}
     own.pop("output", None)
-    taken = [CommandOption(each, name) for request in requests for each in _of(request, name)]
+    taken = [
+        CommandOption(each, name, one_card=one_card)
+        for request in requests
+        for each in _of(request, name)
+        if each.name not in without
+    ]
 
     def run(**given: Any) -> None:
         with captured(given.pop("links"), given.values()) if captures else nullcontext():

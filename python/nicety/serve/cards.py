@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from nicety.errors import InputError
 from nicety.serve.fields import Fields, Refused
-from nicety.shared.cards import card_names, cards, show
+from nicety.shared.cards import card_names, show
+from nicety.shared.checks import one_of
 
 MOST_CARDS = 6
 """Maximum number of cards of a request."""
@@ -29,12 +31,13 @@ class Cards:
             opened: names, and paths of spec files.
 
         Raises:
-            InputError: there is no such card, or an error in its file.
+            InputError: there is no such card, an error in its file, or a card without handlers on packets.
         """
         self.opened = list(opened)
-        self._known = {each.name: each for each in cards()}
         for name in self.opened:
-            show(name)
+            if not takes_handlers(show(name)):
+                known = one_of([each for each in card_names() if takes_handlers(show(each))])
+                raise InputError(f"--nic {name}: no handlers run on packets there; name {known}")
 
     def names(self) -> list[str]:
         """Return the cards that a request may name."""

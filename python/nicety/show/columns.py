@@ -68,3 +68,8 @@ def merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
 def distinct(items: Iterable[_T]) -> list[_T]:
     """Return the items without repetitions, in the order of their first appearance."""
     return list(dict.fromkeys(items))
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun in the singular or the plural: 1 row, 2 rows. The plural is by default with an s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or f'{noun}s'}"

@@ -17,6 +17,7 @@ from nicety.build.sources import Handlers
 from nicety.errors import Error, InputError
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
+from nicety.show.columns import counted
 from nicety.show.html import Shown, text_html
 from nicety.show.tables import Table
 
@@ -121,15 +122,16 @@ def check_text(report: CheckReport) -> str:
     """A report as text: findings with their call stacks, then their number."""
     lines = [line for finding in report["findings"] for line in [*_of(finding), ""]]
     found = len(report["findings"])
-    total = f"{found} finding{'' if found == 1 else 's'}" if found else "no findings"
+    total = counted(found, "finding") if found else "no findings"
     schedules = report["schedules"]
     tried = f" in {schedules} interleavings" if schedules > 1 else ""
-    what = "processes" if "program" in report else "runs of handlers"
-    counts = f"{report['runs']} {what}, {report['instructions']} instructions, {report['covered']} different"
+    what = ("process", "processes") if "program" in report else ("run of handlers", "runs of handlers")
+    instructions = counted(report["instructions"], "instruction")
+    counts = f"{counted(report['runs'], *what)}, {instructions}, {report['covered']} different"
     searched = []
     if "fuzz" in report:
         fuzz = report["fuzz"]
-        searched.append(f"mutated: {fuzz['packets']} packets in {fuzz['runs']} runs")
+        searched.append(f"mutated: {counted(fuzz['packets'], 'packet')} in {counted(fuzz['runs'], 'run')}")
         searched += [f"{each['file']}: replays {each['kind']}" for each in fuzz["captures"]]
     searched += [f"{report['nic']}: {words}" for words in report["missing"]]
     return "\n".join([*lines, *searched, f"{report['nic']}: {total}; {counts}{tried}, seed {report['seed']}"]) + "\n"

@@ -12,7 +12,7 @@ from nicety.bench.profile.calls import Call, call_tree
 from nicety.bench.profile.sources import by_line, function_of, place_of, text_of
 from nicety.bench.verdicts import program_files
 from nicety.show.circumstances import circumstances
-from nicety.show.columns import align, fixed
+from nicety.show.columns import align, counted, fixed
 from nicety.show.html import table_html
 from nicety.show.tables import Table
 
@@ -146,9 +146,10 @@ def about(row: ProfileRow) -> str:
     cycle = fixed(row["cycle_ns"], 3)
     if row["processes"]:
         return f"{row['nic']}, {row['place']}: {row['runs']} process{'es' * (row['runs'] != 1)}, a cycle of {cycle} ns"
-    sampled = "all" if row["sampled_runs"] == row["runs"] else str(row["sampled_runs"])
-    packets = f"{row['packets']} packets of {row['packet_bytes']} B"
-    return f"{row['nic']}: {packets}, {row['runs']} runs of handlers, a cycle of {cycle} ns; p99 of {sampled} runs"
+    sampled = "all runs" if row["sampled_runs"] == row["runs"] else counted(row["sampled_runs"], "run")
+    runs = counted(row["runs"], "run")
+    packets = f"{counted(row['packets'], 'packet')} of {row['packet_bytes']} B"
+    return f"{row['nic']}: {packets}, {runs} of handlers, a cycle of {cycle} ns; p99 of {sampled}"
 
 
 def tables(row: ProfileRow, most: int = LINES) -> list[tuple[str, list[list[str]]]]:

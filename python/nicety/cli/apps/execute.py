@@ -12,7 +12,7 @@ import typer
 
 from nicety._generated.types import ExecOptions, ExecReport
 from nicety.cli.arguments import command, named_as_options, parse_names
-from nicety.cli.options import Arrow, Csv, Json, Plot, TraceScale
+from nicety.cli.options import Arrow, Csv, Json, Plot, TraceScale, count
 from nicety.shared.options import arguments_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def _exec(
     program: Annotated[
         list[str], typer.Argument(metavar="PROGRAM [ARGS]...", help="The program, behind --, and its arguments.")
     ],
-    ranks: Annotated[int, typer.Option("-n", "--ranks", metavar="N", help="Number of the program's processes.")] = 1,
+    ranks: Annotated[
+        int, typer.Option("-n", "--ranks", parser=count(), metavar="N", help="Number of the program's processes.")
+    ] = 1,
     launcher: Annotated[
         str, typer.Option(metavar="auto|mpich|openmpi|none", help="What starts the processes.")
     ] = "auto",

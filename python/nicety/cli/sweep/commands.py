@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nicety.cli.options import GROUPS, Json, group
+from nicety.cli.options import GROUPS, Json, count, group
 
 sweep = group(GROUPS["sweep"], runs=True)
 
@@ -20,7 +20,8 @@ def _run(
         typer.Option("-o", metavar="DIR", help="Where results are kept; by default a folder named as the study."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Points at once on this machine; by default as many as CPUs.")
+        int | None,
+        typer.Option(parser=count(), metavar="N", help="Points at once on this machine; by default as many as CPUs."),
     ] = None,
     executor: Annotated[
         str | None,

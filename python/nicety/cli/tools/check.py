@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from nicety._generated import types
-from nicety.cli.arguments import command
+from nicety.cli.arguments import command, named_as_options
 from nicety.cli.files import OF_PROGRAMS, check_kind
 from nicety.cli.options import (
     AnyProgram,
@@ -24,6 +24,7 @@ from nicety.cli.options import (
     PayloadName,
     ProgramArguments,
     XdpName,
+    count,
 )
 
 _TEXT = """Check handlers for errors of memory, races, locks and commands, on the simulated cores of a card.
@@ -37,7 +38,10 @@ def _check(
     file: AnyProgram,
     arguments: ProgramArguments = None,
     schedules: Annotated[
-        int, typer.Option(metavar="N", help="Interleavings to try, from the seed. The first is the card's own.")
+        int,
+        typer.Option(
+            parser=count(), metavar="N", help="Interleavings to try, from the seed. The first is the card's own."
+        ),
     ] = 1,
     fuzz: Annotated[
         float,
@@ -64,7 +68,7 @@ def _check(
     build: dict[str, Any] = {"-I": include_dirs, "-D": defines, "--cc": cc, "--program": program, "--map": maps}
     of_handlers = {f"--{name}": value for name, value in named.items()} | build | {"--fuzz": fuzz}
     check_kind(file, arguments, of_handlers, given)
-    with progress("preparing") as bar:
+    with named_as_options({"schedules", "fuzz"}), progress("preparing") as bar:
         advance = partial(bar.advance, description="checking")
         if file.suffix == ".py":
             own = {name: given[name] for name in OF_PROGRAMS if name in given}
@@ -89,4 +93,4 @@ def _check(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "check", _check, types.LineRateOptions, text=_TEXT)
+    command(app, "check", _check, types.LineRateOptions, text=_TEXT, one_card=True, without={"sensitivity"})

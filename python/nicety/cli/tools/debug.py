@@ -25,6 +25,7 @@ from nicety.cli.options import (
     PayloadName,
     ProgramArguments,
     XdpName,
+    count,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def _debug(
     file: AnyProgram,
     arguments: ProgramArguments = None,
     port: Annotated[
-        int, typer.Option(metavar="N", help="The port of 127.0.0.1 for the debugger; 0 for any free one.")
+        int,
+        typer.Option(parser=count(), metavar="N", help="The port of 127.0.0.1 for the debugger; 0 for any free one."),
     ] = 0,
     elf: Annotated[
         Path | None,
@@ -57,7 +59,9 @@ def _debug(
     cc: Compiler = None,
     program: XdpName = None,
     maps: MapFiles = None,
-    rank: Annotated[int, typer.Option(metavar="N", help="The host of PROGRAM.py with the debugged processes.")] = 0,
+    rank: Annotated[
+        int, typer.Option(parser=count(), metavar="N", help="The host of PROGRAM.py with the debugged processes.")
+    ] = 0,
     *,
     output: bool,
     **given: Any,
@@ -125,4 +129,13 @@ def _show(report: DebugProgramReport | DebugReport, *, as_json: bool) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "debug", _debug, LineRateOptions, text=_debug.__doc__, more=_document)
+    command(
+        app,
+        "debug",
+        _debug,
+        LineRateOptions,
+        text=_debug.__doc__,
+        more=_document,
+        one_card=True,
+        without={"sensitivity"},
+    )

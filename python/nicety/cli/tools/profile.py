@@ -93,6 +93,7 @@ def _profile(
         is_card = not Path(against).is_file() or Path(against).suffix == ".toml"
         other, other_failed = run(file, **{**given, "nics": [against]}) if is_card else run(Path(against), **given)
         failed = failed or other_failed
+        _note_one_profile(files, file, against)
     _show(report, other, lines, as_json=as_json)
     if failed is not None:
         raise failed
@@ -196,6 +197,15 @@ def _write(files: Mapping[str, Path | None], report: ProfileReport) -> None:
         write_whole(path, pprof(report["rows"][0]))
 
 
+def _note_one_profile(files: Mapping[str, Path | None], file: Path, against: str) -> None:
+    """Print a note: a file has one profile, not the comparison."""
+    from nicety.cli.output import note
+
+    for path in files.values():
+        if path is not None:
+            note(f"{path}: the profile of {file} only; profile {against} without --against for a file of its own")
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "profile", _profile, types.LineRateOptions, text=_TEXT)
+    command(app, "profile", _profile, types.LineRateOptions, text=_TEXT, without={"sensitivity"})

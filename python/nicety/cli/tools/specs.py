@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -132,8 +133,12 @@ def _new(
 
     target = file or Path(f"my-{Path(base).stem if base.endswith('.toml') else base}.toml")
     write_new(base, target)
-    place = target if target.is_absolute() or len(target.parts) > 1 else f"./{target}"
-    say(f"{target}: extends {base}; edit it, and write --nic {place}\n")
+    say(f"{target}: extends {base}; edit it, and write --nic {_as_argument(target)}\n")
+
+
+def _as_argument(file: Path) -> str:
+    """Return the path of a spec file as a word of a shell's command line. A name without a folder would be a card's."""
+    return shlex.quote(str(file if file.is_absolute() or len(file.parts) > 1 else f"./{file}"))
 
 
 @specs.command("schema")
@@ -157,6 +162,8 @@ def _check(
     from nicety import _native
     from nicety.cli.output import say
 
+    if Path(file).is_dir():
+        raise InputError(f"{file}: this is a folder; name a spec file in it, such as {Path(file) / 'card.toml'}")
     _native.spec_check(file)
     say(f"{file}: ok\n")
 
@@ -276,9 +283,9 @@ def _fit(
     from nicety.cli.progress import progress
     from nicety.shared.cards import check_new, new_file
     from nicety.shared.files import write_whole
-    from nicety.show.tables import csv_text, report_table
+    from nicety.show.tables import csv_text
     from nicety.studies.score.fit import fit
-    from nicety.studies.score.fit_text import fit_text
+    from nicety.studies.score.fit_text import fit_table, fit_text
     from nicety.studies.score.rows import rows_of_file
 
     Files(csv=csv).check()
@@ -291,11 +298,10 @@ def _fit(
     if output is not None:
         new_file(output, report["spec"])
     if csv is not None:
-        write_whole(csv, csv_text(report_table(report)).encode())
+        write_whole(csv, csv_text(fit_table(report, given)).encode())
     if as_json:
         print_json(report)
     else:
         say(fit_text(report))
     if output is not None:
-        place = output if output.is_absolute() or len(output.parts) > 1 else f"./{output}"
-        note(f"{output}: extends {base}; write --nic {place}")
+        note(f"{output}: extends {base}; write --nic {_as_argument(output)}")

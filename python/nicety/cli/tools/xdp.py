@@ -127,6 +127,7 @@ def _run(
     from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress
     from nicety.errors import InputError
+    from nicety.show.columns import counted
 
     fills = [assigned(text, "--map") for text in maps or []]
     targets = [assigned(text, "--dump") for text in dumps or []]
@@ -157,7 +158,8 @@ def _run(
     else:
         say(_told(report))
     if report["traps"]:
-        note(f"{file}: {report['traps']} of {report['packets']} packets trapped; first: {report['trap_texts'][0]}")
+        packets_run = counted(report["packets"], "packet")
+        note(f"{file}: {report['traps']} of {packets_run} trapped; first: {report['trap_texts'][0]}")
         raise typer.Exit(1)
 
 
@@ -196,8 +198,9 @@ def _rows(file: Path, nic: str, program: str | None) -> dict[str, Any] | None:
     from nicety.cli.files import read_bytes
     from nicety.errors import InputError
 
+    content = read_bytes(file)
     try:
-        text = _native.xdp_rows(read_bytes(file), nic, program)
+        text = _native.xdp_rows(content, nic, program)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
     return None if text is None else json.loads(text)
@@ -265,7 +268,7 @@ def _dump(report: dict[str, Any], name: str, path: Path) -> None:
 
 
 def _told(report: dict[str, Any]) -> str:
-    from nicety.show.columns import align
+    from nicety.show.columns import align, counted
 
     rows = [[name, str(number)] for name, number in sorted(report["verdicts"].items())]
     if report["traps"]:
@@ -279,7 +282,7 @@ def _told(report: dict[str, Any]) -> str:
         parts.append(_packet(report["rows"][0]))
     for name, records in report["records"].items():
         if records:
-            parts.append([f"{name}: {len(records)} records"])
+            parts.append([f"{name}: {counted(len(records), 'record')}"])
     if report["printed"]:
         parts.append(["printed:", *report["printed"]])
     for name, entries in report["maps"].items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from nicety.show.columns import align, distinct, fixed
+from nicety.show.columns import align, counted, distinct, fixed
 from nicety.studies.score.cards import USES, CardScore, ClaimRow, Deviations
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def card_text(report: CardScore) -> str:
     lines = [
         f"# nicety score of {report['name']}, v{report['version']}{', quick' if report['quick'] else ''}",
         f"# rows by use: {counts}",
+        "# met: equal to the published number at its precision, within the published bound, or the claim holds",
     ]
     for which in ("predicted", "seen"):
         lines += _wrapped(f"{which}: {deviations_text(report[which])}")
@@ -42,7 +43,7 @@ def _wrapped(text: str) -> list[str]:
 
 def deviations_text(found: Deviations) -> str:
     """Return deviations in words."""
-    parts = [f"{found['rows']} rows with a number"]
+    parts = [f"{counted(found['rows'], 'row')} with a number"]
     if "median_percent" in found:
         median, most = fixed(found["median_percent"], 1), fixed(found["p90_percent"], 1)
         parts.append(f"absolute deviation: median {median} %, 90 % of rows at most {most} %")

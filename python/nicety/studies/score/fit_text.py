@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from nicety.show.columns import align, fixed, percent
-from nicety.studies.score.fit import FitReport, Verdict
+from collections.abc import Sequence
+from typing import Any
+
+from nicety.show.columns import align, counted, distinct, fixed, percent
+from nicety.show.tables import Table
+from nicety.studies.score.fit import FitReport, FittedRow, Verdict
+from nicety.studies.score.rows import Published
 
 _FITTED = ("# line", "test", "size", "measured", "before", "after", "%", "key", "from", "to", "effect %")
 _PREDICTED = ("# test", "size", "CPUs", "pattern", "cache", "measured", "model", "%", "unit")
@@ -39,7 +44,7 @@ def fit_text(report: FitReport) -> str:
     ]
     lines = [
         f"# nicety fit of {report['name']} from {report['base']}, v{report['version']}",
-        f"# {report['rows_file']}: {len(fitted)} rows fitted, {len(predicted)} predicted",
+        f"# {report['rows_file']}: {counted(len(fitted), 'row')} fitted, {len(predicted)} predicted",
         "",
         "# fitted rows; effect: change of the row from half the value to the double",
         *align([_FITTED, *fitted], (0, 2, 3, 4, 5, 6, 10)),
@@ -47,6 +52,37 @@ def fit_text(report: FitReport) -> str:
     if predicted:
         lines += ["", "# predicted rows", *align([_PREDICTED, *predicted], (1, 2, 5, 6, 7))]
     return "\n".join([*lines, "", f"# verdict: {verdict_text(report['verdict'])}"]) + "\n"
+
+
+def fit_table(report: FitReport, rows: Sequence[Published]) -> Table:
+    """Return a fit as a table: the fitted rows, of kind `calibrated` and with their keys, and the predicted rows.
+
+    Args:
+        report: the fit.
+        rows: the measurements.
+    """
+    given = {row.line: row for row in rows}
+    made: list[dict[str, Any]] = [_as_row(each, given[each["line"]]) for each in report["fitted"]]
+    made += [dict(row) for row in report["rows"]]
+    return Table([(name, [row.get(name) for row in made]) for name in distinct(name for row in made for name in row)])
+
+
+def _as_row(fitted: FittedRow, row: Published) -> dict[str, Any]:
+    return {
+        "card": row.card,
+        "test": row.test,
+        "pattern": row.pattern,
+        "cache": row.cache,
+        "host_offset_bytes": row.host_offset,
+        "card_offset_bytes": row.card_offset,
+        "window_bytes": row.window,
+        "cpus": row.cpus,
+        "size_bytes": row.size,
+        "kind": row.kind,
+        **{name: fitted[name] for name in ("unit", "published", "model", "deviation_percent")},
+        "source": row.source,
+        **{name: fitted[name] for name in ("key", "before", "value", "model_before", "effect_percent")},
+    }
 
 
 def verdict_text(found: Verdict) -> str:
@@ -62,6 +98,6 @@ def verdict_text(found: Verdict) -> str:
     if not count:
         return f"no row is predicted; an interval needs {found['needed_rows']} rows without fit"
     return (
-        f"too few rows for an interval: {count} predicted rows, {found['needed_rows']} needed; "
+        f"too few rows for an interval: {counted(count, 'predicted row')}, {found['needed_rows']} needed; "
         f"largest deviation {fixed(found['largest_percent'], 1)} %"
     )

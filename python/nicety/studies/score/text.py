@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicety.show.columns import align, distinct, fixed, percent
+from nicety.show.columns import align, counted, distinct, fixed, percent
 from nicety.studies.score.scoring import ScoreGroup, ScoreReport, ScoreRow
 
 if TYPE_CHECKING:
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 _GROUP = ("card", "rows", "median", "90 %", "baseline", "its 90 %")
 _ALL = "All tests"
+_BASELINE = (
+    "# baseline, its 90 %: the same two of a simple guess: latencies on a line through two measured sizes, "
+    "rates of the first card"
+)
 _ROW = (
     "test",
     "size",
@@ -37,11 +41,14 @@ def score_text(report: ScoreReport, *, all_rows: bool = False) -> str:
         all_rows: whether tables of all rows follow.
     """
     counts = report["counts"]
+    calibrated = counted(counts["calibrated"], "row")
     lines = [
         f"# nicety score of {report['name']}, v{report['version']}",
-        f"# {counts['calibrated']} rows calibrated, {counts['seen']} seen before, {counts['predicted']} predicted",
+        f"# {calibrated} calibrated, {counts['seen']} seen before, {counts['predicted']} predicted",
         "# absolute deviations of predicted rows in %: the median, and the value that 90 % of rows do not exceed",
     ]
+    if any("baseline_median_percent" in group for group in report["groups"]):
+        lines.append(_BASELINE)
     for test in distinct(group["test"] for group in report["groups"]):
         own = [_group(group) for group in report["groups"] if group["test"] == test]
         lines += ["", f"# {test or _ALL}", *align([[f"# {_GROUP[0]}", *_GROUP[1:]], *own], range(1, len(_GROUP)))]
