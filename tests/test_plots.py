@@ -15,9 +15,10 @@ from conftest import Result
 from nicety._generated.types import Report
 from nicety.bench.line_rate_pictures import line_rate_figure
 from nicety.bench.messages import report_figure
-from nicety.show.axes import empty_figure, new_figure, save, size_axis, size_text, time_unit, value_axis
+from nicety.show.axes import deviation_axis, empty_figure, new_figure, save, size_axis, size_text, time_unit, value_axis
 from nicety.show.bars import stacked_bars, stages_figure
 from nicety.show.timelines import timeline_figure
+from nicety.studies.score.cards_text import card_figure
 from test_recording import ping_pong
 
 LATENCY = ["bench", "latency", "--nic", "spin-discrete,spin-integrated", "--mode", "rdma,portals4"]
@@ -333,3 +334,57 @@ def test_the_parts_of_bars_are_in_the_order_in_which_each_has_them() -> None:
     figure = stacked_bars({"8 B": {"rdma": short, "spin": {"post": 1.0, "fetch": 3.0, **short}}}, title="")
     (legend,) = figure.legends or [figure.axes[0].get_legend()]
     assert [text.get_text() for text in legend.get_texts()] == ["post", "fetch", "link", "notice"]
+
+
+@pytest.mark.parametrize(
+    ("values", "label", "ticks"),
+    [
+        ([-1.0, 0.5, 5.9], "Deviation (%)", ["-1", "0", "1", "2", "3", "4", "5", "6"]),
+        ([-40.0, 80.0], "Deviation (%)", ["-40", "-20", "0", "20", "40", "60", "80"]),
+        (
+            [0.0, -3.0, 640.0],
+            "Deviation (%) (log scale beyond 1 %)",
+            ["-3", "-1", "0", "1", "3", "10", "30", "100", "300"],
+        ),
+        ([-150.0, 640.0], "Deviation (%) (log scale beyond 1 %)", ["-100", "-10", "-1", "0", "1", "10", "100"]),
+        ([0.0], "Deviation (%)", ["0"]),
+    ],
+)
+def test_an_axis_of_deviations_has_ticks_up_to_its_ends(values: list[float], label: str, ticks: list[str]) -> None:
+    figure, axes = empty_figure(7.2, 3)
+    axes.plot(values, range(len(values)), "o")
+    deviation_axis(axes, values, "Deviation (%)")
+    figure.draw_without_rendering()
+    assert axes.get_xlabel() == label
+    shown = [text.get_text() for text in axes.get_xticklabels()]
+    assert shown[: len(ticks)] == ticks, shown
+    low, high = axes.get_xlim()
+    assert float(shown[-1]) >= 0.15 * max(values)
+    # A marker at an end has room for its half.
+    ends = [axes.transData.transform((value, 0))[0] for value in (low, min(values), max(values), high)]
+    assert ends[1] - ends[0] > 5 or min(values) > 0
+    assert ends[3] - ends[2] > 5
+
+
+def test_the_picture_of_a_score_cuts_nothing() -> None:
+    rows = [
+        {"title": f"A published measurement, the {at}th", "deviation_percent": 3.0 * at, "use": "predicted"}
+        for at in range(8)
+    ]
+    predicted = {
+        "rows": 128,
+        "median_percent": 12.3,
+        "p90_percent": 45.6,
+        "without_number": 12,
+        "met_without_number": 11,
+    }
+    report: Any = {"name": "nfp-6000-hsw-e5-2637v3", "rows": rows, "predicted": predicted}
+    figure = card_figure(report)
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    assert box is not None
+    assert box.x0 >= 0, box
+    assert box.x1 <= 7.2, box
+    (axes,) = figure.axes
+    low, high = sorted(axes.get_ylim())
+    assert (low < -0.4, high > 7.4) == (True, True)

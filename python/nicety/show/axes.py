@@ -219,6 +219,48 @@ def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool =
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)
 
 
+# Percent of a deviation above which an axis of deviations is logarithmic beyond 1 %: two decades.
+_LARGE_DEVIATION = 100
+# Minimum percent at the end of an axis of deviations.
+_LEAST_DEVIATION = 0.1
+
+
+def deviation_axis(axes: Axes, values: Sequence[float], label: str) -> None:
+    """Set up a horizontal axis of deviations in percent with 0, and with room for markers at its ends.
+
+    It is linear, unless a deviation is more than two decades above 1 %. Then it is logarithmic beyond 1 %, and its
+    label says so.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    least, most = min([0.0, *values]), max([0.0, *values])
+    largest = max(-least, most, _LEAST_DEVIATION)
+    if largest > _LARGE_DEVIATION:
+        axes.set_xscale("symlog", linthresh=1)
+        label = f"{label} (log scale beyond 1 %)"
+        beyond = [float(f"{step}e{power}") for power in range(math.ceil(math.log10(largest)) + 1) for step in (1, 3)]
+        axes.set_xlim(*(_beyond(end) for end in (least, most)))
+    else:
+        beyond = _even_ticks(largest)
+        room = 0.04 * (most - least or largest)
+        axes.set_xlim(least - room, most + room)
+    low, high = axes.get_xlim()
+    ticks = [*(-tick for tick in reversed(beyond) if tick), 0.0, *(tick for tick in beyond if tick)]
+    shown = [tick for tick in ticks if low <= tick <= high]
+    if axes.get_xscale() == "symlog" and len(shown) > _MOST_TICKS:
+        shown = [tick for tick in shown if f"{abs(tick):e}".startswith(("0", "1"))]
+    axes.xaxis.set_major_locator(FixedLocator(shown))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_xlabel(label)
+
+
+def _beyond(end: float) -> float:
+    """Return the limit of a logarithmic axis beyond an outermost value."""
+    return end * 1.3 if abs(end) > 1 else math.copysign(max(abs(end), _LEAST_DEVIATION) * 1.3, end)
+
+
 def _even_ticks(most: float) -> list[float]:
     """Return ticks at equal distances, from 0 to the first tick that is not below `most`."""
     from matplotlib.ticker import MaxNLocator

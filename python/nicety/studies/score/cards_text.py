@@ -62,7 +62,7 @@ def _cells(row: ClaimRow) -> list[str]:
 
 def card_figure(report: CardScore) -> Figure:
     """Draw the deviation of each row with a published number, by use."""
-    from nicety.show.axes import empty_figure, house_style, set_titles
+    from nicety.show.axes import deviation_axis, empty_figure, house_style, set_figure_titles
     from nicety.show.lines import COLOURS, MARKERS
 
     rows = [row for row in report["rows"] if "deviation_percent" in row]
@@ -75,11 +75,11 @@ def card_figure(report: CardScore) -> Figure:
                 places, values = zip(*own, strict=True)
                 axes.plot(values, places, MARKERS[number], color=COLOURS[number], linestyle="none", label=use)
         axes.set_yticks(range(len(rows)), [row["title"] for row in rows], fontsize=7)
-        axes.invert_yaxis()
-        axes.set_xscale("symlog", linthresh=1)
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("Deviation (%, points for percentages)")
-        set_titles(axes, f"Score of {report['name']}", [deviations_text(report["predicted"])])
+        # Markers at the first and the last row have room.
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        deviations = [row["deviation_percent"] for row in rows]
+        deviation_axis(axes, deviations, "Deviation (%, points for percentages)")
+        set_figure_titles(figure, f"Score of {report['name']}", [f"predicted: {deviations_text(report['predicted'])}"])
         if rows:
-            axes.legend(frameon=False, fontsize=8)
+            figure.legend(frameon=False, fontsize=8, loc="outside lower left", ncols=len(USES))
     return figure

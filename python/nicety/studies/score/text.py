@@ -82,10 +82,11 @@ def _percent(value: float | None) -> str:
 
 def score_figure(report: ScoreReport) -> Figure:
     """Draw the shares of predicted rows over their absolute deviation: curves of model and baseline for each card."""
-    from nicety.show.axes import empty_figure, house_style, set_titles
+    from nicety.show.axes import deviation_axis, empty_figure, house_style, set_titles
     from nicety.show.lines import COLOURS
 
     figure, axes = empty_figure(7.2, 4.4)
+    every: list[float] = []
     with house_style():
         for number, card in enumerate(distinct(row["card"] for row in report["rows"])):
             rows = [row for row in report["rows"] if row["card"] == card and row["kind"] == "predicted"]
@@ -95,15 +96,15 @@ def score_figure(report: ScoreReport) -> Figure:
             ):
                 values = [dict[str, object](row).get(key) for row in rows]
                 off = sorted(abs(value) for value in values if isinstance(value, float))
+                every += off
                 if off:
                     shares = [(at + 1) / len(off) * 100 for at in range(len(off))]
                     colour = COLOURS[number % len(COLOURS)]
                     axes.step(off, shares, where="post", color=colour, linestyle=style, label=f"{card}, {what}")
-        axes.set_xscale("symlog", linthresh=1)
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("Absolute deviation (%)")
+        deviation_axis(axes, every, "Absolute deviation (%)")
         axes.set_ylabel("Predicted rows (%)")
         axes.set_xlim(left=0)
+        axes.grid(visible=True, axis="y", color="#dddddd", linewidth=0.6)
         axes.set_ylim(0, 101)
         tests = distinct(group["test"] for group in report["groups"] if group["test"])
         set_titles(axes, f"Score of {report['name']}: {', '.join(tests)}", [])
