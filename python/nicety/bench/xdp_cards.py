@@ -116,7 +116,7 @@ def check_recordings(given: Any, plan: Mapping[str, Any], trace: str | PathLike[
 
 
 _WITHOUT_LINKS = "hxdp"
-"""The design of cards whose core takes frames from no simulated link."""
+"""The design of cards without a simulated link: frames arrive at the core."""
 
 
 def _check_recording(place: str, what: str, nics: Sequence[str], kept: Sequence[str], needed: str) -> None:

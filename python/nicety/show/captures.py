@@ -23,7 +23,7 @@ _ENDING = ".pcapng"
 
 
 class _Active(threading.local):
-    """The captures whose `with` block this thread is in, the innermost last."""
+    """The captures in a `with` block of this thread, the innermost last."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
