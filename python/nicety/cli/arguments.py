@@ -63,7 +63,7 @@ class CommandOption:
         self.flag = argument.option.flag or flag
         usual = argument.option.usual
         self._command = command
-        self._usual = usual[command] if isinstance(usual, Mapping) else usual
+        self._usual = usual.get(command) if isinstance(usual, Mapping) else usual
 
     @property
     def _is_size(self) -> bool:
