@@ -145,7 +145,7 @@ def test_gdb_steps_one_context_while_others_reach_a_stop(
     assert "internal-error" not in shown, shown
     assert "exited normally" in shown, shown
     hits = re.findall(r"Thread (\d) hit (?:Breakpoint|Hardware \w+ ?\w*)", shown)
-    # A store whose value GDB has seen already, at the stop of another context, is none to it.
+    # GDB does not show a store of a value that it has seen already, at the stop of another context.
     assert len(set(hits)) > 1, shown
     if stop == "break store":
         assert all(hits.count(thread) == 4 for thread in "123"), shown

@@ -57,8 +57,8 @@ impl Rules {
     }
 }
 
-/// The word of an instruction FENCE: predecessors in bits 27 to 24, successors in bits 23 to 20, each for input, output,
-/// read and write (the unprivileged ISA, section 2.7).
+/// The word of an instruction FENCE. Bits 27 to 24 are its predecessors, and bits 23 to 20 its successors. The bits of
+/// each are input, output, read and write (RISC-V, the unprivileged ISA, Memory Ordering Instructions).
 struct Fence(u32);
 
 impl Fence {

@@ -291,7 +291,7 @@ impl Inner {
     }
 
     /// Defers the stop of a core beside the one that alone is to go on. GDB ends with an internal error where another
-    /// thread stops. A watchpoint is told at the core's next instruction. A breakpoint must stop before its instruction,
+    /// thread stops. The core's next instruction reports a watchpoint. A breakpoint must stop before its instruction,
     /// which takes another run.
     fn defer(&mut self, index: u64, core: usize, pc: u32, watched: Option<Watchpoint>) {
         if self.machine.breaks.holds(pc) {

@@ -19,8 +19,8 @@ impl Context {
     /// Executes instructions of a slice that ends at cycle `until`, and reports each of them to `watch` before. The
     /// state is that of [`step`](Context::step) for each of them.
     ///
-    /// Leaves an instruction that may end the slice to [`step`](Context::step), without a report: one outside plain
-    /// memory, an atomic, a call, one of floats, and one that traps. [`Exit::Limit`] ends the slice if
+    /// Leaves an instruction that may end the slice to [`step`](Context::step), without a report. Such instructions are
+    /// accesses outside plain memory, atomics, calls, those of floats, and those that trap. [`Exit::Limit`] ends the slice if
     /// [`cycle`](Context::cycle) is then `until` or later. Cores with a cache of code or with overlap have no such part.
     pub fn run_watched(
         &mut self,
