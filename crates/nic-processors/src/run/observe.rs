@@ -110,7 +110,7 @@ pub struct Instruction<'o, 'm> {
     pub run: &'o ObservedRun,
     /// The program.
     pub image: &'o Image,
-    /// The registers.
+    /// The registers. Inside a slice, the count of completed instructions is that at its begin.
     pub context: &'o mut Context,
     /// The memory of the slice.
     pub space: &'o mut AddressSpace<'m>,
