@@ -12,7 +12,7 @@ import nicety as package
 from nicety import _native
 from nicety._generated.types import LineRateReport
 from nicety.bench.line_rate import line_rate_text
-from nicety.bench.line_rate_pictures import line_rate_figure
+from nicety.bench.places.pictures import line_rate_figure
 
 NOPS = """
 #include <nicety.h>

@@ -10,7 +10,7 @@ import pytest
 import nicety as package
 from nicety._generated.types import LineRateReport, LineRateRow
 from nicety.bench.line_rate import line_rate_text
-from nicety.bench.line_rate_pictures import line_rate_figure
+from nicety.bench.places.pictures import line_rate_figure
 
 # To the host, or to the destination in the first bytes of the payload.
 TO_HOST = """

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from nicety.cli.app import everything
-from nicety.cli.overwrites import _WRITTEN
+from nicety.shared.overwrites import _WRITTEN
 
 Command = Callable[..., Any]
 HANDLERS = "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *s) { return DROP; }\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nicety as package
-from nicety.bench.line_rate_pictures import line_rate_figure
+from nicety.bench.places.pictures import line_rate_figure
 from nicety.show.axes import empty_figure, value_axis
 from nicety.show.ranks import PARTS, RankTimes, ranks_figure
 from nicety.usecases import Accumulate, Broadcast, Matching, Overlap, run_usecase

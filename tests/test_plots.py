@@ -13,8 +13,8 @@ import pytest
 import nicety as package
 from conftest import Result
 from nicety._generated.types import Report
-from nicety.bench.line_rate_pictures import line_rate_figure
 from nicety.bench.messages import report_figure
+from nicety.bench.places.pictures import line_rate_figure
 from nicety.show.axes import deviation_axis, empty_figure, new_figure, save, size_axis, size_text, time_unit, value_axis
 from nicety.show.bars import stacked_bars, stages_figure
 from nicety.show.timelines import timeline_figure

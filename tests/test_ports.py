@@ -11,7 +11,7 @@ import pytest
 import nicety as package
 from nicety._generated.types import LineRateRow, PortFigures
 from nicety.bench.line_rate import line_rate_text, words_of
-from nicety.bench.line_rate_pictures import line_rate_figure
+from nicety.bench.places.pictures import line_rate_figure
 from test_traffic import BYTES, COUNTS, FAST, SLOW, frame, pcap, write
 
 FRAMES = """

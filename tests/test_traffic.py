@@ -13,7 +13,7 @@ import pytest
 import nicety as package
 from nicety._generated.types import LineRateRow, TrafficFigures
 from nicety.bench.line_rate import line_rate_text, words_of
-from nicety.bench.line_rate_pictures import line_rate_figure
+from nicety.bench.places.pictures import line_rate_figure
 from nicety.bench.words.shortfalls import shortfalls
 from nicety.build.compiler import library_source
 

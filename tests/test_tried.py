@@ -11,7 +11,7 @@ import pytest
 import nicety
 from nicety._generated.types import LineRateOptions, LineRateReport, LineRateRow
 from nicety.bench.line_rate import line_rate_text
-from nicety.bench.line_rate_pictures import line_rate_figure
+from nicety.bench.places.pictures import line_rate_figure
 from nicety.cli.progress import Bar
 
 TICKET = """#include <frame.h>

@@ -701,7 +701,10 @@ def test_the_browser_gets_a_code_that_is_valid_once(tmp_path: Path) -> None:
         (["none.c"], "none.c: cannot read it (No such file or directory)"),
         (["program.o"], "program.o: no C file"),
         (["--nic", "spin-900g"], "spin-900g"),
-        (["--nic", "spin-100g,qnix"], "--nic qnix: no handlers run on packets there; name pspin, spin-100g, "),
+        (
+            ["--nic", "spin-100g,qnix"],
+            "--nic qnix: no handlers run on packets there; name bluefield3-dpa, pspin, spin-100g, ",
+        ),
         (["--nic", "hxdp-sume"], "--nic hxdp-sume: no handlers run on packets there; name "),
         (["--nic", "ethernet-100g"], "--nic ethernet-100g: no handlers run on packets there; name "),
         (["--port", "70000"], "a number from 0 to 65535"),

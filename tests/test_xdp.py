@@ -385,7 +385,7 @@ def test_files_that_are_no_objects_are_refused(nicety: Callable, tmp_path: Path)
     (tmp_path / "x.o").write_bytes(b"text")
     result = nicety("xdp", "show", tmp_path / "x.o")
     assert (result.status, result.stderr.count("\n")) == (2, 1)
-    assert "x.o: not an ELF file; compile it with clang" in result.stderr
+    assert "x.o: not an ELF file; compile the C file with nicety cc --xdp, or with clang" in result.stderr
 
 
 def test_captures_with_cut_packets_are_refused() -> None:

@@ -201,5 +201,5 @@ def test_frames_of_a_capture_are_offered(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_object_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.o").write_text("no object")
-    with pytest.raises(InputError, match=r"text\.o: not an ELF file; compile it with clang"):
+    with pytest.raises(InputError, match=r"text\.o: not an ELF file; compile the C file with nicety cc --xdp"):
         bench_xdp(tmp_path / "text.o", nics=["ethernet-100g"])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nicety.bench.line_rate import check_line_rate
-from nicety.bench.line_rate_pictures import line_rate_figure
-from nicety.bench.xdp_cards import core_words
+from nicety.bench.places.pictures import line_rate_figure
+from nicety.bench.places.xdp_cards import core_words
 from nicety.build.xdp import compile_xdp
 
 FIFTH = """

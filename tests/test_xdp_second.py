@@ -175,8 +175,8 @@ def dumped(path: Path) -> list[int]:
 def bench(nicety: Callable, tmp_path: Path, program: str, maps: dict[str, Any], *options: str) -> Any:
     files = []
     for name, entries in maps.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(entries))
-        files += ["--map", f"{name}={tmp_path / name}.json"]
+        (tmp_path / f"{name}.map.json").write_text(json.dumps(entries))
+        files += ["--map", f"{name}={tmp_path / name}.map.json"]
     command = ["bench", "xdp", built("second", SECOND), "--program", program, "--nic", NIC, "--traffic", TRAFFIC]
     return nicety(*command, *files, "--dump", f"seen={tmp_path / 'seen.json'}", *options)
 

@@ -1,7 +1,6 @@
 //! A program, decoded for the checker as far as it is executed.
 
 use crate::bits::is_immediate;
-use crate::held::copies;
 use nicety_hpu::{Image, Instruction, Kind};
 use std::sync::Arc;
 
@@ -167,6 +166,25 @@ impl Code {
         let reported = (0..).zip(&self.reported).filter(|(_, known)| known.rules != Rules::Unknown);
         reported.map(|(at, _): (u32, _)| self.first + 2 * at)
     }
+}
+
+/// Whether the result of an instruction has the variable of an operand.
+fn copies(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Addi
+            | Kind::Add
+            | Kind::Sub
+            | Kind::And
+            | Kind::Andi
+            | Kind::Or
+            | Kind::Ori
+            | Kind::Xor
+            | Kind::Xori
+            | Kind::Slli
+            | Kind::Srli
+            | Kind::Mul
+    )
 }
 
 fn divides(kind: Kind) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::calls::Site;
 use crate::code::{Decoded, Rules};
-use nicety_hpu::{Instruction, Kind};
+use nicety_hpu::Instruction;
 use rustc_hash::FxHashMap;
 
 /// The register with the result of a call.
@@ -50,25 +50,6 @@ impl Held {
         }
         self.values[usize::from(rd)] = value;
     }
-}
-
-/// Whether the result of an instruction has the variable of an operand.
-pub(crate) fn copies(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Addi
-            | Kind::Add
-            | Kind::Sub
-            | Kind::And
-            | Kind::Andi
-            | Kind::Or
-            | Kind::Ori
-            | Kind::Xor
-            | Kind::Xori
-            | Kind::Slli
-            | Kind::Srli
-            | Kind::Mul
-    )
 }
 
 /// The last store to a variable.

@@ -23,8 +23,18 @@ from nicety._generated.types import (
     SourceManifest,
     TrafficFigures,
 )
-from nicety.bench.line_rate_pictures import line_rate_figure
 from nicety.bench.measured import Progress, Scale, measured
+from nicety.bench.places.pictures import line_rate_figure
+from nicety.bench.places.xdp_cards import (
+    PLACES,
+    OnCards,
+    check_recordings,
+    core_words,
+    driver_words,
+    places_table,
+    xdp_about,
+    xdp_words,
+)
 from nicety.bench.verdicts import (
     SENSITIVE,
     headrooms,
@@ -36,16 +46,6 @@ from nicety.bench.verdicts import (
 )
 from nicety.bench.words.remarks import remarks, unused
 from nicety.bench.words.shortfalls import shortfalls
-from nicety.bench.xdp_cards import (
-    PLACES,
-    OnCards,
-    check_recordings,
-    core_words,
-    driver_words,
-    places_table,
-    xdp_about,
-    xdp_words,
-)
 from nicety.build.card import XdpProgram, is_object
 from nicety.build.sources import Handlers
 from nicety.errors import InputError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from nicety import _native
 from nicety._generated.types import XdpBenchReport, XdpOptions, XdpRow
 from nicety.bench.measured import Progress, reported
-from nicety.bench.xdp_cards import places_of, write_dumps
+from nicety.bench.places.xdp_cards import places_of, write_dumps
 from nicety.errors import InputError, RunError
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked

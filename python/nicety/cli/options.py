@@ -31,7 +31,7 @@ class _Command(TyperCommand):
     """Refuses outputs that are files of the command's inputs, before it does anything."""
 
     def invoke(self, ctx: Any) -> Any:
-        from nicety.cli.overwrites import check_overwrites
+        from nicety.shared.overwrites import check_overwrites
 
         check_overwrites(self.params, ctx.params)
         return super().invoke(ctx)

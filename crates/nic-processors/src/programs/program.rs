@@ -1,6 +1,5 @@
 //! Programs with handlers, and the check that they fit on a card.
 
-use crate::run::frames::FRAME_HANDLER;
 use crate::spec::protection::{self, TooMany};
 use crate::spec::{HpuSpec, pspin_map};
 use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
@@ -293,6 +292,9 @@ impl Handlers {
         if self.pspin.is_some() { pspin_map::HANDLER_MEMORY } else { map::MEMORY }
     }
 }
+
+/// Default name of the handler of frames.
+pub(crate) const FRAME_HANDLER: &str = "frame_handler";
 
 /// Default names of the handlers.
 const HANDLERS: [&str; 3] = ["header_handler", "payload_handler", "completion_handler"];

@@ -8,7 +8,7 @@ use crate::commands::codes::{Stop, number};
 use crate::hpus::Thread;
 use crate::programs::application::ApplicationId;
 use crate::programs::attachments::Attachment;
-use crate::programs::program::{HandlerError, HandlerNames, Handlers, Kind, map};
+use crate::programs::program::{FRAME_HANDLER, HandlerError, HandlerNames, Handlers, Kind, map};
 use crate::pspin::ports::Ports;
 use crate::ready::Run;
 use crate::run::Starting;
@@ -23,9 +23,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::{Deref, Range};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-
-/// The name of a frame handler in a program.
-pub(crate) const FRAME_HANDLER: &str = "frame_handler";
 
 /// Return codes of frame handlers, as in frame.h.
 mod returned {

@@ -147,10 +147,8 @@ def _run(
         with progress(f"running {file.name}"):
             report = json.loads(_native.xdp_run(content, json.dumps(request), packets))
     except InputError as error:
-        text = str(error)
-        raise InputError(
-            f"{place if text.startswith(('packet ', 'a capture ', 'at packet ')) else file}: {text}"
-        ) from error
+        of_packets = str(error).startswith(("packet ", "a capture ", "at packet "))
+        raise InputError(f"{place if of_packets else file}: {error}") from error
     for name, path in targets:
         _dump(report, name, path)
     if as_json:

@@ -7,6 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicety._generated.types import LineRateReport, LineRateRow
+from nicety.bench.places.xdp_cards import (
+    dispositions_of_place,
+    draw_all_places,
+    left_out_note,
+    other_places,
+    places_figure,
+)
 from nicety.bench.verdicts import (
     draw_dispositions,
     draw_loads,
@@ -16,7 +23,6 @@ from nicety.bench.verdicts import (
     program_files,
     sensitive,
 )
-from nicety.bench.xdp_cards import dispositions_of_place, draw_all_places, left_out_note, other_places, places_figure
 from nicety.show.circumstances import circumstances
 
 if TYPE_CHECKING:
