@@ -2,7 +2,8 @@
 //!
 //! Each TLP of a card names a page. The TLB is fully associative and replaces the least recently used page. A missing
 //! page takes a free walker for the time of a walk, and TLPs to a page under way wait for the same walk. Posted writes
-//! become visible in their order. So writes and reads wait for the walks of the writes before them. The mechanism is not compared with measurements.
+//! become visible in their order. So writes and reads wait for the walks of the writes before them. The mechanism is not
+//! compared with measurements.
 
 use nicety_types::{Duration, Time};
 use std::ops::Range;

@@ -20,8 +20,9 @@ impl Context {
     /// state is that of [`step`](Context::step) for each of them.
     ///
     /// Leaves an instruction that may end the slice to [`step`](Context::step), without a report. Such instructions are
-    /// accesses outside plain memory, atomics, calls, those of floats, and those that trap. [`Exit::Limit`] ends the slice if
-    /// [`cycle`](Context::cycle) is then `until` or later. Cores with a cache of code or with overlap have no such part.
+    /// accesses outside plain memory, atomics, calls, those of floats, and those that trap. [`Exit::Limit`] ends the
+    /// slice if [`cycle`](Context::cycle) is then `until` or later. Cores with a cache of code or with overlap have no
+    /// such part.
     pub fn run_watched(
         &mut self,
         image: &Image,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from nicety._generated.types import ProfileReport, ProfileRow
+from nicety._generated.types import ProfiledLine, ProfileReport, ProfileRow
 from nicety.bench.profile.calls import Call, call_tree
 from nicety.bench.profile.sources import by_line, function_of, place_of, text_of
 from nicety.bench.profile.text import about, banks, causes, each, functions, locks, per, processes, waits
@@ -138,13 +138,13 @@ def _cells(cost: Mapping[str, Any], row: ProfileRow) -> str:
     return f'{text}<td class="text">{escape(waits(cost, row))}</td>'
 
 
-def _source(number: int, line: Mapping[str, Any] | None, row: ProfileRow, text: str) -> str:
+def _source(number: int, line: ProfiledLine | None, row: ProfileRow, text: str) -> str:
     if line is None:
         blank = "<td></td>" * 5
         return f'<tr class="none"><td>{number}</td>{blank}<td class="text">{escape(text)}</td></tr>'
     # The share of all cycles, from white to red.
     heat = min(0.6, 1.5 * line["cycles"] / max(row["cycles"], 1))
-    place = escape(place_of(line).rpartition(":")[2] if number else place_of(line))  # type: ignore[arg-type]
+    place = escape(place_of(line).rpartition(":")[2] if number else place_of(line))
     colour = f"background: rgba(230, 60, 30, {heat:.3f})"
     return f'<tr style="{colour}"><td>{place}</td>{_cells(line, row)}<td class="text">{escape(text)}</td></tr>'
 

@@ -29,7 +29,7 @@ def packed(header: Mapping[str, Any], columns: Mapping[str, Array]) -> bytes:
     """
     described, parts, offset = [], [], 0
     for name, array in columns.items():
-        kind = "u32" if array.dtype.itemsize == 4 else "f64"  # noqa: PLR2004
+        kind = "f64" if array.dtype.kind == "f" else "u32"
         content = array.astype("<u4" if kind == "u32" else "<f8", copy=False).tobytes()
         described.append({"name": name, "type": kind, "offset": offset, "length": len(array)})
         content += bytes(-len(content) % _ALIGNED)

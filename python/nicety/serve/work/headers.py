@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import ip_address
 from typing import TypedDict
 
 
@@ -39,7 +39,7 @@ def _whole(data: bytes) -> str:
 
 
 def _ip(data: bytes) -> str:
-    return str(IPv4Address(data)) if len(data) == 4 else str(IPv6Address(data))  # noqa: PLR2004
+    return str(ip_address(data))
 
 
 def _bits(shift: int, mask: int) -> Callable[[bytes], str]:
