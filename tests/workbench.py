@@ -108,6 +108,7 @@ def saved_page(path: Path, events: int, tab: str = "timeline") -> None:
     setup = {
         "program": {"origin": "page", "name": "sampler.c", "text": program("sampler.c")},
         "nics": ["spin-100g"],
+        "options": dict.fromkeys(["header", "payload", "completion", "defines", "rules", "state"], ""),
         "set": {},
         "traffic": {
             "mode": "form",
