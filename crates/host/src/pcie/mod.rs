@@ -9,7 +9,7 @@
 //!
 //! A direction is first come, first served: TLPs and read requests that follow a posted write arrive after it. There is
 //! one exception: a TLP that waits for a tag or a credit is not in flight yet, and can be overtaken. The completions of
-//! one request arrive in order. So do the completions of requests that reached the host one after another.
+//! one request arrive in order. A request that hits the cache or the TLB is answered before an earlier one that misses.
 //!
 //! A byte can be read or forwarded once its whole TLP has arrived, because the LCRC is at the end of the TLP.
 //!
@@ -125,17 +125,25 @@ impl Link {
         self.iommu.as_ref().map(|iommu| declare(&mut iommu.borrow_mut()))
     }
 
-    /// The last byte of a write leaves at `end`. Returns the time at which the host can see the bytes.
-    fn landed(&self, end: Time, address: u64, bytes: u64) -> Time {
-        let mut at = end + self.spec.latency_to_host;
-        if let Some(iommu) = &self.iommu {
-            at = iommu.borrow_mut().write(at, address);
-        }
-        at += self.spec.remote;
+    /// Sends a posted write of the card at `from` or later. Returns when it leaves, and the time at which the host can see the
+    /// bytes. The root complex holds the write, and its credits, until its address is translated.
+    fn post_write(&self, from: Time, address: u64, piece: &Piece) -> (Sent, Time) {
+        let address = address + piece.offset;
+        let tlp =
+            Tlp { class: Class::Posted, bytes: self.spec.write_bytes(piece.padded), payload: piece.padded };
+        let mut held = Duration::ZERO;
+        let sent = self.wires.borrow_mut().send_held(Way::ToHost, self.sim.now(), from, tlp, |end| {
+            let came = end + self.spec.latency_to_host;
+            if let Some(iommu) = &self.iommu {
+                held = iommu.borrow_mut().write(came, address).since(came);
+            }
+            held
+        });
+        let at = sent.end + self.spec.latency_to_host + held + self.spec.remote;
         if let Some(root) = &mut *self.root.borrow_mut() {
-            root.write_at(at, address..address + bytes);
+            root.write_at(at, address..address + piece.len);
         }
-        at
+        (sent, at)
     }
 
     /// A read request arrives at `at`. Returns the time at which the bytes are back at the root complex.
@@ -273,7 +281,8 @@ impl Link {
         let mut landed = path.at() + self.spec.latency_to_host;
         for piece in split::requests(address, bytes, self.spec.mps) {
             let from = if first { path.at() } else { self.sim.now() };
-            let sent = self.send(Way::ToHost, from, Class::Posted, piece.padded);
+            let (sent, visible) = self.post_write(from, address, &piece);
+            landed = visible;
             if first {
                 self.waited(Way::ToHost, Some(message), sent, &mut path, DEPOSIT);
                 first = false;
@@ -281,7 +290,6 @@ impl Link {
                 path.advance(DEPOSIT.1, sent.start);
             }
             self.used(Way::ToHost, sent.start, sent.end, Some(message), DEPOSIT.0);
-            landed = self.landed(sent.end, address + piece.offset, piece.len);
             path.advance(DEPOSIT.0, sent.end);
             self.sim.until(sent.end).await;
         }
@@ -303,11 +311,10 @@ impl Link {
         let from = path.at();
         let mut span = None;
         for piece in split::requests(address, bytes, self.spec.mps) {
-            let sent = self.send(Way::ToHost, from, Class::Posted, piece.padded);
+            let (sent, landed) = self.post_write(from, address, &piece);
             if span.is_none() {
                 self.waited(Way::ToHost, message, sent, &mut path, DEPOSIT);
             }
-            let landed = self.landed(sent.end, address + piece.offset, piece.len);
             let (start, _, _) = span.unwrap_or((sent.start, sent.end, landed));
             span = Some((start, sent.end, landed));
         }

@@ -238,6 +238,19 @@ impl Wires {
     /// DLLPs that are ready and ordered sets that are due go first. The receiver's Acks and UpdateFCs for this TLP will
     /// go between the TLPs of the other direction.
     pub(super) fn send(&mut self, way: Way, now: Time, from: Time, tlp: Tlp) -> Sent {
+        self.send_held(way, now, from, tlp, |_| Duration::ZERO)
+    }
+
+    /// As [`Wires::send`]. `held` returns how long the receiver's buffer holds a TLP whose last byte leaves at a time; its
+    /// credits return after that.
+    pub(super) fn send_held(
+        &mut self,
+        way: Way,
+        now: Time,
+        from: Time,
+        tlp: Tlp,
+        held: impl FnOnce(Time) -> Duration,
+    ) -> Sent {
         let (occupied, each, skip) = (self.gap.cover(tlp.bytes), self.dllp, self.skip);
         let (port_latency, ack_delay, update_delay) = (self.port_latency, self.ack_delay, self.update_delay);
         let data = tlp.data_credits();
@@ -266,10 +279,11 @@ impl Wires {
             wire.ack = received + ack_delay;
             back.dllps.push(Reverse(wire.ack));
         }
+        let taken = received + held(end);
         let credits = wire.credits(tlp.class);
         if !credits.is_infinite() {
-            if received >= credits.update {
-                credits.update = received + update_delay;
+            if taken >= credits.update {
+                credits.update = taken + update_delay;
                 back.dllps.push(Reverse(credits.update));
             }
             let returned = credits.update + each + port_latency;

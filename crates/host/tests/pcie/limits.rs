@@ -1,7 +1,7 @@
 //! Credits, tags, and the DLLPs that return credits: the bandwidth that they take, and the limits that they set.
 
 use crate::support::{at, gen3x8, message, now, on, wire};
-use nicety_host::pcie::{Credits, Generation, PcieSpec};
+use nicety_host::pcie::{Credits, Generation, IommuSpec, PcieSpec};
 use nicety_types::{Duration, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -23,6 +23,27 @@ fn one_header_credit_allows_one_write_a_round_trip() {
         let handover = bus.write(message(0), 0x1000, 1024, at(0));
         assert_eq!(handover.path.at(), Time::from_ps(4 * TLP + 3 * LOOP));
         assert_eq!(bus.busy().1, Duration::from_ps(4 * TLP), "waiting for credits occupies nothing");
+    });
+}
+
+#[test]
+fn a_write_holds_its_credits_until_its_address_is_translated() {
+    const WALK: u64 = 10_000_000;
+    let iommu = IommuSpec { entries: 1, page: 4096, walk: Duration::from_ps(WALK), walkers: 1 };
+    let spec = PcieSpec { posted: Credits { headers: 1, data: 0 }, iommu: Some(iommu), ..gen3x8() };
+    on(spec, |_, bus| async move {
+        let first = bus.write(message(0), 0, 256, at(0));
+        assert_eq!(first.path.at(), Time::from_ps(TLP));
+        assert_eq!(first.landed, Time::from_ps(TLP + LATENCY + WALK));
+        let second = bus.write(message(1), 0x1000, 256, at(0));
+        let left = TLP + WALK + LOOP + TLP;
+        assert_eq!(second.path.at(), Time::from_ps(left));
+        assert_eq!(second.landed, Time::from_ps(left + LATENCY + WALK));
+        // The same page: no walk, so the credit returns at once.
+        let third = bus.write(message(2), 0x1040, 256, at(0));
+        assert_eq!(third.path.at(), Time::from_ps(left + WALK + LOOP + TLP));
+        let fourth = bus.write(message(3), 0x1080, 256, at(0));
+        assert_eq!(fourth.path.at(), Time::from_ps(left + WALK + 2 * (LOOP + TLP)));
     });
 }
 
