@@ -91,18 +91,19 @@ impl Rig<'_> {
         times: f64,
     ) -> Result<Option<Burst>, Error> {
         let Some(burst_packets) = burst_packets(first, times) else { return Ok(None) };
-        let (quiet, shares) = (self.quiet(), shares_of(first));
+        let (environment, shares) = (self.quiet(), shares_of(first));
         // No wire carries packets faster than its own rate. For a higher rate, a faster wire carries them.
         let load = times * first.wire;
         let faster = if load > 1.0 { ROOM * load } else { 1.0 };
         let card = with_wire(self.card, faster)?;
-        let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
+        let rig = Rig { environment: &environment, card: card.as_ref().unwrap_or(self.card), ..*self };
         let packets = shares.iter().sum();
         let interval_ps = first.row.packet_interval_ns * 1000.0 / times;
         let ahead = Duration::from_ps((burst_packets as f64 * interval_ps).round() as u64);
         let speed = Speed { ahead, ..Speed::some(times, faster, shares) };
-        let inside =
-            first.row.traffic.as_ref().map_or(0.0, |traffic| traffic.latency_ns_mean * 1000.0 / interval_ps);
+        // A growing backlog of the first run is no stay that packets have without a burst.
+        let quiet = first.row.traffic.as_ref().filter(|_| first.row.verdict != Verdict::No);
+        let inside = quiet.map_or(0.0, |traffic| traffic.latency_ns_mean * 1000.0 / interval_ps);
         let (behind, failures) =
             match rig.offer_behind(tested, expressions, &speed, (burst_packets, interval_ps, inside)) {
                 // A buffer without headroom for the contents of a long wire cannot stall senders.

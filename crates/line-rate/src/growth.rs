@@ -19,7 +19,7 @@ pub struct GrowthRow {
     pub mean_ns: f64,
 }
 
-/// Times of packets, in order of completion, in picoseconds. A sum covers a number of packets, which doubles so that the number
+/// Times of packets, in order of arrival, in picoseconds. In order of completion the longest of the last packets would come last. A sum covers a number of packets, which doubles so that the number
 /// of sums stays bounded.
 #[derive(Default)]
 pub(super) struct Series {
@@ -92,14 +92,15 @@ impl Series {
         (!later.is_empty()).then(|| mean_and_error(later).0 / (self.more_each + 1) as f64)
     }
 
-    /// Whether packets take longer and longer: each quarter grows by at least half of the even increase. A burst, a temporary
-    /// queue, and a rising rate without waits do not match this.
+    /// Whether packets take longer and longer: each quarter grows by at least half of the even increase, and all by more than chance. A
+    /// burst, a temporary queue, a rising rate without waits, and packets of random lengths do not match this.
     pub(super) fn goes_on(&self) -> bool {
         let Some(quarters) = self.quarters() else { return false };
-        let [first, .., last] = quarters.map(|(mean, _)| mean);
-        let even = (last - first) / 3.0;
-        even >= Self::MATTERS * first
+        let [first, .., last] = quarters;
+        let even = (last.0 - first.0) / 3.0;
+        even >= Self::MATTERS * first.0
             && even >= 1.0
+            && last.0 - first.0 >= by_chance(first.1, last.1)
             && quarters.windows(2).all(|two| two[1].0 - two[0].0 >= even / 2.0)
     }
 
@@ -117,8 +118,8 @@ impl Series {
         let quarters = self.quarters()?;
         let ([first, .., last], (mean, _)) = (quarters, mean_and_error(&self.sums));
         let rises = quarters.windows(2).all(|two| two[1].0 >= two[0].0 * (1.0 - Self::CHANCE));
-        let by_chance = Self::ERRORS * (first.1.powi(2) + last.1.powi(2)).sqrt();
-        let by_quarters = rises && last.0 > mean * (1.0 + Self::MATTERS) && last.0 - first.0 >= by_chance;
+        let by_quarters =
+            rises && last.0 > mean * (1.0 + Self::MATTERS) && last.0 - first.0 >= by_chance(first.1, last.1);
         let (in_the_end, _) = mean_and_error(&self.sums[self.sums.len() - Self::END..]);
         let last = match by_quarters {
             // The quarter's mean, without a jump within it.
@@ -136,6 +137,11 @@ impl GrowthRow {
     pub(super) fn times(&self) -> f64 {
         self.last_ns / self.mean_ns
     }
+}
+
+/// Returns the difference of two means with these standard errors that may be chance.
+fn by_chance(first: f64, last: f64) -> f64 {
+    Series::ERRORS * first.hypot(last)
 }
 
 /// Returns the mean of values, and its standard error.
@@ -235,6 +241,20 @@ mod tests {
         assert!(!goes_on(1_000, |number| 100 + number.saturating_sub(900)));
         assert!(!goes_on(1_000, |number| 10_000 + number));
         assert!(!goes_on(20, |number| number), "too few");
+    }
+
+    #[test]
+    fn packets_of_random_lengths_do_not_stay_longer_and_longer() {
+        // A twelfth of them takes 24 times as long. The means of four quarters rise by chance once in 24.
+        for seed in 0..500 {
+            let mut rng = Rng::named(seed, NodeId(0), "stays");
+            let mut stays = Series::default();
+            for _ in 0..400 {
+                stays.add(Duration::from_ps(if rng.below(12) == 0 { 2_300_000 } else { 94_000 }));
+                stays.done();
+            }
+            assert!(!stays.goes_on(), "seed {seed}");
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Measured {
         let handlers = runs.iter().zip(KINDS).filter(|(runs, _)| !runs.is_empty());
         Ok(Measured {
             handlers: handlers.map(|(runs, kind)| handler_row(kind, runs, load.clock)).collect(),
-            held: runs.iter().flatten().map(|run| held(run, load.clock)).sum(),
+            held: load.clock.cycles(runs.iter().flatten().map(|run| run.cycles).sum()),
             growth: growth(&runs, load.clock),
             parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
             dispositions,
@@ -124,7 +124,14 @@ impl Measured {
 
     /// Whether packets left as fast as they arrived, and nothing stalled their sender.
     pub(super) fn is_at_rate(&self, load: &Load) -> bool {
-        !self.stalled && load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64
+        let in_time = load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64;
+        !self.stalled && (in_time || self.keeps_pace())
+    }
+
+    /// Whether all packets of traffic came through, and none waited for longer and longer. Then `took` exceeds the traffic's time by
+    /// the stay of the last packets, which says nothing of a rate.
+    fn keeps_pace(&self) -> bool {
+        self.lost.is_some_and(|lost| lost.dropped == 0 && !lost.stalled && !lost.piled_up)
     }
 
     /// Returns the row of a run. The demand of its packets is that of the run itself, or of a run without loss.
@@ -140,7 +147,10 @@ impl Measured {
         let demand = lossless.unwrap_or(own);
         let line_rate = 1e12 / interval.ps();
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
-        let packets_per_s = line_rate.min(1e12 * self.packets as f64 / self.took.ps() as f64);
+        let packets_per_s = match self.keeps_pace() {
+            true => line_rate,
+            false => line_rate.min(1e12 * self.packets as f64 / self.took.ps() as f64),
+        };
         let fraction = packets_per_s / line_rate;
         // After losses, `took` says nothing: it depends on how long the last packets take to leave the buffer.
         let through = match self.lost {

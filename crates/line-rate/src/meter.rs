@@ -62,13 +62,28 @@ struct Packet {
     arrived: Time,
     bytes: u64,
     disposition: Option<Disposition>,
+    /// The time of its handlers on processors.
+    cost: Duration,
+}
+
+/// The place of a packet in the order of arrival.
+#[derive(Clone, Copy)]
+enum Place {
+    /// It was dropped before the card.
+    Dropped,
+    Inside(Packet),
+    /// It has left, after this time in the card, and after earlier ones which are still inside.
+    Left {
+        stayed: Duration,
+        cost: Duration,
+    },
 }
 
 /// The packets of one port.
 #[derive(Default)]
 struct Port {
-    /// Packets in the buffer by their number, from `first` on; none for those that have left or were dropped before the card.
-    packets: VecDeque<Option<Packet>>,
+    /// Packets by their number, from `first` on.
+    packets: VecDeque<Place>,
     first: u64,
     dispositions: Dispositions,
     /// Payload of packets that have left.
@@ -181,7 +196,8 @@ impl Meter {
         let state = self.state.borrow();
         let took = state.ended.saturating_since(state.began?);
         let sum = |histogram: &Histogram| Duration::from_ps(histogram.sum() as u64);
-        let held = state.runs.iter().map(|runs| sum(&runs.time)).sum();
+        // Rounded up once, on the sum: each run ends at a clock edge.
+        let held = self.clock.cycles(state.runs.iter().map(|runs| runs.cycles.sum() as u64).sum());
         let latency = state.latency();
         let handlers = state.runs.iter().zip(KINDS).filter(|(runs, _)| runs.cycles.count() > 0);
         Some(Measured {
@@ -265,9 +281,42 @@ impl State {
 }
 
 impl Port {
-    fn place(&mut self, message: MessageId) -> Option<&mut Option<Packet>> {
+    /// Returns a packet in the card.
+    fn packet(&mut self, message: MessageId) -> Option<&mut Packet> {
         let at = message.sequence.checked_sub(self.first)?;
-        self.packets.get_mut(at as usize)
+        match self.packets.get_mut(at as usize)? {
+            Place::Inside(packet) => Some(packet),
+            Place::Dropped | Place::Left { .. } => None,
+        }
+    }
+
+    /// Counts a packet that leaves the card, and marks its place. Returns whether the card had it.
+    fn leaves(&mut self, message: MessageId, at: Time, usual: Disposition) -> bool {
+        let Some(&mut Packet { arrived, bytes, disposition, cost }) = self.packet(message) else {
+            return false;
+        };
+        let stayed = at.saturating_since(arrived);
+        self.packets[(message.sequence - self.first) as usize] = Place::Left { stayed, cost };
+        self.bytes += bytes;
+        self.latency.add(stayed.ps());
+        *match disposition.unwrap_or(usual) {
+            Disposition::Processed => &mut self.dispositions.processed,
+            Disposition::Dropped => &mut self.dispositions.dropped,
+            Disposition::Proceeded => &mut self.dispositions.proceeded,
+            Disposition::Failed => &mut self.dispositions.failed,
+        } += 1;
+        true
+    }
+
+    /// Takes the stay and the cost of the next packet in order of arrival, if it has left.
+    fn next_left(&mut self) -> Option<(Duration, Duration)> {
+        while !matches!(self.packets.front(), None | Some(Place::Inside(_))) {
+            self.first += 1;
+            if let Some(Place::Left { stayed, cost }) = self.packets.pop_front() {
+                return Some((stayed, cost));
+            }
+        }
+        None
     }
 }
 
@@ -280,8 +329,9 @@ impl Watch for Meter {
         }
         // Packets arrive in the order of sending. A missing one was dropped.
         let number = (message.sequence - port.first) as usize;
-        port.packets.resize(number, None);
-        port.packets.push_back(Some(Packet { arrived: at, bytes, disposition: None }));
+        port.packets.resize(number, Place::Dropped);
+        let packet = Packet { arrived: at, bytes, disposition: None, cost: Duration::ZERO };
+        port.packets.push_back(Place::Inside(packet));
         state.began.get_or_insert(at);
         state.later.count_arrival(state.inside);
         state.inside += 1;
@@ -291,24 +341,16 @@ impl Watch for Meter {
     fn settled(&self, message: MessageId, at: Time) {
         let state = &mut *self.state.borrow_mut();
         let Some(port) = state.port(message.source) else { return };
-        let Some(packet) = port.place(message).and_then(Option::take) else { return };
-        port.bytes += packet.bytes;
-        let stayed = at.saturating_since(packet.arrived).ps();
-        port.latency.add(stayed);
         let usual = if self.payload_handler { Disposition::Failed } else { Disposition::Proceeded };
-        *match packet.disposition.unwrap_or(usual) {
-            Disposition::Processed => &mut port.dispositions.processed,
-            Disposition::Dropped => &mut port.dispositions.dropped,
-            Disposition::Proceeded => &mut port.dispositions.proceeded,
-            Disposition::Failed => &mut port.dispositions.failed,
-        } += 1;
-        while let Some(None) = port.packets.front() {
-            port.packets.pop_front();
-            port.first += 1;
+        if !port.leaves(message, at, usual) {
+            return;
         }
-        state.stays.add(Duration::from_ps(stayed));
-        state.stays.done();
-        state.costs.done();
+        while let Some((stayed, cost)) = state.port(message.source).and_then(Port::next_left) {
+            state.stays.add(stayed);
+            state.stays.done();
+            state.costs.add(cost);
+            state.costs.done();
+        }
         state.inside -= 1;
         state.later.left(at);
         state.ended = state.ended.max(at);
@@ -321,22 +363,21 @@ impl Watch for Meter {
             return;
         }
         state.runs[kind].add(run, self.clock);
-        state.costs.add(held(run, self.clock));
         state.parked |= !run.parked.is_zero();
-        let disposition = match (kind, run.outcome) {
+        let Some(packet) = state.port(run.message.source).and_then(|port| port.packet(run.message)) else {
+            return state.costs.add(held(run, self.clock));
+        };
+        packet.cost += held(run, self.clock);
+        packet.disposition = match (kind, run.outcome) {
             (_, outcome) if outcome.starts_with("DROP") => Some(Disposition::Dropped),
             (0, outcome) if outcome.starts_with("PROCEED") => Some(Disposition::Proceeded),
             (0, outcome) if outcome.starts_with("PROCESS_DATA") => None,
             (1, "HOST" | "QUEUE") => Some(Disposition::Proceeded),
             (1, "WIRE") => Some(Disposition::Processed),
             (1, outcome) if outcome.starts_with("SUCCESS") => Some(Disposition::Processed),
-            (2, _) => return,
+            (2, _) => packet.disposition,
             _ => Some(Disposition::Failed),
         };
-        let port = state.port(run.message.source);
-        if let Some(Some(packet)) = port.and_then(|port| port.place(run.message)) {
-            packet.disposition = disposition;
-        }
     }
 }
 
@@ -404,6 +445,43 @@ mod tests {
         // Frames of 60 to 63 bytes.
         assert_eq!((row.handled_bytes, measured.packets, measured.bytes), (2_000 * 246, 8_000, 2_000 * 246));
         assert_eq!((row.latency_ns_p50, row.latency_ns_max), (0.1, 0.1));
+    }
+
+    #[test]
+    fn packets_that_leave_late_count_in_the_order_in_which_they_came() {
+        // Every eighth packet takes 40 times as long. The longest of the last packets leave behind all others.
+        let meter = Meter::new(1, true, Frequency::from_hz(1_000_000_000));
+        let mut leaves: Vec<(u64, u64)> = (0..64)
+            .map(|number| (100 * number + if number % 8 == 4 { 40_000 } else { 1_000 }, number))
+            .collect();
+        for number in 0..64 {
+            meter.arrived(message(number), 60, Time::from_ps(100 * number));
+            meter.ran(&HandlerRun {
+                cycles: if number % 8 == 4 { 40 } else { 1 },
+                ..run("payload", number, "SUCCESS")
+            });
+        }
+        leaves.sort_unstable();
+        for (at, number) in leaves {
+            meter.settled(message(number), Time::from_ps(at));
+        }
+        let measured = meter.measured(Duration::ZERO, Lost::default()).unwrap();
+        assert_eq!((measured.growth, measured.packets), (None, 64));
+        assert!(!measured.lost.unwrap().piled_up);
+        assert!(meter.state.borrow().ports[0].packets.is_empty());
+    }
+
+    #[test]
+    fn the_time_of_all_runs_is_rounded_up_once() {
+        // A cycle takes a third of a nanosecond.
+        let meter = Meter::new(1, true, Frequency::from_hz(3_000_000_000));
+        for number in 0..3 {
+            meter.arrived(message(number), 60, Time::from_ps(number));
+            meter.ran(&HandlerRun { cycles: 23, ..run("payload", number, "SUCCESS") });
+            meter.settled(message(number), Time::from_ps(9_000 + number));
+        }
+        let measured = meter.measured(Duration::ZERO, Lost::default()).unwrap();
+        assert_eq!(measured.held, Duration::from_ps(23_000));
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl Rig<'_> {
     /// later half of packets over their arrival rate, the limiting part, and the failures.
     ///
     /// The rate is 1 where the card has caught up, or the sender of each port can send at due times again. It has caught up when
-    /// no more packets are inside than processors, or than twice the mean `inside` without a burst.
+    /// no more packets are inside than processors, or than twice the mean `inside` without a burst, and at most half of the burst is.
     pub(super) fn offer_behind(
         &self,
         tested: &Tested<'_>,
@@ -252,8 +252,8 @@ impl Rig<'_> {
         let of_ports =
             offering.each.iter().map(|port| fraction_behind(port, burst_packets, offering.all.packets));
         let slowest = if offering.each.len() > 1 { of_ports.fold(1.0, f64::min) } else { 1.0 };
-        let few =
-            (2.0 * inside).max(offering.load.hpus as f64).min(offering.load.buffer_packets as f64 / 2.0);
+        let most = burst_packets.min(offering.load.buffer_packets) as f64 / 2.0;
+        let few = (2.0 * inside).max(offering.load.hpus as f64).min(most);
         let left = match offering.meter.least_inside().is_some_and(|least| least as f64 <= few) {
             true => 1.0,
             false => offering.meter.left_every().map_or(1.0, |every| interval_ps / every.max(1.0)),
