@@ -77,11 +77,12 @@ impl Trial {
         self.taken() as f64 * 1e12 / self.end.max(self.lasts).ps().max(1) as f64
     }
 
-    /// Whether no frame was lost, and no backlog grew. At the end, at most half of the input queue is in use, and at most a two-hundredth
-    /// of the frames are there.
+    /// Whether no frame was lost, the work of the core and of the emission takes no longer than the frames, and no backlog grew. At
+    /// the end, at most half of the input queue is in use, and at most a two-hundredth of the frames are there.
     pub(super) fn keeps_up(&self) -> bool {
         let most = (self.queue / 2).min(self.offered as usize / 200);
-        self.lost == 0 && self.behind <= most + 2
+        let work = self.core_busy.max(self.emission_busy);
+        self.lost == 0 && work <= self.lasts && self.behind <= most + 2
     }
 }
 

@@ -6,6 +6,7 @@ use crate::object::Mode;
 use nicety::Error;
 use nicety_ebpf::report::maps::Dumped;
 use nicety_nic_ethernet::XdpReport;
+use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -155,14 +156,9 @@ fn latency(trial: &Trial) -> Latency {
 /// The loads of CPUs with frames, of the bus and of the link.
 fn parts(trial: &Trial) -> Vec<PartLoad> {
     let span = trial.span().ps().max(1) as f64;
-    let of = |part: String, busy: nicety_types::Duration| PartLoad { part, load: busy.ps() as f64 / span };
-    let cpus = trial.work.iter().filter(|work| work.came > 0 || !work.busy.is_zero());
-    let mut parts: Vec<PartLoad> = cpus.map(|work| of(work.name.clone(), work.busy)).collect();
-    let busy = &trial.busy;
-    parts.push(of("bus to host".to_owned(), busy.bus_to_host));
-    parts.push(of("bus to card".to_owned(), busy.bus_to_card));
-    parts.push(of("descriptor fetches".to_owned(), trial.fetching));
-    parts.push(of("link, out".to_owned(), busy.link));
+    let of =
+        |(part, busy): (&str, Duration)| PartLoad { part: part.to_owned(), load: busy.ps() as f64 / span };
+    let mut parts: Vec<PartLoad> = trial.work().map(of).collect();
     let wire = trial.offered.wire.ps() as f64 / trial.offered.time.ps().max(1) as f64;
     parts.push(PartLoad { part: "link, in".to_owned(), load: wire });
     parts

@@ -18,10 +18,12 @@ pub(super) fn search(place: &Place<'_>, given: &Trial) -> Result<Option<Trial>, 
     )
 }
 
-/// Whether no frame was lost, and the driver does not fall behind. At the end, frames of an interrupt and of a poll may wait in each
-/// channel.
+/// Whether no frame was lost, the work of the busiest part takes no longer than the frames, and the driver does not fall behind. At
+/// the end, frames of an interrupt and of a poll may wait in each channel.
 pub(super) fn keeps_up(place: &Place<'_>, trial: &Trial) -> bool {
     let spec = place.card.spec();
     let of_channel = spec.interrupts.packets + spec.driver.budget;
-    trial.lost() == 0 && trial.behind() <= of_channel * spec.receive.channels as u64
+    trial.lost() == 0
+        && trial.work().all(|(_, busy)| busy <= trial.offered.time)
+        && trial.behind() <= of_channel * spec.receive.channels as u64
 }

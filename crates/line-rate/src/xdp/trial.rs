@@ -40,7 +40,7 @@ pub(super) struct Trial {
     pub(super) progress: XdpProgress,
     pub(super) latency: Histogram,
     pub(super) busy: Busy,
-    pub(super) work: Vec<HostWork>,
+    pub(super) host_work: Vec<HostWork>,
     pub(super) cpu_time: Duration,
     /// Fetches of transmit descriptors, one after another.
     pub(super) fetching: Duration,
@@ -68,6 +68,18 @@ impl Trial {
             true => per_second((last - first) as u64 * MARK, marks[last].since(marks[first])),
             false => per_second(self.progress.through, self.span()),
         }
+    }
+
+    /// The work of parts that serve one frame after another: CPUs with frames, the bus, descriptor fetches and the link.
+    pub(super) fn work(&self) -> impl Iterator<Item = (&str, Duration)> {
+        let cpus = self.host_work.iter().filter(|work| work.came > 0 || !work.busy.is_zero());
+        let others = [
+            ("bus to host", self.busy.bus_to_host),
+            ("bus to card", self.busy.bus_to_card),
+            ("descriptor fetches", self.fetching),
+            ("link, out", self.busy.link),
+        ];
+        cpus.map(|work| (work.name.as_str(), work.busy)).chain(others)
     }
 
     /// From the first arrival to the last verdict.
@@ -177,7 +189,7 @@ impl Place<'_> {
             progress: driver.progress(),
             latency: driver.latency(),
             busy: xdp.busy(),
-            work: xdp.host_work(),
+            host_work: xdp.host_work(),
             cpu_time: xdp.cpu_time(),
             fetching: xdp.fetching(),
             maps: self.dumped(&loaded)?,
