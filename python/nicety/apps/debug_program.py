@@ -17,8 +17,8 @@ from nicety import _native
 from nicety.apps.debug import MOST_PORT
 from nicety.errors import Error, HandlerTrap, InputError, RunError
 from nicety.program.cluster import Cluster
+from nicety.program.failures import failure_text
 from nicety.program.host import Program
-from nicety.program.reports import told
 from nicety.program.script import on_one_card
 from nicety.requests import ProgramOptions
 from nicety.shared.options import asked
@@ -80,7 +80,7 @@ class _Runs:
         with self._loaded() as (cluster, programs):
             try:
                 run = cluster.debug(programs, self._session, rank=self._rank)
-                return [told(asdict(failure)) for failure in run.failures]
+                return [failure_text(asdict(failure)) for failure in run.failures]
             except KeyboardInterrupt:
                 if not self._session.left():
                     raise

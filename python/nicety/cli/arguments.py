@@ -7,6 +7,7 @@ import re
 import typing
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -213,6 +214,64 @@ def parse_names(items: typing.Sequence[str], option: str, what: str = "name") ->
     return names if what == "rule" else list(dict.fromkeys(names))
 
 
+class _Command:
+    """A command's function. Its options are made when they are first asked for: a command line runs one of many."""
+
+    def __init__(
+        self,
+        name: str,
+        act: Callable[..., None],
+        requests: typing.Sequence[type],
+        more: Callable[..., Any] | None,
+        *,
+        captures: bool,
+        one_card: bool,
+        without: Container[str],
+    ) -> None:
+        self._name, self._act, self._requests, self._more = name, act, requests, more
+        self._captures, self._one_card, self._without = captures, one_card, without
+
+    @cached_property
+    def _taken(self) -> list[CommandOption]:
+        return [
+            CommandOption(each, self._name, one_card=self._one_card)
+            for request in self._requests
+            for each in _of(request, self._name)
+            if each.name not in self._without
+        ]
+
+    @cached_property
+    def _common(self) -> Mapping[str, inspect.Parameter]:
+        return signature(self._more) if self._more else {}
+
+    @property
+    def checks(self) -> dict[str, Callable[[Any], Any]]:
+        """The functions that parse the values of the requests' options, by argument."""
+        return {option.argument.name: option.asked for option in self._taken}
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:  # typer reads it
+        own = signature(self._act)
+        own.pop("output", None)
+        first = [parameter for parameter in own.values() if parameter.default is inspect.Parameter.empty]
+        rest = [parameter for parameter in own.values() if parameter.default is not inspect.Parameter.empty]
+        links = inspect.Parameter("links", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Capture)
+        last = [*self._common.values(), *([links] if self._captures else [])]
+        parameters = [*first, *(option.parameter() for option in self._taken), *rest, *last]
+        return inspect.Signature([each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters])
+
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # typer reads it
+        return {name: parameter.annotation for name, parameter in self.__signature__.parameters.items()}
+
+    def __call__(self, **given: Any) -> None:
+        with captured(given.pop("links"), given.values()) if self._captures else nullcontext():
+            common = {option: given.pop(option) for option in self._common}
+            output = {"output": self._more(**common)} if self._more else {}
+            asked = {name: parse(given.pop(name)) for name, parse in self.checks.items()}
+            self._act(**given, **{key: value for key, value in asked.items() if value is not None}, **output)
+
+
 def command(
     group: typer.Typer,
     name: str,
@@ -237,32 +296,9 @@ def command(
         one_card: whether the command runs on one card only.
         without: names of the requests' arguments that the command does not take.
     """
-    own, common = signature(act), signature(more) if more else {}
-    own.pop("output", None)
-    taken = [
-        CommandOption(each, name, one_card=one_card)
-        for request in requests
-        for each in _of(request, name)
-        if each.name not in without
-    ]
-
-    def run(**given: Any) -> None:
-        with captured(given.pop("links"), given.values()) if captures else nullcontext():
-            output = {"output": more(**{option: given.pop(option) for option in common})} if more else {}
-            asked = {option.argument.name: option.asked(given.pop(option.argument.name)) for option in taken}
-            act(**given, **{key: value for key, value in asked.items() if value is not None}, **output)
-
-    first = [parameter for parameter in own.values() if parameter.default is inspect.Parameter.empty]
-    rest = [parameter for parameter in own.values() if parameter.default is not inspect.Parameter.empty]
-    links = inspect.Parameter("links", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Capture)
-    last = [*common.values(), *([links] if captures else [])]
-    parameters = [*first, *(option.parameter() for option in taken), *rest, *last]
-    named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-    vars(run)["checks"] = {option.argument.name: option.asked for option in taken}
-    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # typer reads it
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
     about = requests[0].__doc__ or "" if text is None else text
     about = about.partition("\n    Attributes:")[0]
+    run = _Command(name, act, requests, more, captures=captures, one_card=one_card, without=without)
     group.command(name, help=inspect.cleandoc(about))(run)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicety import errors
 from nicety.errors import Error, HandlerTrap, InputError, RunError
-from nicety.program.reports import told
 
 if TYPE_CHECKING:
     from nicety._generated.types import FailedPoint
@@ -27,6 +26,11 @@ _LISTED = 8
 
 Allowed = str | Iterable[str]
 """The kinds of failures with which a run may end, or `all`."""
+
+
+def failure_text(failure: Mapping[str, Any]) -> str:
+    """Return a failure as text, with the number of times if it occurred more than once."""
+    return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
 
 
 def allowed(value: Allowed) -> frozenset[str]:
@@ -59,7 +63,8 @@ def require(run: Run, kinds: frozenset[str]) -> Run:
     """
     failed = [asdict(failure) for failure in run.failures if failure.kind not in kinds]
     if failed:
-        raise HandlerFailure(_text([f"rank {each['rank']}: {told(each)}" for each in failed], failed), failed, run=run)
+        lines = [f"rank {each['rank']}: {failure_text(each)}" for each in failed]
+        raise HandlerFailure(_text(lines, failed), failed, run=run)
     return run
 
 
@@ -72,7 +77,7 @@ def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
     failed = [each for each in report["failures"] if each["kind"] not in kinds]
     if failed:
         points = [", ".join([each["nic"], *([each["point"]] if "point" in each else [])]) for each in failed]
-        lines = [f"{at}: rank {each['rank']}: {told(each)}" for at, each in zip(points, failed, strict=True)]
+        lines = [f"{at}: rank {each['rank']}: {failure_text(each)}" for at, each in zip(points, failed, strict=True)]
         raise HandlerFailure(_text(lines, failed), failed, report=report)
 
 

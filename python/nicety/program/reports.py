@@ -32,11 +32,6 @@ _NAMES = {
 }
 
 
-def told(failure: Mapping[str, Any]) -> str:
-    """Return a failure as text, with the number of times if it occurred more than once."""
-    return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
-
-
 class NodeReport(NodeCounts):
     """The counts of a node during a run. The card's counts have the name of the card's interface in `Host`."""
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicety._generated.reports import Failure, LinkReport, NetworkPortReport, PortalsReport, TrafficReport
 from nicety.errors import InputError
-from nicety.program.reports import NodeReport, report_of, told
+from nicety.program.failures import failure_text
+from nicety.program.reports import NodeReport, report_of
 from nicety.show.html import picture_html, table_html
 from nicety.show.recordings import Recorded
 
@@ -112,7 +113,8 @@ def run_html(run: Run) -> str:
     text += _parts("commands that cards refused", refused)
     text += _traffic(run.traffic)
     text += _ports([port for port in run.ports if port.dropped_packets or port.pauses_sent])
-    failed = [f"rank {failure.rank}: {told(asdict(failure))}" for failure in run.failures if failure.kind != "refused"]
+    shown = (failure for failure in run.failures if failure.kind != "refused")
+    failed = [f"rank {failure.rank}: {failure_text(asdict(failure))}" for failure in shown]
     items = "".join(f"<li>{escape(text)}</li>" for text in failed[:_MOST])
     return text + (f"<p>{len(failed)} failures:</p><ul>{items}</ul>" if failed else "")
 
