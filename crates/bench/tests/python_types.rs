@@ -39,6 +39,17 @@ fn all_schemas() -> Vec<(String, Value)> {
 }
 
 #[test]
+fn a_type_follows_those_it_refers_to() {
+    let named = |name: &str, of: Value| (name.to_owned(), of);
+    let schemas = [
+        named("A", json!({"properties": {"c": {"items": {"$ref": "#/$defs/C"}}}})),
+        named("B", json!({"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]})),
+        named("C", json!({"type": "string"})),
+    ];
+    assert_eq!(ordered(&schemas).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["C", "A", "B"]);
+}
+
+#[test]
 fn a_schema_becomes_a_type() {
     let schema = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     for (text, expected) in [
@@ -64,15 +75,13 @@ fn a_schema_becomes_a_type() {
 
 /// Returns the first lines of a file.
 fn head(title: &str, imports: &str) -> String {
-    format!(
-        "\"\"\"{title}\n\nGenerated from the types in Rust by\n`{COMMAND}`.\n\"\"\"\n\nfrom __future__ import \
-         annotations\n\n{imports}"
-    )
+    format!("\"\"\"{title}\n\nGenerated from the types in Rust by\n`{COMMAND}`.\n\"\"\"\n\n{imports}")
 }
 
 /// Returns the file with reports of runs, as classes with attributes.
 fn dataclasses(schemas: &[(String, Value)]) -> String {
-    let head = head("Reports of nodes, cards and links after a run.", "from dataclasses import dataclass\n");
+    let imports = "from __future__ import annotations\n\nfrom dataclasses import dataclass\n";
+    let head = head("Reports of nodes, cards and links after a run.", imports);
     let class = |(name, schema): &(String, Value)| {
         let made = definition(name, schema).replacen("(TypedDict)", "", 1);
         format!("\n\n@dataclass(frozen=True)\n{made}")
@@ -89,7 +98,7 @@ fn python(schemas: &[(String, Value)]) -> String {
     let mut text = head(title, imports);
     let common = common(schemas);
     write!(text, "\n\n@shared\n{}", options(COMMON, &common, None)).unwrap();
-    for (name, schema) in schemas {
+    for (name, schema) in ordered(schemas) {
         let made = match name.ends_with("Options") {
             true => options(name, schema, Some(&common)),
             false => definition(name, schema),
@@ -97,6 +106,46 @@ fn python(schemas: &[(String, Value)]) -> String {
         write!(text, "\n\n{made}").unwrap();
     }
     text
+}
+
+/// Returns the schemas in an order in which each follows those that it refers to. Python then evaluates each annotation as it
+/// makes the class; from text it would compile every annotation for itself, in half as much time again.
+fn ordered(schemas: &[(String, Value)]) -> Vec<&(String, Value)> {
+    let mut order = Vec::new();
+    for schema in schemas {
+        place(schema, schemas, &mut order);
+    }
+    order
+}
+
+/// Places a schema behind those that it refers to.
+fn place<'a>(schema: &'a (String, Value), all: &'a [(String, Value)], order: &mut Vec<&'a (String, Value)>) {
+    if order.iter().any(|placed| placed.0 == schema.0) {
+        return;
+    }
+    for named in references(&schema.1) {
+        if let Some(other) = all.iter().find(|(name, _)| *name == named && *name != schema.0) {
+            place(other, all, order);
+        }
+    }
+    order.push(schema);
+}
+
+/// Returns the names of types to which a schema refers.
+fn references(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(fields) => {
+            let own = fields.get("$ref").and_then(last);
+            own.into_iter().chain(fields.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the name of a type from a path to its schema.
+fn last(path: &Value) -> Option<String> {
+    path.as_str().map(|path| path.rsplit('/').next().unwrap_or_default().to_owned())
 }
 
 /// The name of the arguments that all requests of benchmarks between hosts have.
@@ -244,8 +293,6 @@ fn alias(name: &str, schema: &Value) -> String {
 }
 
 fn annotation(schema: &Value) -> String {
-    let last =
-        |path: &Value| path.as_str().map(|path| path.rsplit('/').next().unwrap_or_default().to_owned());
     if let Some(name) = last(&schema["$ref"]) {
         return name;
     }

@@ -257,7 +257,10 @@ fn no_such_spec(name: &str, library: Library) -> SpecError {
     let names: Vec<_> = library.names().collect();
     match nearest(name, names.iter().copied()) {
         Some(meant) => error.help(format!("did you mean {meant}?")),
-        None => error.help(format!("write {}, or the path of your own file, ./{name}.toml", any_of(&names))),
+        None => {
+            let own = if name.contains(char::is_alphanumeric) { name } else { "mine" };
+            error.help(format!("write {}, or the path of your own file, ./{own}.toml", any_of(&names)))
+        }
     }
 }
 

@@ -281,15 +281,16 @@ class Build:
 
         included = re.findall(r'#\s*include\s*[<"]([\w./]+)[>"]', source.read_text(errors="replace"))
         missing = [name for name in included if not has(self.interface, name)]
-        others: dict[Interface, str] = {
-            "pspin": 'cards with [hpu] interface = "pspin", as the card pspin',
+        cards: dict[Interface, str] = {
+            "pspin": 'cards with [hpu] interface = "pspin", such as pspin',
             "fpspin": 'cards with [hpu] interface = "fpspin"',
-            "nicety": f'cards without [hpu] interface = "{self.interface}", which this one has',
+            "nicety": "cards without [hpu] interface, such as spin-discrete and spin-100g",
         }
-        for interface, whose in others.items():
+        for interface, those in cards.items():
             found = [name for name in missing if interface != self.interface and has(interface, name)]
             if found:
-                return f". Of headers that were not found, {', '.join(found)} is for {whose}"
+                own = "no [hpu] interface" if self.interface == "nicety" else f'[hpu] interface = "{self.interface}"'
+                return f". {', '.join(found)} is for {those}; this card has {own}"
         return ""
 
     def _link(self, sources: Sequence[Path], objects: Sequence[Path], program: Path) -> None:

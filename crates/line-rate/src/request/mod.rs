@@ -257,7 +257,7 @@ impl Request {
         let order = all.iter().map(|(name, _)| name.clone()).collect();
         let (drivers, cards) = self.divide(all);
         for (name, card) in &cards {
-            let tested = Tested::of(card)?;
+            let tested = Tested::of(card).map_err(|error| named(name, error))?;
             self.check_xdp(name, &tested)?;
             self.check_rules(name, &tested)?;
             self.check_count(&tested, messages)?;
@@ -313,6 +313,14 @@ impl Request {
     /// Whether handlers of a card have frames: those of a card of frames, and XDP programs.
     pub(crate) fn has_frames(&self, tested: &Tested<'_>) -> bool {
         self.xdp.is_some() || tested.has_frames()
+    }
+}
+
+/// Names the card in an error of the user's input. The request may name several cards.
+fn named(card: &str, error: Error) -> Error {
+    match error {
+        Error::Input(text) => Error::Input(format!("--nic {card}: {text}")),
+        other => other,
     }
 }
 
