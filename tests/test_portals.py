@@ -412,6 +412,22 @@ def test_mistakes_are_named() -> None:
         assert expected in refused(program)
 
 
+def test_waits_take_handles_that_exist() -> None:
+    async def freed_counter(host: Host) -> None:
+        ct = host.portals.ct_alloc()
+        host.portals.ct_free(ct)
+        await host.portals.ct_wait(ct, 1)
+
+    async def freed_queue(host: Host) -> None:
+        eq = host.portals.eq_alloc(4)
+        host.portals.eq_free(eq)
+        await host.portals.eq_wait(eq)
+
+    for program, what in [(freed_counter, "counter"), (freed_queue, "event queue")]:
+        with pytest.raises(nicety.Error, match=f"PTL_ARG_INVALID: this handle names no {what}"):
+            nicety.Cluster(1, "spin-discrete").run(program)
+
+
 RENDEZVOUS = """
 #include <nicety.h>
 

@@ -29,6 +29,7 @@ impl Demand<'_> {
             link: load.port.unwrap_or_else(|| load.share(load.busy.link)),
             bus_to_card: load.share(load.busy.bus_to_card) * load.for_host,
             bus_to_host: load.share(load.busy.bus_to_host) * load.for_host,
+            instruction_issue: load.issue.map(|busy| load.share(busy)),
             send_engine: load.busy.send_engine.map(|busy| load.share(busy)),
             packet_writer: load.busy.movers.map(|movers| load.share(movers.writer)),
             cluster_dma: load.busy.movers.map(|movers| load.share(movers.cluster.1)),

@@ -76,6 +76,7 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Observati
         if misses > 0.0 && loads.hpus - misses <= 1.0 { Part::CacheMisses } else { Part::HandlerCores };
     let Observations { hpus_busy, stalled, buffer_full, fraction } = seen;
     let others = [
+        (Part::InstructionIssue, loads.instruction_issue.unwrap_or_default()),
         (Part::MatchingUnit, loads.matching),
         (Part::Link, loads.link),
         (Part::BusToCard, loads.bus_to_card),

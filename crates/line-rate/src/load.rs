@@ -145,6 +145,8 @@ pub(super) struct Load {
     pub(super) levels: Vec<LevelUse>,
     /// The data caches before levels, over the whole run.
     pub(super) caches: Vec<CacheUse>,
+    /// Busy time of the issue that threads share, the mean of all ports over the whole run.
+    pub(super) issue: Option<Duration>,
     pub(super) statistics: HandlerStatistics,
     /// Lines that filled its instruction caches over the whole run.
     pub(super) code_lines: u64,
@@ -189,6 +191,7 @@ impl Load {
             ideal_cycles: if hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
             levels: processors.memory_levels(),
             caches: processors.data_caches(),
+            issue: processors.issue_cycles().map(|cycles| hpu.clock.cycles(cycles)),
             statistics: processors.handler_statistics(),
             code_lines: processors.code_lines_filled(),
             refused_commands: processors.refused_commands(),

@@ -13,6 +13,9 @@ pub enum Part {
     #[default]
     #[serde(rename = "handler cores")]
     HandlerCores,
+    /// The issue of instructions, where the hardware threads of a core share it.
+    #[serde(rename = "instruction issue")]
+    InstructionIssue,
     /// The matching unit.
     #[serde(rename = "matching unit")]
     MatchingUnit,

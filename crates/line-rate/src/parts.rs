@@ -32,6 +32,7 @@ pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<Par
         PartRow::new(Part::BusToHost, None, loads.bus_to_host),
     ];
     let others = [
+        (Part::InstructionIssue, None, loads.instruction_issue),
         (Part::SendEngine, None, loads.send_engine),
         (Part::PacketWriter, None, loads.packet_writer),
         (Part::ClusterDma, cluster.map(|number| format!("cluster {number}")), loads.cluster_dma),

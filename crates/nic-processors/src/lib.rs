@@ -59,6 +59,7 @@ pub use watch::Watch;
 use commands::refusals::Refusals;
 use contention::Contention;
 use hpus::Hpus;
+use hpus::issue::Issue;
 use memory::levels::Memories;
 use nicety_kernel::Sim;
 use nicety_nic_core::{FailureKind, Log, ProgramFailure, RefusedCommand};
@@ -232,6 +233,12 @@ impl Processors {
     /// Returns the use of the data caches, by the level behind them.
     pub fn data_caches(&self) -> Vec<CacheUse> {
         self.levels.list_caches()
+    }
+
+    /// Returns the cycles in which a port of the issue that threads share was busy, the mean of all ports. None where each processor
+    /// is a core of its own.
+    pub fn issue_cycles(&self) -> Option<u64> {
+        self.hpus.issue.as_ref().map(Issue::busy)
     }
 
     /// Returns the commands of handlers that this card has refused, in the order of their first refusals.

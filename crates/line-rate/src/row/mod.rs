@@ -83,6 +83,8 @@ impl Add for Dispositions {
 pub struct Loads {
     /// The handler processors, over the measured messages.
     pub hpus: f64,
+    /// The issue of instructions of all cores, where hardware threads share it (`hpu.threads`, `hpu.issue`).
+    pub instruction_issue: Option<f64>,
     /// The matching unit.
     pub matching: f64,
     /// The card's own link, with the packets that handlers send.
@@ -125,6 +127,7 @@ impl Loads {
     pub(crate) fn of(&self, part: Part) -> Option<f64> {
         Some(match part {
             Part::HandlerCores => self.hpus,
+            Part::InstructionIssue => return self.instruction_issue,
             Part::MatchingUnit => self.matching,
             Part::Link => self.link,
             Part::BusToCard => self.bus_to_card,

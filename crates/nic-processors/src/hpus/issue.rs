@@ -4,19 +4,25 @@
 //! one before it is complete. The threads of a core come in the order in which they ask. A thread that waits for
 //! memory asks for nothing, so that its core issues for others.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// The ports of all cores, with the first cycle in which each is free.
 pub(crate) struct Issue {
     cores: usize,
     width: usize,
     ports: RefCell<Box<[u64]>>,
+    issued: Cell<u64>,
 }
 
 impl Issue {
     /// Returns the ports of `cores` cores that issue `width` instructions a cycle.
     pub(crate) fn new(cores: usize, width: usize) -> Issue {
-        Issue { cores, width, ports: RefCell::new(vec![0; cores * width].into()) }
+        Issue { cores, width, ports: RefCell::new(vec![0; cores * width].into()), issued: Cell::default() }
+    }
+
+    /// Returns the cycles in which a port was busy, the mean of all ports.
+    pub(crate) fn busy(&self) -> u64 {
+        self.issued.get().div_ceil((self.cores * self.width) as u64)
     }
 
     /// Issues instructions of a processor, one after another, from the card's cycle `cycle` on. Returns the cycles that they
@@ -30,6 +36,7 @@ impl Issue {
         let port = ports.iter_mut().min().expect("a core has a port");
         let begin = cycle.max(*port);
         *port = begin + instructions;
+        self.issued.set(self.issued.get() + instructions);
         begin - cycle
     }
 }
@@ -48,6 +55,8 @@ mod tests {
         assert_eq!(issue.take(2, 10, 5), 5);
         assert_eq!(issue.take(0, 16, 1), 4);
         assert_eq!(issue.take(2, 100, 1), 0);
+        // 5, 5, 5, 1 and 1 of two cores.
+        assert_eq!(issue.busy(), 9);
     }
 
     #[test]

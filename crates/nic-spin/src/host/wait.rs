@@ -45,7 +45,7 @@ impl Card {
     /// (`PtlCTWait`).
     ///
     /// # Errors
-    /// When counted operations have failed.
+    /// When there is no such counter, or counted operations have failed.
     pub async fn ct_wait(
         &self,
         cpus: &Cpus,
@@ -53,6 +53,7 @@ impl Card {
         ct: CtHandle,
         threshold: u64,
     ) -> Result<CtEvent, CallError> {
+        self.interface.borrow().ct_get(ct)?;
         let reached = || {
             self.view.counter(ct).is_some_and(|(value, _)| value.success >= threshold || value.failure > 0)
         };
@@ -137,8 +138,8 @@ impl Card {
     /// events stay in the queue. `what` names the event in deadlock reports.
     ///
     /// # Errors
-    /// When earlier events were lost because the queue was full (`PTL_EQ_DROPPED`). The loss is reported once. The next
-    /// call continues after the loss.
+    /// When there is no such queue, or earlier events were lost because the queue was full (`PTL_EQ_DROPPED`). The loss is
+    /// reported once. The next call continues after the loss.
     pub async fn eq_wait(
         &self,
         cpus: &Cpus,
@@ -147,6 +148,7 @@ impl Card {
         wanted: impl Fn(&Event) -> bool,
         what: impl Fn() -> String,
     ) -> Result<Event, CallError> {
+        self.interface.borrow().eq_dropped(eq)?;
         describe(what, self.view.changed.wait_until(|| self.view.has(eq, &wanted))).await;
         self.take(cpus, path, eq, wanted).await
     }

@@ -1,10 +1,10 @@
 //! A ring buffer for a stream. A byte's offset is its position modulo the buffer's length, so out-of-order bytes are
 //! stored at their final places.
 
-/// A ring buffer that allocates its memory at the first write.
+/// A ring buffer that allocates memory up to the last byte that was written: a connection with short messages needs little.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     capacity: usize,
     /// The position of the byte at the buffer's start.
     base: i64,
@@ -13,7 +13,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// Returns a buffer for `capacity` bytes, at least one.
     pub fn new(capacity: usize) -> Ring {
-        Ring { bytes: Box::default(), capacity, base: 0 }
+        Ring { bytes: Vec::new(), capacity, base: 0 }
     }
 
     pub fn capacity(&self) -> usize {
@@ -27,7 +27,7 @@ impl Ring {
 
     /// Frees the memory.
     pub fn clear(&mut self) {
-        self.bytes = Box::default();
+        self.bytes = Vec::new();
     }
 
     /// Returns the offset of the first of `length` bytes from a position, and the number of bytes before the buffer's
@@ -40,10 +40,12 @@ impl Ring {
     }
 
     pub fn write(&mut self, position: i64, bytes: &[u8]) {
-        if self.bytes.is_empty() {
-            self.bytes = vec![0; self.capacity].into_boxed_slice();
-        }
         let (start, first) = self.place(position, bytes.len());
+        let end = start + first;
+        if end > self.bytes.len() {
+            // Doubled, so that a byte is moved about once.
+            self.bytes.resize(end.next_power_of_two().min(self.capacity), 0);
+        }
         self.bytes[start..start + first].copy_from_slice(&bytes[..first]);
         self.bytes[..bytes.len() - first].copy_from_slice(&bytes[first..]);
     }
@@ -68,6 +70,22 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ring_has_memory_for_the_bytes_that_were_written() {
+        let mut ring = Ring::new(1000);
+        ring.write(0, &[1; 100]);
+        assert_eq!(ring.bytes.len(), 128);
+        // Out of order, and then around the end.
+        ring.write(600, &[2; 100]);
+        assert_eq!(ring.bytes.len(), 1000);
+        ring.write(950, &[3; 100]);
+        let mut out = [0; 100];
+        ring.read(950, &mut out);
+        assert_eq!((out, ring.bytes.len()), ([3; 100], 1000));
+        ring.clear();
+        assert_eq!(ring.bytes.capacity(), 0);
+    }
 
     #[test]
     fn bytes_are_found_where_the_buffer_comes_round() {
