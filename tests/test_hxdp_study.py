@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from conftest import Result
 from nicety import InputError, _native
 from nicety.studies.claims import Claim, Ours, judge
+from nicety.studies.score.cards import CardScore
+from nicety.studies.score.cards_text import card_text
 from nicety.studies.xdp.hxdp.card import CARD, DUMPS, TABLE, dumped
 from nicety.studies.xdp.hxdp.server import server_rate
 from sizes import examples
@@ -52,6 +55,18 @@ def test_the_score_has_rows_that_are_measured_and_rows_that_are_not(
     assert rows["katran"]["model"] is None
     assert rows["katran"]["published"] == 2.62
     assert (report["predicted"]["rows"], report["predicted"]["without_number"]) == (1, 0)
+
+
+def test_the_text_of_a_score_says_which_rows_are_not_measured() -> None:
+    made: dict[str, Any] = {"study": "hxdp", "title": "a", "use": "predicted", "seen": "", "unit": "", "source": "p"}
+    row = {**made, "published_text": "2", "model_text": "not measured: b", "met": None, "reason": "c names the folder"}
+    none = {"rows": 0, "without_number": 0, "met_without_number": 0}
+    counts = {"input": 0, "calibrated": 0, "consequence": 0, "seen": 0, "predicted": 1}
+    report = {"name": "n", "version": "1", "quick": False, "counts": counts, "predicted": none, "seen": none}
+    text = card_text(cast(CardScore, {**report, "calibrated": [], "rows": [row]}))
+    assert "0 seen, 1 predicted; 1 of them not measured\n" in text
+    assert "\na              2          not measured: b  -          predicted  -\n" in text
+    assert text.endswith("\n# not measured: c names the folder\n")
 
 
 @pytest.mark.usefixtures("folder")

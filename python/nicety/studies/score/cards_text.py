@@ -20,6 +20,8 @@ _HEAD = ("# measurement", "published", "model", "deviation", "use", "met")
 def card_text(report: CardScore) -> str:
     """Return a score as text: a table of all rows, reasons, deviations, and calibrated values."""
     counts = ", ".join(f"{report['counts'][use]} {use}" for use in USES)
+    if without := sum(row["met"] is None for row in report["rows"]):
+        counts += f"; {without} of them not measured"
     lines = [
         f"# nicety score of {report['name']}, v{report['version']}{', quick' if report['quick'] else ''}",
         f"# rows by use: {counts}",
