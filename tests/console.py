@@ -111,6 +111,8 @@ class Shell:
         self.environment = {**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONSAFEPATH": ""}
         # Whether news is printed depends on the duration of a command.
         self.environment["NICETY_NEWS"] = "0"
+        # Pages show what there is without programs that nicety does not ship.
+        self.environment.pop("NICETY_HXDP_DUMPS", None)
 
     def run(self, command: str) -> list[str]:
         """Run a command; return the lines that it prints, messages included."""

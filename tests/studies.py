@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "studies" / "all.md"
-NAMES = ("apenet", "qnix", "nfcomms", "spin", "niagara2", "pspin", "xdp", "nfp-6000")
+NAMES = ("apenet", "qnix", "nfcomms", "spin", "niagara2", "pspin", "xdp", "nfp-6000", "hxdp")
 _HEAD = ("Claim", "Paper", "Ours", "Deviation", "Kind", "Met")
 _TABLES = re.compile(r"<!-- claims -->\n.*?<!-- end of claims -->", re.DOTALL)
 

@@ -15,7 +15,7 @@ from nicety import _native
 from nicety.build.xdp import compile_xdp
 
 ROOT = Path(__file__).parent.parent
-STUDY = ROOT / "studies" / "hxdp-sume"
+STUDY = ROOT / "python" / "nicety" / "studies" / "xdp" / "hxdp"
 TEN = sorted(path.stem for path in (ROOT / "handlers" / "xdp").glob("*.c"))
 CARD = "hxdp-sume"
 BEYOND = {"bucket": "bpf_spin_lock", "queues": "xdp_adjust_meta", "redirect": "devmap_hash"}

@@ -300,8 +300,8 @@ def test_the_command_line(nicety: Callable, tmp_path: Path) -> None:
         (
             ["spni"],
             (
-                "there is no study 'spni'; there are spin, nfcomms, qnix, apenet, niagara2, pspin, xdp, nfp-6000; did "
-                "you mean spin?"
+                "there is no study 'spni'; there are spin, nfcomms, qnix, apenet, niagara2, pspin, xdp, nfp-6000, "
+                "hxdp; did you mean spin?"
             ),
         ),
         (["spin", "--only", "line rat"], "no section 'line rat'; it has Parameters, "),

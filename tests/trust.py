@@ -70,20 +70,22 @@ def scored() -> dict[str, list[str]]:
     return {line.split()[0]: line.split()[1:4] for line in lines.splitlines()}
 
 
-def on_page(card: str) -> dict[str, list[str]]:
-    """The number of rows of a use that are in a table of a card's page, their median and 90 %; and no statement."""
-    if card not in ON_PAGES:
-        return {}
-    use, rows_of = ON_PAGES[card]
+def on_page(card: str, kind: str) -> list[float]:
+    """The absolute deviations of rows of a kind that are in a table of a card's page."""
+    use, rows_of = ON_PAGES.get(card, ("", re.compile("")))
+    if use != kind:
+        return []
     own = rows_of.findall((ROOT / "docs" / "cards" / f"{card}.md").read_text(encoding="utf-8"))
-    off = [abs(float(deviation)) for deviation in own]
-    return {use: [str(len(off)), *(f"{quantile(off, share):.1f}" for share in (0.5, 0.9)), "-"]}
+    return [abs(float(deviation)) for deviation in own]
 
 
-def deviations(own: Sequence[Judged], kind: str) -> list[str]:
-    """The number of a card's claims of a kind with a number, their median deviation and the 90 %; and those without."""
+def deviations(own: Sequence[Judged], kind: str, further: Sequence[float] = ()) -> list[str]:
+    """The number of a card's claims of a kind with a number, their median deviation and the 90 %; and those without.
+
+    `further` has the absolute deviations of other rows of that kind.
+    """
     of_kind = [each for each in own if each.row.kind == kind]
-    off = [abs(each.deviation) for each in of_kind if each.deviation is not None]
+    off = [*(abs(each.deviation) for each in of_kind if each.deviation is not None), *further]
     others = [each.row.met == "yes" for each in of_kind if each.deviation is None]
     figures = [f"{quantile(off, share):.1f}" for share in (0.5, 0.9)] if off else ["-", "-"]
     return [str(len(off)), *figures, f"{sum(others)} of {len(others)}" if others else "-"]
@@ -98,10 +100,9 @@ def summary() -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     measured = scored()
     for card, own in judged().items():
-        cells = {use: deviations(own, use) for use in ("predicted", "seen")}
+        cells = {use: deviations(own, use, on_page(card, use)) for use in ("predicted", "seen")}
         if card in measured:
             cells["predicted"] = [*measured[card], "-"]
-        cells |= on_page(card)
         shown = [f"[{card}](cards/{card}.md)", *cells["predicted"], *cells["seen"]]
         lines.append(f"| {' | '.join(shown)} |")
     return "\n".join(lines)
@@ -140,10 +141,11 @@ def section(card: str, own: Sequence[Judged]) -> str:
     """The worst rows and the calibrated values of a card."""
     parts = [f"### {card}"]
     studies = list(dict.fromkeys(each.study for each in own))
-    if studies:
-        parts.append(f"Rows: {', '.join(f'[{name}](studies/{name}.md)' for name in studies)}.")
-    elif card in ON_PAGES:
-        parts.append(f"Rows: [its page](cards/{card}.md).")
+    places = [f"[{name}](studies/{name}.md)" for name in studies]
+    if card in ON_PAGES:
+        places.append(f"[its page](cards/{card}.md)")
+    if places:
+        parts.append(f"Rows: {', '.join(places)}.")
     else:
         parts.append("No measurement of this card is predicted.")
     if lines := worst(own):

@@ -74,7 +74,9 @@ pub use debug::{DebugReport, debug};
 pub use debugged::{EndOfSession, ProcessSession};
 pub use frame::frame;
 pub use growth::GrowthRow;
-pub use hxdp::{ListedRow, Row as EbpfCoreRow, RowsReport, rows as xdp_rows};
+pub use hxdp::{
+    DumpReport, ListedRow, Row as EbpfCoreRow, RowsReport, dump as xdp_dump_rows, rows as xdp_rows,
+};
 pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
 pub use object::XdpObject;

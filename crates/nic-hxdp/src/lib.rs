@@ -14,12 +14,14 @@
 //! | `program.rs` | a program on the card: checks, rows, maps |
 //! | `cycles.rs` | cycles of a frame, from the rows that ran |
 //! | `pipeline.rs` | frames one behind another: input queue, core, emission |
+//! | `published.rs` | programs that the paper publishes, as dumps |
 //! | `design.rs` | the seam |
 
 mod cycles;
 mod design;
 mod pipeline;
 mod program;
+pub mod published;
 mod spec;
 
 pub use cycles::{Cycles, cycles};

@@ -2,3 +2,4 @@
 
 mod bytes;
 mod core;
+mod published;

@@ -97,5 +97,7 @@ mod _native {
     #[pymodule_export]
     use crate::units::{in_base_unit, parse_quantity};
     #[pymodule_export]
-    use crate::xdp::{xdp_after, xdp_bench, xdp_build, xdp_finish, xdp_rows, xdp_run, xdp_show};
+    use crate::xdp::{
+        xdp_after, xdp_bench, xdp_build, xdp_dump_rows, xdp_finish, xdp_rows, xdp_run, xdp_show,
+    };
 }

@@ -29,6 +29,13 @@ pub fn xdp_rows(file: &[u8], nic: &str, program: Option<&str>) -> PyResult<Optio
     Ok(report.map(|report| text(&report)))
 }
 
+/// Returns the rows of a published program for a card with an eBPF core, as JSON; None for other cards. `text` is its dump.
+#[pyfunction]
+pub fn xdp_dump_rows(name: &str, text: &str, nic: &str) -> PyResult<Option<String>> {
+    let report = guarded(|| nicety_line_rate::xdp_dump_rows(name, text, nic))?;
+    Ok(report.map(|report| crate::calls::text(&report)))
+}
+
 /// Runs a program of an object file on packets. Request and report are JSON. `packets` has the bytes of one packet, or a capture
 /// from an Ethernet link.
 #[pyfunction]

@@ -15,7 +15,7 @@ def _reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            metavar="STUDY", help="The study: spin, nfcomms, qnix, apenet, niagara2, pspin, xdp or nfp-6000."
+            metavar="STUDY", help="The study: spin, nfcomms, qnix, apenet, niagara2, pspin, xdp, nfp-6000 or hxdp."
         ),
     ],
     report: Annotated[

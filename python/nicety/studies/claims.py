@@ -123,8 +123,8 @@ class Ours:
     """nicety's measurement for a claim.
 
     Attributes:
-        value: the number, or whether the claim holds; None if the measurement is only shown.
-        text: the measurement as text, if that is not just the number.
+        value: the number, or whether the claim holds; None if the measurement is only shown, or if there is none.
+        text: the measurement as text, if that is not just the number. It begins with `UNMEASURED` if there is none.
         why: a line with the reason for a deviation from the paper. For a consequence, it is the reason why the claim
             holds, if it does.
         tried: experiments that confirm the reason, or rule out another reason.
@@ -150,7 +150,8 @@ class Finding(TypedDict):
 
     `deviation` is the measured number divided by the paper's, minus 1. For percentages it is the difference in points,
     divided by 100. It is None if there is no number to compare with. `met` is whether the number equals the paper's at
-    the paper's precision, is within the bound, or the claim holds. It is None if the measurement is only shown.
+    the paper's precision, is within the bound, or the claim holds. It is None if the measurement is only shown, or if
+    there is none.
     `seen` names a value of the card that moved after a first comparison with a predicted claim. `tried` is empty if
     there is no deviation. So is `explanation`, unless the claim is a consequence: it then says from which numbers or
     parts the claim follows.
@@ -180,6 +181,8 @@ def judge(claim: Claim, ours: Ours) -> Finding:
     met: bool | None
     if claim.test == "shown":
         met, paper_text, ours_text = None, "no number", ours.text or "nothing"
+    elif ours.value is None and ours.text.startswith(UNMEASURED):
+        met, paper_text, ours_text = None, _published(claim), ours.text
     elif claim.paper is None:
         met = bool(ours.value)
         paper_text = "holds"
@@ -188,7 +191,7 @@ def judge(claim: Claim, ours: Ours) -> Finding:
         if ours.value is None:
             raise ValueError(f"claim {claim.id}: there is a number to compare with, and none of ours")
         value = float(ours.value)
-        paper_text = f"{_sign(claim.test)}{_number(claim.paper)} {claim.unit}".strip()
+        paper_text = _published(claim)
         ours_text = ours.text or f"{_number(value)} {claim.unit}".strip()
         if claim.test == "equals":
             met = math.isclose(value, claim.paper, rel_tol=1e-9, abs_tol=0) or abs(value - claim.paper) < claim.printed
@@ -234,6 +237,11 @@ def deviation_text(finding: Finding) -> str:
         return "none"
     points = " points" if finding["unit"] == "%" else "%"
     return f"{'+' if deviation > 0 else '-'}{fixed(abs(100 * deviation), 1)}{points}"
+
+
+def _published(claim: Claim) -> str:
+    """Return the paper's number or bound as text."""
+    return f"{_sign(claim.test)}{_number(claim.paper)} {claim.unit}".strip() if claim.paper is not None else "holds"
 
 
 def _sign(test: Test) -> str:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-STUDIES = ("spin", "nfcomms", "qnix", "apenet", "niagara2", "pspin", "xdp", "nfp-6000")
+STUDIES = ("spin", "nfcomms", "qnix", "apenet", "niagara2", "pspin", "xdp", "nfp-6000", "hxdp")
 """The names of the studies."""
+_INNER = {"hxdp": "xdp.hxdp"}
+"""The modules of studies with another name than theirs."""
 
 
 @dataclass(frozen=True)
@@ -137,4 +139,5 @@ def load_study(name: str) -> Study:
     """
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}{meant(name, STUDIES)}")
-    return cast("Study", import_module(f"nicety.studies.{name.replace('-', '_')}").STUDY)
+    module = _INNER.get(name, name.replace("-", "_"))
+    return cast("Study", import_module(f"nicety.studies.{module}").STUDY)

@@ -152,6 +152,21 @@ impl Schedule {
 /// # Panics
 /// The number of lanes is 0, or more than [`MOST_LANES`].
 pub fn schedule(linked: &Linked, switches: &Switches) -> Result<Schedule, ObjectError> {
+    made(linked, switches, place::Memory::InOrder)
+}
+
+/// The number of rows if loads and stores depended on registers alone. Such rows may give wrong results, so none are returned.
+///
+/// # Errors
+/// As [`schedule`].
+///
+/// # Panics
+/// As [`schedule`].
+pub fn rows_by_registers(linked: &Linked, switches: &Switches) -> Result<usize, ObjectError> {
+    Ok(made(linked, switches, place::Memory::Ignored)?.rows.len())
+}
+
+fn made(linked: &Linked, switches: &Switches, memory: place::Memory) -> Result<Schedule, ObjectError> {
     assert!((1..=MOST_LANES).contains(&switches.lanes), "{} lanes", switches.lanes);
     check(linked)?;
     let steps = linked.code.steps.iter().zip(&linked.code.slots);
@@ -181,7 +196,7 @@ pub fn schedule(linked: &Linked, switches: &Switches) -> Result<Schedule, Object
     if switches.three_operands {
         changes.renamed = rename::rename(&mut blocks);
     }
-    let (rows, moved) = place::place(blocks, switches);
+    let (rows, moved) = place::place(blocks, switches, memory);
     changes.moved = moved;
     Ok(Schedule { rows, slots: linked.slots.len(), changes })
 }

@@ -12,6 +12,15 @@ const MOST_BLOCKS: usize = 512;
 /// The distance in blocks within which operations move.
 const NEAR: usize = 64;
 
+/// The order of loads and stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// A load waits for an earlier store that may have the same bytes, and so on.
+    InOrder,
+    /// Loads and stores depend on registers alone.
+    Ignored,
+}
+
 /// An operation with its effect.
 #[derive(Clone, Copy)]
 struct Item {
@@ -97,9 +106,9 @@ pub(super) struct Placing<'s> {
 }
 
 /// Places the blocks of a program in rows.
-pub(super) fn place(blocks: Blocks, switches: &Switches) -> (Vec<Row>, usize) {
+pub(super) fn place(blocks: Blocks, switches: &Switches, memory: Memory) -> (Vec<Row>, usize) {
     let before = blocks.before();
-    let items = items(&blocks);
+    let items = items(&blocks, memory);
     let count = blocks.0.len();
     let mut placing = Placing {
         switches,
@@ -129,10 +138,15 @@ pub(super) fn place(blocks: Blocks, switches: &Switches) -> (Vec<Row>, usize) {
     (placing.numbered(), moved)
 }
 
-fn items(blocks: &Blocks) -> Vec<Vec<Item>> {
+fn items(blocks: &Blocks, memory: Memory) -> Vec<Vec<Item>> {
     let of = |(block, states): (&Block, Vec<State>)| {
-        let with =
-            |(node, state): (&Node, State)| Item { node: *node, effect: effect(&node.operation, &state) };
+        let with = |(node, state): (&Node, State)| {
+            let effect = match effect(&node.operation, &state) {
+                Effect::Load(_) | Effect::Store(_) if memory == Memory::Ignored => Effect::None,
+                ordered => ordered,
+            };
+            Item { node: *node, effect }
+        };
         block.nodes.iter().zip(states).map(with).collect()
     };
     blocks.0.iter().zip(states(blocks)).map(of).collect()

@@ -226,3 +226,13 @@ fn programs_beyond_the_core_are_refused_in_one_line() {
     let error = refused([vec![mov_imm(0, 1); MOST_SLOTS], vec![exit()]].concat());
     assert!(error.contains("4097 instructions"), "{error}");
 }
+
+#[test]
+fn rows_by_registers_ignore_the_order_of_memory() {
+    let slots = vec![mov_imm(2, 7), store(W, 10, -4, 2), load(W, 0, 10, -4), exit()];
+    let linked = Linked::of_slots("test", slots).unwrap();
+    let switches = Switches::none(4);
+    // In order the load runs behind the store. By registers alone it shares the first row.
+    assert_eq!(schedule(&linked, &switches).unwrap().rows.len(), 3);
+    assert_eq!(rows_by_registers(&linked, &switches).unwrap(), 2);
+}

@@ -3,10 +3,12 @@
 //! Frames come at the rate of the traffic, and then at other rates, as for a program in a host's driver.
 
 mod listing;
+mod published;
 mod row;
 mod trial;
 
 pub use listing::{ListedRow, RowsReport, rows};
+pub use published::{DumpReport, dump};
 pub use row::Row;
 
 use crate::losslessly::highest;

@@ -38,7 +38,7 @@ def bench_pcie(*, progress: Progress | None = None, **given: Unpack[PcieOptions]
 
 
 _POINT = ("Size", "Host", "Card", "Window", "Pattern", "Cache")
-_LATENCY = ("Median", "Mean", "Least", "Most")
+_LATENCY = ("Median", "p95", "p99.9", "Mean", "Least", "Most")
 _BANDWIDTH = ("Gb/s", "M/s")
 
 
@@ -77,7 +77,8 @@ def _cells(row: PcieRow) -> list[str]:
     offsets = (row["host_offset_bytes"], row["card_offset_bytes"], row["window_bytes"])
     point = [str(row["size_bytes"]), *map(str, offsets), row["pattern"], row["cache"]]
     if "median_ns" in row:
-        return point + [fixed(row[key], 1) for key in ("median_ns", "mean_ns", "min_ns", "max_ns")]
+        figures = (row["median_ns"], row["p95_ns"], row["p999_ns"], row["mean_ns"], row["min_ns"], row["max_ns"])
+        return point + [fixed(figure, 1) for figure in figures]
     return [*point, fixed(row["bandwidth_gbit_per_s"]), fixed(row["transfers_per_s"] / 1e6)]
 
 

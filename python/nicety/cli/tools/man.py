@@ -15,6 +15,7 @@ _STATUS = (
 )
 _VARIABLES = (
     ("NICETY_CACHE", "The folder of compiled handlers, instead of the cache folder of the system."),
+    ("NICETY_HXDP_DUMPS", "The folder of the bytecode of the hXDP paper, for nicety specs score hxdp-sume."),
     ("NICETY_NEWS", "With 0, no progress and no early results are printed if stderr is no terminal."),
 )
 

@@ -62,7 +62,9 @@ _REASONS = {
 }
 """The reasons of deviations of more than a step of timestamps, by test."""
 _STEPS = "a step of timestamps"
-_ODD = "the host's constant is no latency of its memory: its command reads take 440 ns, its DMA reads 1227 ns"
+_ODD = (
+    "not modelled: the host's constant is no latency of its memory; its command reads take 440 ns, its DMA reads 1227"
+)
 
 
 def _rows(card: str) -> list[Published]:

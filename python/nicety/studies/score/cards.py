@@ -33,10 +33,11 @@ class ClaimRow(TypedDict):
         unit: the unit of the figures.
         published: the published number or bound, if there is one.
         published_text: the published statement.
-        model: the number of the model, or whether the claim holds.
+        model: the number of the model, or whether the claim holds; None if it is not measured.
         model_text: the result of the model.
         deviation_percent: the deviation from a published number; points for a percentage.
-        met: whether the result equals the number at its precision, is within the bound, or the claim holds.
+        met: whether the result equals the number at its precision, is within the bound, or the claim holds; None if it
+            is not measured.
         reason: the reason of a deviation.
         source: the paper, with the table or figure if it is known.
     """
@@ -53,13 +54,13 @@ class ClaimRow(TypedDict):
     model: float | bool | None
     model_text: str
     deviation_percent: NotRequired[float]
-    met: bool
+    met: bool | None
     reason: str
     source: str
 
 
 class Deviations(TypedDict):
-    """Absolute deviations of rows with a published number.
+    """Absolute deviations of measured rows with a published number.
 
     Attributes:
         rows: the number of rows with a number.
@@ -182,7 +183,7 @@ def _row(card: str, study: Study, claim: Claim, finding: Finding) -> ClaimRow:
         "published_text": finding["paper_text"],
         "model": finding["ours"],
         "model_text": finding["ours_text"],
-        "met": bool(finding["met"]),
+        "met": finding["met"],
         "reason": finding["explanation"],
         "source": f"{study.paper.title}{f', {claim.at}' if claim.at else ''}",
     }
@@ -194,11 +195,11 @@ def _row(card: str, study: Study, claim: Claim, finding: Finding) -> ClaimRow:
 def deviations(rows: Sequence[ClaimRow]) -> Deviations:
     """Return the absolute deviations of rows."""
     off = [abs(row["deviation_percent"]) for row in rows if "deviation_percent" in row]
-    others = [row for row in rows if "deviation_percent" not in row]
+    others = [row["met"] for row in rows if "deviation_percent" not in row and row["met"] is not None]
     made: Deviations = {
         "rows": len(off),
         "without_number": len(others),
-        "met_without_number": sum(row["met"] for row in others),
+        "met_without_number": sum(others),
     }
     if off:
         made["median_percent"] = quantile(off, 0.5)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nicety.show.columns import align, counted, distinct, fixed
 from nicety.studies.score.cards import USES, CardScore, ClaimRow, Deviations
+from nicety.studies.study import load_study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +20,8 @@ _HEAD = ("# measurement", "published", "model", "deviation", "use", "met")
 def card_text(report: CardScore) -> str:
     """Return a score as text: a table of all rows, reasons, deviations, and calibrated values."""
     counts = ", ".join(f"{report['counts'][use]} {use}" for use in USES)
+    if without := sum(row["met"] is None for row in report["rows"]):
+        counts += f"; {without} of them not measured"
     lines = [
         f"# nicety score of {report['name']}, v{report['version']}{', quick' if report['quick'] else ''}",
         f"# rows by use: {counts}",
@@ -27,14 +31,23 @@ def card_text(report: CardScore) -> str:
         lines += _wrapped(f"{which}: {deviations_text(report[which])}")
     for study in distinct(row["study"] for row in report["rows"]):
         rows = [row for row in report["rows"] if row["study"] == study]
-        sources = distinct(row["source"] for row in rows)
-        lines += ["", *_wrapped(f"{study}: {'; '.join(sources)}"), *align([_HEAD, *(_cells(row) for row in rows)])]
+        lines += ["", *_wrapped(f"{study}: {_sources(rows)}"), *align([_HEAD, *(_cells(row) for row in rows)])]
+    for reason in distinct(row["reason"] for row in report["rows"] if row["met"] is None and row["reason"]):
+        lines += ["", *_wrapped(f"not measured: {reason}")]
     for seen in distinct(row["seen"] for row in report["rows"] if row["seen"]):
         lines += ["", *_wrapped(f"seen: {seen}")]
     if report["calibrated"]:
         values = [[each["key"], each["value"], each["against"]] for each in report["calibrated"]]
         lines += ["", *align([("# calibrated", "value", "against"), *values])]
     return "\n".join(lines) + "\n"
+
+
+def _sources(rows: Sequence[ClaimRow]) -> str:
+    """Return the paper, and the places of rows in it."""
+    sources = distinct(row["source"] for row in rows)
+    paper = load_study(rows[0]["study"]).paper.title
+    places = [source.removeprefix(f"{paper}, ") for source in sources if source != paper]
+    return f"{paper}, {'; '.join(places)}" if places else paper
 
 
 def _wrapped(text: str) -> list[str]:
@@ -56,7 +69,7 @@ def _cells(row: ClaimRow) -> list[str]:
     deviation = "-"
     if "deviation_percent" in row:
         deviation = f"{fixed(row['deviation_percent'], 1)} {'points' if row['unit'] == '%' else '%'}"
-    met = "yes" if row["met"] else "no"
+    met = {True: "yes", False: "no", None: "-"}[row["met"]]
     return [row["title"], row["published_text"], row["model_text"], deviation, row["use"], met]
 
 

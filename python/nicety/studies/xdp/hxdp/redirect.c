@@ -1,4 +1,5 @@
-/* Swaps the Ethernet addresses and sends the frame to another port, by a helper: redirect of section 5.2.2 of the hXDP paper. */
+/* Swaps the Ethernet addresses and sends the frame to a port by a helper: redirect of section 5.2.2 of the hXDP paper. The
+ * models have one port. */
 
 #include <xdp.h>
 
@@ -14,7 +15,7 @@ SEC("xdp") int redirect(struct xdp_md *context) {
     data[3] = swapped[0];
     data[4] = swapped[1];
     data[5] = swapped[2];
-    return bpf_redirect(2, 0);
+    return bpf_redirect(1, 0);
 }
 
 char _license[] SEC("license") = "GPL";
