@@ -226,6 +226,17 @@ SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
         ("import no_such_module\n", 1, ["ModuleNotFoundError: No module named 'no_such_module'", "mine.py:1"]),
         ("import sys\nsys.exit('usage: mine.py N')\n", 1, ["nicety: usage: mine.py N\n"]),
         ("import sys\nsys.exit(3)\n", 3, []),
+        *(
+            (
+                f"import sys\n\n{SUM}    sys.exit({code})\n",
+                1,
+                [
+                    f"nicety: spin-discrete: sys.exit({code}) is an error in a program of a host; write return to end ",
+                    "\n  in the program of rank 0, at 2.5 ns of virtual time\n  mine.py:5, in main: sys.exit(",
+                ],
+            )
+            for code in ("", "0", "3", "'no input'")
+        ),
         (
             "async def main(host):\n    await host.recv(host.alloc(8), tag=1)\n",
             1,
