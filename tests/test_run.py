@@ -73,6 +73,8 @@ def test_a_row_for_each_card(program: Callable) -> None:
 
 def test_it_is_the_cluster_s_own_time(program: Callable) -> None:
     (row,) = program(PING, "--json", "--set", "bus.latency=300 ns").json()["rows"]
+    text = program(PING, "--set", "bus.latency=300 ns", "--set", "hpu.cores=8").stdout
+    assert text.splitlines()[1].endswith(", set bus.latency=300 ns, hpu.cores=8")
     scope: dict = {}
     exec(PING, scope)
     run = package.Cluster(2, "spin-discrete", set={"bus.latency": "300 ns"}).run(scope["main"])
