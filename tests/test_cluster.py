@@ -405,6 +405,12 @@ def test_sys_exit_is_an_error_of_its_program(place: str) -> None:
     assert isinstance(caught.value.__cause__, SystemExit)
 
 
+def test_an_invalid_change_names_the_argument() -> None:
+    with pytest.raises(nicety.InputError) as caught:
+        cluster(set={"hpu.cores": -1})
+    assert str(caught.value) == "set: hpu.cores=-1: expected a whole number from 1 to 1024, e.g. hpu.cores=4"
+
+
 def test_a_signal_still_ends_the_process_of_a_run() -> None:
     def handler(*_: object) -> None:
         sys.exit(143)

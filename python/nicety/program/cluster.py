@@ -131,7 +131,10 @@ class Cluster:
         )
         arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids)
         # Errors in expressions of traffic are raised here, before the run.
-        self._simulation = _native.Simulation(*arguments, options["flow_control"], expressions)
+        try:
+            self._simulation = _native.Simulation(*arguments, options["flow_control"], expressions)
+        except InputError as error:
+            raise _of_argument(error) from error
 
     @property
     def fault_notes(self) -> str:
@@ -288,6 +291,14 @@ def _rank_and_time(host: Host) -> str:
 def usual_topology(nodes: int, testers: int) -> str:
     """Return the simplest topology for `nodes` hosts and `testers` testers that send traffic to them."""
     return {1: "alone", 2: "pair"}.get(nodes + testers, "star")
+
+
+def _of_argument(error: InputError) -> InputError:
+    """Return an error about a change to the card with the name of the argument in place of the option."""
+    text = str(error)
+    if not text.startswith("--set "):
+        return error
+    return InputError(text.replace("--set ", "set: ", 1).replace("--set ", ""))
 
 
 def _expressions(traffic: object) -> list[str]:
