@@ -322,6 +322,22 @@ def test_a_command_that_ends_with_a_status_fails_its_point(nicety: Callable[...,
         ("@[options]\nloopback = 1", "3: options.loopback: write true or false, not 1"),
         ("@[options]\nmode = true", "3: options.mode: write a number or a text, not true"),
         ("@[options]\nmode = [[1]]", "3: options.mode: a list of numbers or texts was expected"),
+        ("@[grid]\nnic = ['qnix', 'qnxi']", '3: grid.nic: there is no card spec "qnxi"'),
+        ("@[options]\nnic = 'qnxi'\n[grid]\nsizes = [8]", '3: options.nic: there is no card spec "qnxi"'),
+        ("run = 'bench latency --nic qnxi'\n[grid]\nsizes = [8]", '1: run: there is no card spec "qnxi"'),
+        ("@[options]\nnic = 'spin-discrete'\npeer = 'x'\n[grid]\nsizes = [8]", "4: options.peer: there is no card"),
+        (
+            "@[options]\nnic = 'spin-discrete'\n[grid]\nsizes = [8]\nset.'hpu.cores' = [4, -1]",
+            "6: grid.set.hpu.cores: spin-discrete: hpu.cores=-1: expected a whole number from 1 to 1024",
+        ),
+        (
+            "@[options]\nset.hpu.coers = 8\n[grid]\nsizes = [8]\nnic = ['spin-discrete']",
+            "3: options.set.hpu.coers: spin-discrete: hpu.coers=8: unknown key, did you mean hpu.cores?",
+        ),
+        (
+            "@[grid]\nnic = ['apenet-v5', 'spin-discrete']\nset.'tlb.entries' = [64]",
+            "4: grid.set.tlb.entries: spin-discrete: tlb.entries=64: ",
+        ),
         ("@[options]\nset = 3", '3: options.set: name the value to change, as in set."hpu.cores"'),
         ("@[grid]\nsizes = [8, '64X']", "3: grid.sizes: --sizes 64X: '64X' is not a number"),
         ("@[grid]\niterations = [0]", "3: grid.iterations: --iterations is 1 to 10000000, not 0"),
@@ -349,13 +365,16 @@ def test_a_point_is_the_command_line_that_it_would_be(tmp_path: Path) -> None:
     (point,) = points_of(study.grid, study.words, study.options)
     assert study.arguments(point.values) == ["goal", "run", "a.goal", "--L=1us", "--threads=2", "--compat=loggopsim"]
     file.write_text(
-        "run = 'bench latency'\n[options]\nnic = ['qnix', 'nfp-4000']\n"
-        "[grid]\nbreakdown = [true, false]\nset.a.b = [true]\n"
+        "run = 'bench latency'\n[options]\nnic = ['spin-discrete', 'spin-integrated']\n"
+        "[grid]\nbreakdown = [true, false]\nset.transport.reliable = [true]\n"
     )
     study = read_study(file)
     found = [study.arguments(point.values) for point in points_of(study.grid, study.words, study.options)]
-    common = ["bench", "latency", "--nic=qnix,nfp-4000"]
-    assert found == [[*common, "--breakdown", "--set", "a.b=true"], [*common, "--set", "a.b=true"]]
+    common = ["bench", "latency", "--nic=spin-discrete,spin-integrated"]
+    assert found == [
+        [*common, "--breakdown", "--set", "transport.reliable=true"],
+        [*common, "--set", "transport.reliable=true"],
+    ]
     file.write_text("run = 'exec'\n[options]\nprogram = './heat 100 \"a b\"'\n[grid]\nnic = ['qnix']\nn = [2]\n")
     study = read_study(file)
     (point,) = points_of(study.grid, study.words, study.options)
