@@ -30,13 +30,13 @@ pytestmark = [
 ]
 
 
-def in_qemu(bits: int, arguments: list[str | Path]) -> subprocess.CompletedProcess[str] | None:
-    """Compile a program for Linux, and run it in qemu; None if it does not end."""
+def in_qemu(bits: int, arguments: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str] | None:
+    """Compile a program for Linux in a folder, and run it in qemu; None if it does not end."""
     target = [sys.executable, "-m", "ziglang", "cc", "-target", f"riscv{bits}-linux-musl", "-O2", "-w"]
-    subprocess.run([*target, *arguments, "-o", f"qemu-{bits}"], check=True)
+    subprocess.run([*target, *arguments, "-o", f"qemu-{bits}"], check=True, cwd=folder)
     try:
         words = [f"qemu-riscv{bits}", f"./qemu-{bits}"]
-        return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
+        return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=folder)
     except subprocess.TimeoutExpired:
         return None
 
@@ -50,7 +50,7 @@ def test_random_programs_come_to_the_results_of_qemu(bits: int, nicety: Callable
         source = tmp_path / f"random-{seed}.c"
         words = ["csmith", "--seed", str(seed), "--max-funcs", "6", "--no-argc", "--output", str(source)]
         subprocess.run(words, check=True, cwd=tmp_path)
-        expected = in_qemu(bits, [source, "-I", HEADERS])
+        expected = in_qemu(bits, [source, "-I", HEADERS], tmp_path)
         if expected is None:
             continue
         made = nicety("cc", source, "-I", HEADERS, "--isa", isa, "-o", "random.elf")
@@ -66,7 +66,7 @@ def test_random_programs_come_to_the_results_of_qemu(bits: int, nicety: Callable
 
 @pytest.mark.skipif(COREMARK is None, reason="NICETY_COREMARK names no copy of CoreMark")
 @pytest.mark.parametrize("bits", CORES)
-def test_coremark_comes_to_the_results_of_qemu(bits: int, nicety: Callable) -> None:
+def test_coremark_comes_to_the_results_of_qemu(bits: int, nicety: Callable, tmp_path: Path) -> None:
     folder = Path(COREMARK or "")
     isa, card = CORES[bits]
     port = folder / ("simple" if bits == 32 else "posix")
@@ -74,7 +74,7 @@ def test_coremark_comes_to_the_results_of_qemu(bits: int, nicety: Callable) -> N
     sources: list[str | Path] = [*(folder / name for name in names), port / "core_portme.c"]
     values = {"PERFORMANCE_RUN": 1, "ITERATIONS": 10, "FLAGS_STR": '"-O2"', "USE_CLOCK": 1, "MEM_METHOD": "MEM_STACK"}
     given = ["-I", folder, "-I", port, *(f"-D{name}={value}" for name, value in values.items())]
-    expected = in_qemu(bits, [*sources, *given])
+    expected = in_qemu(bits, [*sources, *given], tmp_path)
     assert expected is not None
     # 10 s at least make a result valid: a second of 100 000 cycles makes them short.
     made = nicety("cc", *sources, *given, "-DCLOCKS_PER_SEC=100000", "--isa", isa, "-o", "coremark.elf")

@@ -382,6 +382,53 @@ def test_ctrl_c_ends_a_run() -> None:
     timer.join()
 
 
+@pytest.mark.parametrize("place", ["program", "thread"])
+def test_sys_exit_is_an_error_of_its_program(place: str) -> None:
+    async def thread(code: object) -> None:
+        sys.exit(code)  # type: ignore[arg-type]
+
+    async def program(host: nicety.Host) -> None:
+        await host.compute(ns=100 * (1 + host.rank))
+        if host.rank == 1:
+            if place == "thread":
+                await host.gather(thread(0))
+            sys.exit()
+        await host.barrier()
+
+    with pytest.raises(nicety.RunError) as caught:
+        cluster().run(program)
+    call = "sys.exit(0)" if place == "thread" else "sys.exit()"
+    assert str(caught.value) == (
+        f"{call} is an error in a program of a host; write return to end the program\n"
+        "  in the program of rank 1, at 200.0 ns of virtual time"
+    )
+    assert isinstance(caught.value.__cause__, SystemExit)
+
+
+def test_an_invalid_change_names_the_argument() -> None:
+    with pytest.raises(nicety.InputError) as caught:
+        cluster(set={"hpu.cores": -1})
+    assert str(caught.value) == "set: hpu.cores=-1: expected a whole number from 1 to 1024, e.g. hpu.cores=4"
+
+
+def test_a_signal_still_ends_the_process_of_a_run() -> None:
+    def handler(*_: object) -> None:
+        sys.exit(143)
+
+    async def program(host: nicety.Host) -> None:
+        await host.compute(ns=1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        for number in range(1000):
+            await host.compute(ns=number)
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            cluster().run(program)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_numbers_that_do_not_fit() -> None:
     def failure(call: Callable[[nicety.Host], object]) -> str:
         async def program(host: nicety.Host) -> None:

@@ -140,6 +140,18 @@ def test_progress_off_a_terminal_is_a_line_at_times(
     assert capsys.readouterr().err == "", "nothing is told after the end"
 
 
+def test_progress_of_a_share_is_in_percent(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NICETY_NEWS")
+    monkeypatch.setattr(progress, "_EVERY_S", 0.05)
+    with progress.progress("running", percent=True) as bar:
+        bar.advance(770, 1000)
+        said = ""
+        while not said:
+            time.sleep(0.05)
+            said = capsys.readouterr().err
+    assert said.startswith("nicety: running: 77%, 0 s\n")
+
+
 HANDLERS = """#include <nicety.h>
 #include <string.h>
 __handler int payload_handler(const ptl_payload_t p, void *state) {

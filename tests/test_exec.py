@@ -454,6 +454,20 @@ def test_impossible_runs_are_refused(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_a_report_names_the_options_that_determine_its_times(tmp_path: Path) -> None:
+    options = ["--set", "hpu.cores=8", "--noise", "1ms,1us", "--topology", "star"]
+    network = ["--faults", "reorder=1e-6:5us", "--flow-control", "pfc"]
+    status, out, err = run(tmp_path, "world.Barrier()\n", *options, *network)
+    assert status == 0, err
+    assert out.splitlines()[1].endswith(
+        ": spin-discrete, topology star, seed 1, flow control pfc, noise 1ms,1us, faults reorder=1e-6:5us, "
+        "set hpu.cores=8, compute none, launcher mpich"
+    )
+    status, out, err = run(tmp_path, "world.Barrier()\n", "--offload", "barrier", "--compare-offload", *options)
+    assert status == 0, err
+    assert ", topology star, seed 1, noise 1ms,1us, set hpu.cores=8, compute none, launcher mpich\n" in out
+
+
 def test_the_launcher_is_that_of_the_library_a_program_is_linked_with(tmp_path: Path) -> None:
     source = tmp_path / "ends.c"
     source.write_text("#include <mpi.h>\nint main(void) { MPI_Init(0, 0); return MPI_Finalize(); }\n")

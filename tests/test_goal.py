@@ -102,8 +102,10 @@ def test_a_schedule_that_cannot_run_is_told(
         (["run", "{file}", "--network", "packets"], "--network packets: name a card, as in --nic spin-discrete"),
         (["run", "{file}", "--nic", "spin-discrete", "--L", "1us"], "--L: of LogGOPS, which has no cards"),
         (["run", "{file}", "--nic", "spin-discrete", "--network", "loggops"], "--network loggops has no cards"),
-        (["run", "{file}", "--topology", "star"], "--topology: of a run on cards; name one, as in --nic spin-discrete"),
-        (["run", "{file}", "--breakdown"], "--breakdown: of a run on cards"),
+        (["run", "{file}", "--topology", "star"], "--topology: only for a run on a card; add a card, as in --nic "),
+        (["run", "{file}", "--breakdown"], "--breakdown: only for a run on a card"),
+        (["run", "{file}", "--faults", "loss=0.1"], "--faults: only for a run on a card"),
+        (["run", "{file}", "--nic", "qnix,nfp-4000"], "--nic qnix,nfp-4000: goal run takes one card; write goal comp"),
         (["run", "{file}", "--nic", "spin"], "spin"),
         (["run", "{file}", "--nic", "spin-discrete", "--topology", "torus:3x1x1"], "torus"),
         (["compare", "{file}"], "--nic"),
@@ -419,7 +421,7 @@ def test_cards_execute_messages_by_themselves(nicety: Callable[..., Result], tmp
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["run", "--mode", "card"], "--mode: of a run on cards; name one, as in --nic spin-discrete"),
+        (["run", "--mode", "card"], "--mode: only for a run on a card; add a card, as in --nic spin-discrete"),
         (["run", "--nic", "qnix", "--mode", "card"], "--mode card: qnix has no handlers: a card of design qnix"),
         (["run", "--nic", "nfp-4000", "--mode", "card"], "--mode card: nfp-4000 has no handlers"),
         (["run", "--nic", "spin-discrete", "--mode", "hpu"], "--mode"),

@@ -73,6 +73,8 @@ def test_a_row_for_each_card(program: Callable) -> None:
 
 def test_it_is_the_cluster_s_own_time(program: Callable) -> None:
     (row,) = program(PING, "--json", "--set", "bus.latency=300 ns").json()["rows"]
+    text = program(PING, "--set", "bus.latency=300 ns", "--set", "hpu.cores=8").stdout
+    assert text.splitlines()[1].endswith(", set bus.latency=300 ns, hpu.cores=8")
     scope: dict = {}
     exec(PING, scope)
     run = package.Cluster(2, "spin-discrete", set={"bus.latency": "300 ns"}).run(scope["main"])
@@ -226,6 +228,17 @@ SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
         ("import no_such_module\n", 1, ["ModuleNotFoundError: No module named 'no_such_module'", "mine.py:1"]),
         ("import sys\nsys.exit('usage: mine.py N')\n", 1, ["nicety: usage: mine.py N\n"]),
         ("import sys\nsys.exit(3)\n", 3, []),
+        *(
+            (
+                f"import sys\n\n{SUM}    sys.exit({code})\n",
+                1,
+                [
+                    f"nicety: spin-discrete: sys.exit({code}) is an error in a program of a host; write return to end ",
+                    "\n  in the program of rank 0, at 2.5 ns of virtual time\n  mine.py:5, in main: sys.exit(",
+                ],
+            )
+            for code in ("", "0", "3", "'no input'")
+        ),
         (
             "async def main(host):\n    await host.recv(host.alloc(8), tag=1)\n",
             1,

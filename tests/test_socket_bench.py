@@ -47,7 +47,7 @@ def test_a_sweep_is_a_table_for_each_axis() -> None:
     ]
     text = socket_text(report)
     assert "# rank 0 receives; its peer has the same card" in text
-    assert "# CPU time of a packet in the last row (ns)" in text
+    assert "# CPU time of a packet (ns): 65536 B a call, 32 connections, 64 CPUs\n" in text
     figure = socket_figure(report)
     figure.draw_without_rendering()
     assert [axes.get_xlabel() for axes in figure.axes] == ["Call (B)", "Call (B)", "Connections", "Connections"]
@@ -88,6 +88,28 @@ def test_a_row_whose_neighbours_failed_has_a_table() -> None:
     assert titles == ["niagara2-niu: 65536 B a call, 64 CPUs", "niagara2-niu: 65536 B a call, 32 connections"]
     text = socket_text(report)
     assert sum(line.split()[:1] == ["8"] for line in text.splitlines()) == 1
+
+
+def test_rows_on_two_axes_are_both_shown() -> None:
+    short = {"nics": ["ethernet-100g", "niagara2-niu"], "warmup": "1ms", "duration": "300us"}
+    report = nicety.bench_stream(**short, io_sizes=[4096], connections=[8])
+    places = {(row["nic"], row["io_size_bytes"], row["connections"]) for row in report["rows"]}
+    assert len(places) == 4
+    shown = [
+        (title.partition(":")[0], row["io_size_bytes"], row["connections"])
+        for title, _, rows in sweeps(report)
+        for row in rows
+    ]
+    assert sorted(shown) == sorted(places)
+    titles = [title for title, _ in socket_tables(report)]
+    assert titles[:2] == ["ethernet-100g: 32 connections, 64 CPUs", "ethernet-100g: 8 connections, 64 CPUs"]
+    last = report["rows"][-1]
+    place = f"{last['io_size_bytes']} B a call, {last['connections']} connections, 64 CPUs"
+    assert f"# CPU time of a packet (ns): {place}\n" in socket_text(report)
+    report["rows"] = [*report["rows"][:2], next(row for row in report["rows"][2:] if row["connections"] == 32)]
+    assert "(ns): ethernet-100g at 65536 B a call, 8 connections, 64 CPUs; niagara2-niu at 4096 B a call, 32" in (
+        socket_text(report)
+    )
 
 
 def test_few_requests_are_told() -> None:

@@ -286,6 +286,19 @@ def test_a_point_that_fails_is_told_and_the_others_are_done(nicety: Callable[...
     assert pl.read_csv(tmp_path / "out/table.csv")["status"].to_list() == ["done", "failed"]
 
 
+def test_a_command_that_ends_with_a_status_fails_its_point(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "ends.c").write_text("int main(void) { return STATUS; }\n")
+    for status in (0, 1):
+        assert nicety("cc", "ends.c", f"-DSTATUS={status}", "-o", f"{status}.elf").status == 0
+    (tmp_path / "s.toml").write_text("run = 'hpu run'\n[grid]\nfile = ['0.elf', '1.elf']\n")
+    done = nicety("sweep", "s.toml")
+    assert done.status == 1
+    assert "file 1.elf: the command ended with status 1: 1.elf: it ended with exit code 1" in done.stderr
+    table = pl.read_csv(tmp_path / "s/table.csv")
+    assert table["status"].to_list() == ["done", "failed"]
+    assert nicety("sweep", "s.toml").stdout.splitlines()[1] == "# s.toml: 1 of 2 points are done, 1 of them before"
+
+
 @pytest.mark.parametrize(
     ("study", "wrong"),
     [
@@ -309,6 +322,22 @@ def test_a_point_that_fails_is_told_and_the_others_are_done(nicety: Callable[...
         ("@[options]\nloopback = 1", "3: options.loopback: write true or false, not 1"),
         ("@[options]\nmode = true", "3: options.mode: write a number or a text, not true"),
         ("@[options]\nmode = [[1]]", "3: options.mode: a list of numbers or texts was expected"),
+        ("@[grid]\nnic = ['qnix', 'qnxi']", '3: grid.nic: there is no card spec "qnxi"'),
+        ("@[options]\nnic = 'qnxi'\n[grid]\nsizes = [8]", '3: options.nic: there is no card spec "qnxi"'),
+        ("run = 'bench latency --nic qnxi'\n[grid]\nsizes = [8]", '1: run: there is no card spec "qnxi"'),
+        ("@[options]\nnic = 'spin-discrete'\npeer = 'x'\n[grid]\nsizes = [8]", "4: options.peer: there is no card"),
+        (
+            "@[options]\nnic = 'spin-discrete'\n[grid]\nsizes = [8]\nset.'hpu.cores' = [4, -1]",
+            "6: grid.set.hpu.cores: spin-discrete: hpu.cores=-1: expected a whole number from 1 to 1024",
+        ),
+        (
+            "@[options]\nset.hpu.coers = 8\n[grid]\nsizes = [8]\nnic = ['spin-discrete']",
+            "3: options.set.hpu.coers: spin-discrete: hpu.coers=8: unknown key, did you mean hpu.cores?",
+        ),
+        (
+            "@[grid]\nnic = ['apenet-v5', 'spin-discrete']\nset.'tlb.entries' = [64]",
+            "4: grid.set.tlb.entries: spin-discrete: tlb.entries=64: ",
+        ),
         ("@[options]\nset = 3", '3: options.set: name the value to change, as in set."hpu.cores"'),
         ("@[grid]\nsizes = [8, '64X']", "3: grid.sizes: --sizes 64X: '64X' is not a number"),
         ("@[grid]\niterations = [0]", "3: grid.iterations: --iterations is 1 to 10000000, not 0"),
@@ -336,13 +365,16 @@ def test_a_point_is_the_command_line_that_it_would_be(tmp_path: Path) -> None:
     (point,) = points_of(study.grid, study.words, study.options)
     assert study.arguments(point.values) == ["goal", "run", "a.goal", "--L=1us", "--threads=2", "--compat=loggopsim"]
     file.write_text(
-        "run = 'bench latency'\n[options]\nnic = ['qnix', 'nfp-4000']\n"
-        "[grid]\nbreakdown = [true, false]\nset.a.b = [true]\n"
+        "run = 'bench latency'\n[options]\nnic = ['spin-discrete', 'spin-integrated']\n"
+        "[grid]\nbreakdown = [true, false]\nset.transport.reliable = [true]\n"
     )
     study = read_study(file)
     found = [study.arguments(point.values) for point in points_of(study.grid, study.words, study.options)]
-    common = ["bench", "latency", "--nic=qnix,nfp-4000"]
-    assert found == [[*common, "--breakdown", "--set", "a.b=true"], [*common, "--set", "a.b=true"]]
+    common = ["bench", "latency", "--nic=spin-discrete,spin-integrated"]
+    assert found == [
+        [*common, "--breakdown", "--set", "transport.reliable=true"],
+        [*common, "--set", "transport.reliable=true"],
+    ]
     file.write_text("run = 'exec'\n[options]\nprogram = './heat 100 \"a b\"'\n[grid]\nnic = ['qnix']\nn = [2]\n")
     study = read_study(file)
     (point,) = points_of(study.grid, study.words, study.options)
@@ -359,8 +391,48 @@ def test_a_study_runs_real_programs(nicety: Callable[..., Result], tmp_path: Pat
         f"run = 'exec'\n[options]\nprogram = '{program}'\n[grid]\nnic = ['spin-discrete', 'spin-integrated']\nn = [2]\n"
     )
     nicety("sweep", "cards.toml")
-    discrete, integrated = pl.read_csv(tmp_path / "cards/table.csv")["max_finish_ns"]
+    table = pl.read_csv(tmp_path / "cards/table.csv")
+    discrete, integrated = table.filter(pl.col("rank") == 0)["max_finish_ns"]
     assert 0 < integrated < discrete
+
+
+def test_a_run_of_a_program_has_its_processes_and_its_status(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(
+        "import sys\nfrom mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\nMPI.Finalize()\nsys.exit(int(sys.argv[1]))\n"
+    )
+    programs = [f"{sys.executable} ends.py {status}" for status in (0, 5)]
+    (tmp_path / "s.toml").write_text(
+        f"run = 'exec --nic spin-discrete'\n[options]\nn = 2\n[grid]\nprogram = {programs}\n"
+    )
+    done = nicety("sweep", "s.toml", "--jobs", 1)
+    assert done.status == 1
+    assert f"program {programs[1]}: the command ended with status 5" in done.stderr
+    table = pl.read_csv(tmp_path / "s/table.csv")
+    assert table["point"].to_list() == [0, 0, 1, 1]
+    assert table["status"].to_list() == ["done", "done", "failed", "failed"]
+    assert table["report_status"].to_list() == [0, 0, 5, 5]
+    assert table["rank"].to_list() == [0, 1, 0, 1]
+    alone = nicety("exec", "--nic", "spin-discrete", "-n", 2, "--csv", "alone.csv", "--", *programs[0].split())
+    assert alone.status == 0
+    of_ranks = pl.read_csv(tmp_path / "alone.csv").columns
+    assert set(of_ranks) <= set(table.columns)
+    assert table.filter(pl.col("point") == 0)["max_finish_ns"].to_list() == [table["finish_ns"][:2].max()] * 2
+
+
+def test_runs_on_several_cards_are_rows_of_one_table(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "hello.py").write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    (tmp_path / "s.toml").write_text(
+        "run = 'exec'\n[options]\nnic = ['spin-discrete', 'spin-integrated']\n"
+        f"[grid]\nprogram = ['{sys.executable} hello.py']\nn = [2]\n"
+    )
+    assert nicety("sweep", "s.toml").status == 0
+    table = pl.read_csv(tmp_path / "s/table.csv")
+    assert list(zip(table["nic"], table["rank"], strict=True)) == [
+        ("spin-discrete", 0),
+        ("spin-discrete", 1),
+        ("spin-integrated", 0),
+        ("spin-integrated", 1),
+    ]
 
 
 def running() -> list[int]:

@@ -162,6 +162,31 @@ def test_threads_that_are_no_coroutines_are_refused() -> None:
     alone(main)
 
 
+def test_calls_of_the_host_are_gathered_like_coroutines() -> None:
+    async def main(host: nicety.Host) -> Any:
+        out, back = host.alloc(8), host.alloc(8)
+        out.array[:] = host.rank + 1
+        peer = 1 - host.rank
+        pending = await host.post_recv(back, source=peer, tag=1)
+        await host.barrier()
+        _, received, *rest = await host.gather(
+            host.send(out, to=peer, tag=1), pending, host.compute(ns=1000), wait(host, 1, "end")
+        )
+        return received.source, int(back.array[0]), rest, host.now_ns > 1000
+
+    run = nicety.Cluster(2, "spin-discrete").run(main)
+    assert run.results == {rank: (1 - rank, 2 - rank, [None, "end"], True) for rank in (0, 1)}
+
+
+def test_a_call_is_gathered_once() -> None:
+    async def main(host: nicety.Host) -> None:
+        call = host.compute(ns=1)
+        await host.gather(call, call)
+
+    with pytest.raises(nicety.InputError, match=r"host.compute\(...\) at .* was awaited before"):
+        alone(main)
+
+
 def test_a_call_that_is_not_awaited_is_told_in_threads_too() -> None:
     async def forgets(host: nicety.Host) -> None:
         host.compute(ns=5)

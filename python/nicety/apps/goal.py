@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from os import fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
@@ -25,6 +26,7 @@ from nicety._generated.types import (
 )
 from nicety.bench.measured import Progress
 from nicety.build.compiler import compiled
+from nicety.errors import InputError
 from nicety.shared.checks import Place, text
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
@@ -48,11 +50,13 @@ def run_schedule(file: Place, *, progress: Progress | None = None, **given: Unpa
         given: the arguments of `ScheduleOptions`.
 
     Raises:
-        InputError: the file is no schedule, its operations wait for each other, or an argument is invalid.
+        InputError: the file is no schedule, its operations wait for each other, or an argument is invalid. Several
+            cards are an invalid argument: `compare_schedule` takes them.
         Deadlock: a receive without a message, or a message without a receive; the error names them.
         RunError: on cards: a message was longer than its receive, a limit of the card was reached, or the network lost
             messages.
     """
+    _check_card(given)
     request = request_text(ScheduleOptions, given, file=_path(file))
     report = _executed(request, _native.goal_run_plan, _native.goal_run, progress)
     return cast(ScheduleReport, Shown(report, lambda found: text_html(schedule_text(found)), table=finish_table))
@@ -77,6 +81,34 @@ def compare_schedule(
     request = request_text(CompareOptions, given, file=_path(file))
     report = _executed(request, _native.goal_compare_plan, _native.goal_compare, progress)
     return cast(CompareReport, Shown(report, compare_html, compare_figure))
+
+
+_ON_CARDS = {
+    "overrides": "--set",
+    "topology": "--topology",
+    "flow_control": "--flow-control",
+    "faults": "--faults",
+    "mode": "--mode",
+    "breakdown": "--breakdown",
+}
+"""Maps each argument of runs on cards to its option."""
+
+
+def _check_card(given: ScheduleOptions) -> None:
+    """Check that a run has one card, or no argument of runs on cards.
+
+    Raises:
+        InputError: there are several cards, or an argument is only for a run on a card.
+    """
+    nic = given.get("nic")
+    if nic is not None and "," in fspath(nic) and not Path(nic).exists():
+        raise InputError(
+            f"--nic {fspath(nic)}: goal run takes one card; write goal compare for several, compare_schedule in Python"
+        )
+    if nic is None and given.get("network") != "packets":
+        for name, option in _ON_CARDS.items():
+            if given.get(name):
+                raise InputError(f"{option}: only for a run on a card; add a card, as in --nic spin-discrete")
 
 
 def _executed(

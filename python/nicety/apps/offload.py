@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack, cast
 
 from nicety._generated.types import ExecOptions, ExecReport
 from nicety.apps.launchers import Launcher
-from nicety.apps.processes import offload_text, plan_offload, run_processes
+from nicety.apps.processes import offload_text, plan_offload, run_conditions, run_processes
 from nicety.errors import InputError, RunError
 from nicety.shared.checks import Place
 from nicety.shared.typed import checked
@@ -157,9 +157,7 @@ def offload_table(report: OffloadReport) -> Table:
 def offload_comparison_text(report: OffloadReport) -> str:
     """Return both runs as text: a table with a row per process, its columns aligned."""
     run = report["offload"]
-    of = f"{run['nic']}, topology {run['manifest']['topology']}, seed {run['manifest']['seed']}"
-    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {run['compute']}"
-    head += f", launcher {run['launcher']}\n\n"
+    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {run_conditions(run)}\n\n"
     above = ["", "without", "offload", "", "without", "offload", "without", "offload", "", ""]
     titles = ["Rank", *["finish (µs)"] * 2, "speed-up", *["sent"] * 2, *["bytes"] * 2, "offloaded", "left to MPI"]
     rows = [

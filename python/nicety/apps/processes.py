@@ -24,6 +24,7 @@ from nicety.shared.checks import Place, one_of, whole
 from nicety.shared.files import check_place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
 from nicety.show.html import Shown, text_html
 from nicety.show.ranks import RankTimes, ranks_figure
@@ -181,11 +182,7 @@ def cards_text(reports: Sequence[ExecReport]) -> str:
 
 def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
     """Return the report as text: a line per process, with `breakdown` the parts of its time, and offloaded calls."""
-    of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
-    if report["ranks_per_node"] > 1:
-        of += f", {report['ranks_per_node']} ranks a node"
-    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {report['compute']}"
-    head += f", launcher {report['launcher']}\n\n"
+    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {run_conditions(report)}\n\n"
     titles = ["Rank", "finish (µs)", "sent", "bytes", "received", "calls"]
     if "offload" in report:
         titles += ["offloaded", "left to MPI"]
@@ -201,6 +198,21 @@ def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
     text = head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
     text = text + "\n" + _breakdown(report) if breakdown else text
     return text + offload_text(report)
+
+
+def run_conditions(report: ExecReport) -> str:
+    """Return words on the card of a run, its options, and the start of its processes."""
+    manifest = report["manifest"]
+    parts = [report["nic"], f"topology {manifest['topology']}", f"seed {manifest['seed']}"]
+    if report["ranks_per_node"] > 1:
+        parts.append(f"{report['ranks_per_node']} ranks a node")
+    parts += _changes(report)
+    return ", ".join([*parts, f"compute {report['compute']}", f"launcher {report['launcher']}"])
+
+
+def _changes(report: ExecReport) -> list[str]:
+    """Return words on flow control, noise, faults and changes to the card, if there are any."""
+    return circumstances({name: value for name, value in report["manifest"].items() if name != "topology"})
 
 
 def _part(row: ExecRank, part: str) -> float:
@@ -238,7 +250,7 @@ def several_figure(reports: Mapping[str, ExecReport]) -> Figure:
         end = max(row["finish_ns"] for row in report["ranks"])
         runs[name] = RankTimes(parts | {"both": [0.0] * len(report["ranks"])}, end)
     first = next(iter(reports.values()))
-    around = [f"topology {first['manifest']['topology']}", f"compute {first['compute']}"]
+    around = [f"topology {first['manifest']['topology']}", *_changes(first), f"compute {first['compute']}"]
     return ranks_figure(runs, title=f"{' '.join(first['program'])}: {', '.join(around)}")
 
 

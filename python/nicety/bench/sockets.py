@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -141,7 +141,8 @@ def socket_tables(report: StreamReport | ExchangeReport) -> list[tuple[str, list
 def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]]]:
     """Return a title, the axis and the rows for each card and axis.
 
-    Along an axis, all other parameters of the rows have their most frequent values.
+    Along an axis, all other parameters of the rows have their most frequent values. Each row of the report is in a
+    table.
     """
     rows: Sequence[Mapping[str, Any]] = report["rows"]
     found = []
@@ -153,20 +154,26 @@ def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]
             along = [row for row in own if all(row[other] == base[other] for other in others)]
             if len(along) > 1 or (len(own) == 1 and axis == "io_size_bytes"):
                 along.sort(key=lambda row: row[axis])
-                rest = ", ".join(f"{base[other]} {_NAMES[other]}" for other in others)
+                rest = _parameters(base, others)
                 found.append((f"{nic}: {rest}", axis, along))
-        # If all points of an axis but one failed, its only row is not in a table yet.
-        shown = [id(row) for _, _, along in found for row in along]
-        for axis in _AXES:
-            alone = [row for row in own if id(row) not in shown and row[axis] != base[axis]]
-            if alone:
-                rest = ", ".join(f"{alone[0][other]} {_NAMES[other]}" for other in _AXES if other != axis)
-                found.append((f"{nic}: {rest}", axis, alone))
-                shown += [id(row) for row in alone]
+        # A row that is alone on its axis is not in a table yet.
+        shown = {id(row) for _, _, along in found for row in along}
+        alone: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        for row in own:
+            if id(row) not in shown:
+                axis = next((axis for axis in _AXES if row[axis] != base[axis]), "io_size_bytes")
+                rest = _parameters(row, [other for other in _AXES if other != axis])
+                alone.setdefault((axis, rest), []).append(row)
+        found += [(f"{nic}: {rest}", axis, rows) for (axis, rest), rows in alone.items()]
     return found
 
 
 _NAMES = {"io_size_bytes": "B a call", "connections": "connections", "cpus": "CPUs"}
+
+
+def _parameters(row: Mapping[str, Any], axes: Iterable[str]) -> str:
+    """Return the values of parameters of a row as words."""
+    return ", ".join(f"{row[axis]} {_NAMES[axis]}" for axis in axes if axis in row)
 
 
 def _usual(values: Sequence[int]) -> int:
@@ -200,8 +207,10 @@ def _exchange_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _breakdowns(report: StreamReport | ExchangeReport) -> list[tuple[str, list[list[str]]]]:
-    """Return a title and a table: a packet's CPU time by function group, in each card's last row."""
-    last = {row["nic"]: row for row in report["rows"]}
+    """Return a title and a table: a packet's CPU time by function group, in each card's last shown row."""
+    last: dict[str, Mapping[str, Any]] = {row["nic"]: row for row in report["rows"]}
+    if report["benchmark"] == "stream":
+        last |= {rows[-1]["nic"]: rows[-1] for _, _, rows in sweeps(cast(StreamReport, report))}
     groups = [one["group"] for row in last.values() for one in row["breakdown"]]
     body = []
     for group in dict.fromkeys(groups):
@@ -211,7 +220,13 @@ def _breakdowns(report: StreamReport | ExchangeReport) -> list[tuple[str, list[l
         if any(times.values()):
             body.append([group, *(fixed(times.get(nic, 0), 1) for nic in last)])
     body.append(["all", *(fixed(row["cpu_ns_per_packet"], 1) for row in last.values())])
-    return [("CPU time of a packet in the last row (ns)", [["Group", *last], *body])]
+    axes = _AXES if report["benchmark"] == "stream" else ["connections"]
+    places = {nic: _parameters(row, axes) for nic, row in last.items()}
+    if len(set(places.values())) == 1:
+        place = next(iter(places.values()))
+    else:
+        place = "; ".join(f"{nic} at {each}" for nic, each in places.items())
+    return [(f"CPU time of a packet (ns): {place}", [["Group", *last], *body])]
 
 
 def socket_figure(report: StreamReport | ExchangeReport) -> Figure:

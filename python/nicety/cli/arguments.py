@@ -19,7 +19,7 @@ from nicety.shared.checks import U64, Expressions, Names, Numbers, Overrides, on
 from nicety.shared.options import Argument, arguments_of
 from nicety.shared.ranges import Quantity, format_numbers, format_size, parse_number, parse_ranges
 
-_CARDS = ("nics", "nic", "peer")
+CARDS = ("nics", "nic", "peer")
 """Arguments with names of cards."""
 
 _OF_CASES = {
@@ -125,7 +125,7 @@ class CommandOption:
     def _completion(self) -> Callable[[str], list[str]] | None:
         """Return a function that completes a value in a shell; None for a value without known words."""
         name, of = self.argument.name, self.argument.type
-        if name in _CARDS:
+        if name in CARDS:
             return complete_cards
         if typing.get_origin(of) is typing.Literal:
             known: tuple[str, ...] = typing.get_args(of)

@@ -29,8 +29,9 @@ _NEWS = "NICETY_NEWS"
 class Bar:
     """A progress bar. It is shown if the work takes longer than a second."""
 
-    def __init__(self, description: str, *, terminal: bool = True) -> None:
+    def __init__(self, description: str, *, terminal: bool = True, percent: bool = False) -> None:
         self._terminal = terminal
+        self._percent = percent
         self._description = description
         self._done = 0
         self._total: int | None = None
@@ -87,7 +88,9 @@ class Bar:
         """Print a line of progress every 10 s until the work has ended."""
         while not self._stop.wait(_EVERY_S):
             with self._lock:
-                done = f" {self._done} of {self._total}," if self._total else ""
+                done = ""
+                if self._total:
+                    done = f" {self.share:.0%}," if self._percent else f" {self._done} of {self._total},"
                 self._say(f"{self._description}:{done} {time.monotonic() - self._began:.0f} s")
 
     def _update(self) -> None:
@@ -98,10 +101,18 @@ class Bar:
     def show(self) -> None:
         """Draw the bar, unless the work has ended."""
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         text = TextColumn("{task.description}", markup=False)
-        columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        done = TaskProgressColumn() if self._percent else MofNCompleteColumn()
+        columns = (text, BarColumn(), done, TimeElapsedColumn())
         with self._lock:
             if self._ended or self._shown is not None:
                 return
@@ -129,10 +140,15 @@ class Bar:
 
 
 @contextlib.contextmanager
-def progress(description: str) -> Iterator[Bar]:
-    """Make a bar on stderr for the block. Without a terminal, lines tell the progress and news instead."""
+def progress(description: str, *, percent: bool = False) -> Iterator[Bar]:
+    """Make a bar on stderr for the block. Without a terminal, lines tell the progress and news instead.
+
+    Args:
+        description: the work.
+        percent: whether the bar shows the share of work that is done, in place of two numbers.
+    """
     terminal = sys.stderr.isatty()
-    bar = Bar(description, terminal=terminal)
+    bar = Bar(description, terminal=terminal, percent=percent)
     if not terminal:
         if os.environ.get(_NEWS) != "0":
             threading.Thread(target=bar.tell_regularly, daemon=True).start()

@@ -20,15 +20,19 @@ Python code runs, virtual time does not pass, so Python's own computation takes 
 
 from __future__ import annotations
 
+import inspect
 import json
+import signal
+import traceback
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from os import PathLike, fspath
+from types import FrameType
 from typing import Any, Unpack
 
 from nicety import _native
 from nicety._generated.types import NetworkOptions
 from nicety.build.sources import Processes
-from nicety.errors import InputError
+from nicety.errors import InputError, RunError
 from nicety.program.calls import Loaded
 from nicety.program.failures import Allowed, allowed, require
 from nicety.program.host import Host, Program
@@ -127,7 +131,10 @@ class Cluster:
         )
         arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids)
         # Errors in expressions of traffic are raised here, before the run.
-        self._simulation = _native.Simulation(*arguments, options["flow_control"], expressions)
+        try:
+            self._simulation = _native.Simulation(*arguments, options["flow_control"], expressions)
+        except InputError as error:
+            raise _of_argument(error) from error
 
     @property
     def fault_notes(self) -> str:
@@ -144,8 +151,8 @@ class Cluster:
             Deadlock: programs wait and no event is left; the error names the operation for which each program waits.
             HandlerTrap: programs wait, no event is left, and a handler that failed is the reason.
             HandlerFailure: the programs ended, but with a failure that is not allowed.
-            RunError: a call failed and the program did not handle the error, or a switch dropped a packet that no card
-                retransmits.
+            RunError: a call failed and the program did not handle the error, a program called `sys.exit`, or a switch
+                dropped a packet that no card retransmits.
             Exception: a program raised this exception.
         """
         return self._run(programs)
@@ -167,14 +174,20 @@ class Cluster:
         loaded: Loaded = {}
         self._loaded = loaded
         begun: list[tuple[_native.Calls, Coroutine[Any, Any, Any]]] = []
+        hosts: list[Host] = []
         try:
             for rank, program in of_rank.items():
-                begun.append(self._begin(rank, program, loaded))
+                begun.append(self._begin(rank, program, loaded, hosts))
         except BaseException:
             for _, coroutine in begun:
                 coroutine.close()
             raise
-        text, recording, returned, profile = self._simulation.run(begun, self._profile, check, debug)
+        try:
+            text, recording, returned, profile = self._simulation.run(begun, self._profile, check, debug)
+        except SystemExit as left:
+            if (error := _exit_error(left, hosts)) is None:
+                raise
+            raise error from left
         results = dict(zip(of_rank, returned, strict=True))
         return require(run_of(text, results, recording, profile), self._allowed)
 
@@ -224,20 +237,68 @@ class Cluster:
                     return elf
         return b""
 
-    def _begin(self, rank: int, program: Program, loaded: Loaded) -> tuple[_native.Calls, Coroutine[Any, Any, Any]]:
+    def _begin(
+        self, rank: int, program: Program, loaded: Loaded, hosts: list[Host]
+    ) -> tuple[_native.Calls, Coroutine[Any, Any, Any]]:
         name = getattr(program, "__name__", repr(program))
         wrong = f"the program of rank {rank} is no async function; write: async def {name}(host):"
         calls = _native.Calls(rank, self._nodes, wrong)
         nic = self._nics[rank] if len(self._nics) > 1 else self._nics[0]
-        coroutine: object = program(Host(calls, loaded, nic, self._uids[rank] if self._uids else 0))
+        host = Host(calls, loaded, nic, self._uids[rank] if self._uids else 0)
+        hosts.append(host)
+        coroutine: object = program(host)
         if not isinstance(coroutine, Coroutine):
             raise InputError(wrong)
         return calls, coroutine
 
 
+def _exit_error(left: SystemExit, hosts: Iterable[Host]) -> RunError | None:
+    """Return the error of a program that called `sys.exit`. None if a signal or another caller ends this process.
+
+    Args:
+        left: the exception, which left the run.
+        hosts: the hosts of the run.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(left.__traceback__)]
+    handlers = [getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()]
+    in_program = any(frame.f_code.co_flags & inspect.CO_COROUTINE for frame in frames)
+    if not in_program or any(frame.f_code in handlers for frame in frames):
+        return None
+    code = "" if left.code is None else repr(left.code)
+    text = f"sys.exit({code}) is an error in a program of a host; write return to end the program"
+    return RunError(f"{text}\n  {_exit_place(frames, list(hosts))}")
+
+
+def _exit_place(frames: Iterable[FrameType], hosts: list[Host]) -> str:
+    """Return the rank and the time of the program that a traceback's frames belong to."""
+    known = {id(host) for host in hosts}
+    for frame in frames:
+        for value in frame.f_locals.values():
+            if id(value) in known:
+                return _rank_and_time(value)
+    # The frames have no host. So take the host that was resumed last, if there is only one.
+    last = max(host.now_ps for host in hosts)
+    resumed = [host for host in hosts if host.now_ps == last]
+    if len(resumed) > 1:
+        return f"in a program, at {resumed[0].now_ns} ns of virtual time"
+    return _rank_and_time(resumed[0])
+
+
+def _rank_and_time(host: Host) -> str:
+    return f"in the program of rank {host.rank}, at {host.now_ns} ns of virtual time"
+
+
 def usual_topology(nodes: int, testers: int) -> str:
     """Return the simplest topology for `nodes` hosts and `testers` testers that send traffic to them."""
     return {1: "alone", 2: "pair"}.get(nodes + testers, "star")
+
+
+def _of_argument(error: InputError) -> InputError:
+    """Return an error about a change to the card with the name of the argument in place of the option."""
+    text = str(error)
+    if not text.startswith("--set "):
+        return error
+    return InputError(text.replace("--set ", "set: ", 1).replace("--set ", ""))
 
 
 def _expressions(traffic: object) -> list[str]:

@@ -142,7 +142,7 @@ def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:
     shown = [*lines[:_LISTED], f"and {more} more"] if more > 0 else list(lines)
     kinds = ",".join(kind for kind in KINDS if any(each["kind"] == kind for each in failed))
     ask = f"--allow-failures {kinds}, or allow_failures={kinds!r} in Python"
-    hint = f"the run came to its end; where it is meant to be so, {ask}"
+    hint = f"the run ended with these failures; to accept them, write {ask}"
     return "\n".join([*shown, f"({hint})"])
 
 

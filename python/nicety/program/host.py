@@ -293,10 +293,12 @@ class Host:
         """Wait until every program of the cluster has reached the barrier, over the job launcher's own network."""
         return self._messages.barrier()
 
-    def gather(self, *coroutines: Coroutine[Any, Any, _T]) -> Awaitable[list[_T]]:
+    def gather(self, *coroutines: Awaitable[_T]) -> Awaitable[list[_T]]:
         """Run coroutines concurrently, each as a thread of this host's program, and wait until all have ended.
 
             first, second = await host.gather(left(host), right(host))
+
+        A call of the host, such as `host.send(...)`, or a posted receive may take the place of a coroutine.
 
         A thread shares the program's host, buffers and card. Each thread continues when its own call ends, in virtual
         time. A computation waits for a free CPU of the host.
@@ -308,13 +310,15 @@ class Host:
             Exception: the exception of the first coroutine that failed. It is raised when all have ended.
         """
         given: tuple[object, ...] = coroutines
+        begun: list[Coroutine[Any, Any, _T]] = []
         for coroutine in given:
-            if not isinstance(coroutine, Coroutine):
+            if not isinstance(coroutine, Awaitable):
                 what = f"not {type(coroutine).__name__}"
                 raise InputError(f"gather takes coroutines, as in host.gather(send(host), receive(host)), {what}")
+            begun.append(coroutine if isinstance(coroutine, Coroutine) else _awaiting(coroutine))
             if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
                 raise InputError(f"gather: {coroutine!r} was given before, or awaited; call its function again")
-        return self._calls.gather(list(coroutines))
+        return self._calls.gather(begun)
 
     if not TYPE_CHECKING:
 
@@ -323,6 +327,11 @@ class Host:
 
     def __repr__(self) -> str:
         return f"<Host, rank {self.rank} of {self.ranks}>"
+
+
+async def _awaiting(awaitable: Awaitable[_T]) -> _T:
+    """Await an object in a thread of its own."""
+    return await awaitable
 
 
 _HANDLES = {

@@ -241,6 +241,8 @@ def on_one_card(
     nics, overrides = options["nics"], options["overrides"] or []
     if len(nics) != 1:
         raise InputError(f"--nic: {what} is of one card, and {len(nics)} are named")
+    # Errors in the card and in changes to it are raised before the file is loaded.
+    _native.spec_show(nics[0], overrides)
     source = _read(path)
     with _loaded(path, source, arguments) as module:
         file = _definitions(path, module, options["nodes"], options["topology"], 0)
@@ -505,6 +507,8 @@ def program_text(report: ProgramReport) -> str:
         circumstances += f", flow control {manifest['flow_control']}"
     if manifest.get("faults"):
         circumstances += f", faults {faults_line(manifest['faults'])}"
+    if manifest["overrides"]:
+        circumstances += f", set {', '.join(manifest['overrides'])}"
     names = distinct(name for row in rows for name in row if name not in _OF_RUN)
     columns = ["nic", *(["rank"] if any(row["rank"] is not None for row in rows) else []), *names, "time_ns"]
     numeric = [i for i, name in enumerate(columns) if not any(isinstance(row.get(name), str) for row in rows)]

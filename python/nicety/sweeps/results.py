@@ -14,6 +14,9 @@ from nicety.show.tables import Table, csv_text, flatten
 from nicety.sweeps.grid import Point
 from nicety.sweeps.store import Outcome
 
+_OURS = ("point", "status", "error")
+"""Columns of the table that a sweep has itself."""
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -52,8 +55,9 @@ class Sweep:
 
         Columns are `point`, a number from 0; the grid's parameters; the options, so that tables of several sweeps can
         be merged; `status`, `done` or `failed`; `error`; and the columns of the results' rows, with names as in
-        `report_table`. A result without rows is one row. If a row has a column with the name of a parameter or an
-        option, the row's column replaces it.
+        `report_table`. A result without rows is one row; the report of `nicety exec` has a row per process. If a row
+        has a column with the name of a parameter or an option, the row's column replaces it. A row's own column
+        `point`, `status` or `error` is named `report_point`, `report_status` or `report_error`.
         """
         rows = list(self._rows())
         first = ["point", *(self.points[0].values if self.points else []), *self.options, "status", "error"]
@@ -65,7 +69,8 @@ class Sweep:
             if outcome is not None:
                 about = {"status": outcome["status"], "error": outcome.get("error")}
                 for row in rows_of(outcome.get("result", [])) or [{}]:
-                    yield {"point": number, **point.values, **self.options, **about, **row}
+                    own = {f"report_{name}" if name in _OURS else name: cell for name, cell in row.items()}
+                    yield {"point": number, **point.values, **self.options, **about, **own}
 
     @property
     def files(self) -> list[Path]:
@@ -100,13 +105,37 @@ def _parquet(table: Table) -> bytes:
 
 
 def rows_of(result: Any) -> list[dict[str, Any]]:
-    """Return the rows of a result: its field `rows`, its items if it is a list, or itself as one row."""
+    """Return the rows of a result.
+
+    They are its field `rows`, its items if it is a list, or itself as one row. A report of a real program has a row per
+    process, with the report's own fields; a report of several cards has the rows of each card.
+    """
     if isinstance(result, Mapping):
+        if "rows" not in result and _are_mappings(result.get("cards")):
+            return [row for report in result["cards"] for row in rows_of(report)]
+        if "rows" not in result and _are_mappings(result.get("ranks")):
+            report = _row(result)
+            return [report | _process(each) for each in result["ranks"]]
         rows = result.get("rows", [result])
     else:
         rows = result if isinstance(result, list) else [result]
-    flat = [dict(flatten(row)) if isinstance(row, Mapping) else {"value": row} for row in rows]
-    return [{name: cell for name, cell in row.items() if not isinstance(cell, list | Mapping)} for row in flat]
+    return [_row(row) for row in rows]
+
+
+def _are_mappings(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
+
+
+def _row(row: Any) -> dict[str, Any]:
+    """Return a row's columns. Lists and nested fields without columns are left out."""
+    flat = dict(flatten(row)) if isinstance(row, Mapping) else {"value": row}
+    return {name: cell for name, cell in flat.items() if not isinstance(cell, list | Mapping)}
+
+
+def _process(process: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a process, with the names of `nicety exec --csv`."""
+    own = {name: cell for name, cell in process.items() if not isinstance(cell, Mapping)}
+    return own | dict(process.get("offload", {}))
 
 
 def column(cells: Sequence[Any]) -> list[Any]:

@@ -34,14 +34,13 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
 
     files = Files(csv=csv, arrow=arrow)
     with (
-        progress("reading") as bar,
+        progress("running", percent=True) as bar,
         _interruptible(file, bar, as_json=as_json),
         processes(spread=True) as is_first,
     ):
         if is_first:
             files.check()
-        tell = partial(bar.advance, description="running (thousandths)")
-        report = run_schedule(file, progress=tell, **given)
+        report = run_schedule(file, progress=bar.advance, **given)
     if csv is not None:
         write_whole(csv, csv_text(finish_table(report)).encode())
     if arrow is not None:
@@ -81,7 +80,7 @@ def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
 def _compare(file: _Schedule, *, output: Output, **given: Any) -> None:
     from nicety.apps.goal import compare_figure, compare_schedule, compare_text
 
-    output.of(partial(compare_schedule, file, **given), compare_text, compare_figure, spread=True)
+    output.of(partial(compare_schedule, file, **given), compare_text, compare_figure, spread=True, percent=True)
 
 
 @goal.command("info")
@@ -91,8 +90,8 @@ def _info(file: _Schedule, as_json: Json = False) -> None:
     from nicety.cli.output import print_json, say
     from nicety.cli.progress import progress
 
-    with progress("reading") as bar:
-        info = schedule_info(file, progress=partial(bar.advance, description="reading (thousandths)"))
+    with progress("reading", percent=True) as bar:
+        info = schedule_info(file, progress=bar.advance)
     if as_json:
         print_json(info)
     else:
@@ -112,8 +111,8 @@ def _convert(
     from nicety.cli.output import print_json
     from nicety.cli.progress import progress
 
-    with progress("reading") as bar:
-        done = convert_schedule(source, target, progress=partial(bar.advance, description="reading (thousandths)"))
+    with progress("reading", percent=True) as bar:
+        done = convert_schedule(source, target, progress=bar.advance)
     if as_json:
         print_json(done)
 
@@ -131,9 +130,8 @@ def _generate(
     from nicety.cli.output import print_json
     from nicety.cli.progress import progress
 
-    with progress("generating") as bar:
-        tell = partial(bar.advance, description="generating (thousandths of the ranks)")
-        done = generate_schedule(pattern, target, progress=tell, **given)
+    with progress("generating", percent=True) as bar:
+        done = generate_schedule(pattern, target, progress=bar.advance, **given)
     if as_json:
         print_json(done)
 
@@ -153,8 +151,8 @@ def _trace(
     from nicety.cli.output import note, print_json
     from nicety.cli.progress import progress
 
-    with progress("reading") as bar:
-        done = trace_schedule(files, target, progress=partial(bar.advance, description="reading (thousandths)"))
+    with progress("reading", percent=True) as bar:
+        done = trace_schedule(files, target, progress=bar.advance)
     if as_json:
         print_json(done)
     for text in unsaid_text(done):

@@ -40,6 +40,7 @@ class Output:
         *,
         spread: bool = False,
         tells: bool = False,
+        percent: bool = False,
         **shown: bool,
     ) -> _R:
         """Run a benchmark, write its files, and print its report.
@@ -50,6 +51,7 @@ class Output:
             figure: converts the report to a picture.
             spread: whether the benchmark's simulations are spread over processes, if MPI has started several.
             tells: whether the benchmark also calls a function with early results, its `news`.
+            percent: whether progress is a share of the work, in place of rows.
             shown: arguments of `text` and `figure` that select the shown parts of the report.
 
         Raises:
@@ -65,7 +67,7 @@ class Output:
         with (
             processes(spread=spread, what="this benchmark") as is_first,
             warnings.catch_warnings(record=True) as warned,
-            progress("preparing") as bar,
+            progress("preparing", percent=percent) as bar,
         ):
             if is_first:
                 self.files.check()

@@ -12,9 +12,11 @@ from typing import Any
 
 import typer
 
+from nicety.cli.arguments import CARDS
 from nicety.cli.commands import commands_for
 from nicety.cli.options import UsageError, error_text
 from nicety.errors import InputError
+from nicety.shared.cards import show
 from nicety.shared.checks import meant
 from nicety.sweeps.grid import meant_by
 
@@ -22,6 +24,8 @@ _KEYS = ("run", "options", "grid")
 _WRITES = ("json", "plot", "csv", "arrow", "trace", "trace-scale", "capture", "output", "report")
 _MOST = 2**64 - 1
 _MOST_BYTES = 16 << 20
+_MOST_CHECKED = 500
+"""Maximum number of points of a grid with cards that are loaded before a point runs."""
 _EXAMPLE = 'run = "bench latency"'
 
 
@@ -101,20 +105,68 @@ def _checked(document: Mapping[str, Any]) -> Study:
     except ValueError as error:
         raise _InvalidStudy(["run"], f"this is no command ({error})") from error
     command = _Command(words[1:] if words[:1] == ["nicety"] else words)
-    options = {name: command.value(keys, name, value) for keys, name, value in _fields(document, "options")}
+    places: dict[str, Sequence[str]] = {}
+    options = {}
+    for keys, name, value in _fields(document, "options"):
+        options[name], places[name] = command.value(keys, name, value), keys
     grid = {}
     for keys, name, values in _fields(document, "grid"):
         if name in options:
             raise _InvalidStudy(keys, "this is among the options, too")
         if not isinstance(values, list) or not values:
             raise _InvalidStudy(keys, "write its values as a list, as in [8, 64]")
-        grid[name] = [command.value(keys, name, value) for value in values]
+        grid[name], places[name] = [command.value(keys, name, value) for value in values], keys
         _check_differ(command, keys, name, grid[name])
     if not grid:
         raise _InvalidStudy(["grid"] if "grid" in document else [], "[grid] is empty: write an option and its values")
     study = Study(run, command.all, command, options, grid)
-    command.check(study.arguments({name: values[0] for name, values in grid.items()}))
+    first = {name: values[0] for name, values in grid.items()}
+    command.check(study.arguments(first))
+    _check_cards(study, first, places)
     return study
+
+
+def _check_cards(study: Study, first: Mapping[str, Any], places: Mapping[str, Sequence[str]]) -> None:
+    """Load the cards with their changes at points of the grid. Each value is at one of these points at least.
+
+    Args:
+        study: the study.
+        first: the first value of each parameter of the grid.
+        places: the path of keys to each option and parameter.
+
+    Raises:
+        _InvalidStudy: there is no such card, or it does not accept a change.
+    """
+    command = study.command
+    named = [name for name in study.grid if command.names_cards(name)]
+    changed = [name for name in study.grid if name.startswith("set.")]
+    alone = [{name: value} for name in [*named, *changed] for value in study.grid[name]]
+    both = [
+        {name: value, change: to}
+        for name in named
+        for value in study.grid[name]
+        for change in changed
+        for to in study.grid[change]
+    ]
+    seen = set()
+    for values in [{}, *alone, *both][:_MOST_CHECKED]:
+        for card, changes in command.cards(study.arguments({**first, **values})):
+            if (card, changes) in seen:
+                continue
+            seen.add((card, changes))
+            try:
+                show(card, changes)
+            except InputError as error:
+                text = str(error)
+                key = re.match(r"--set ([^=:]+)", text)
+                if key is not None:
+                    text = f"{card}: {text.replace('--set ', '')}"
+                    name = f"set.{key[1]}"
+                else:
+                    given = {**study.options, **first, **values}
+                    of_card = [each for each in places if command.names_cards(each)]
+                    name = next((each for each in of_card if card in str(given[each])), "")
+                raise _InvalidStudy(places.get(name, ["run"]), text) from error
 
 
 def _check_differ(command: _Command, keys: Sequence[str], name: str, values: Sequence[Any]) -> None:
@@ -239,6 +291,22 @@ class _Command:
             raise _InvalidStudy(keys, f"{value}: {str(error).lower()}, as a shell reads it") from error
         return found if asked is None else asked
 
+    def names_cards(self, name: str) -> bool:
+        """Return whether a field names cards."""
+        return getattr(self._parameters.get(name), "name", None) in CARDS
+
+    def cards(self, arguments: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return each card that the arguments of a point name, with the changes to it."""
+        given = self._parsed(arguments).params
+        found = []
+        for name in CARDS:
+            value = given.get(name) or ()
+            words = [value] if isinstance(value, str) else value
+            # Changes do not apply to the card of a peer.
+            changes = () if name == "peer" else tuple(given.get("overrides") or ())
+            found += [(card.strip(), changes) for word in words for card in word.split(",")]
+        return found
+
     def is_rest(self, name: str) -> bool:
         """Return whether a field takes the rest of the command line, such as a program with its arguments."""
         parameter = self._parameters.get(name)
@@ -265,9 +333,13 @@ class _Command:
         Raises:
             _InvalidStudy: an argument is missing or invalid.
         """
+        self._parsed(arguments)
+
+    def _parsed(self, arguments: Sequence[str]) -> Any:
+        """Return the context of the command with the arguments of one point."""
         rest = list(arguments[len(self.all) - len(self._rest) :])
         try:
-            self._command.make_context(self._context.info_name, rest, parent=self._context.parent)
+            return self._command.make_context(self._context.info_name, rest, parent=self._context.parent)
         except UsageError as error:
             raise _InvalidStudy(["run"], error_text(error)) from error
 

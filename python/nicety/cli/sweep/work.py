@@ -29,7 +29,10 @@ def run_command(arguments: Sequence[str]) -> Outcome:
             # `--json` belongs before `--`, since arguments after `--` are not the command's options.
             place = arguments.index("--") if "--" in arguments else len(arguments)
             arguments = [*arguments[:place], "--json", *arguments[place:]]
-            commands_for(arguments)(args=arguments, prog_name="nicety", standalone_mode=False)
+            # Without standalone mode, `typer.Exit` becomes a returned status.
+            status = commands_for(arguments)(args=arguments, prog_name="nicety", standalone_mode=False)
+            if status:
+                error = _ended(status, said.getvalue())
         except (Exception, SystemExit) as wrong:
             error = error_text(wrong)
     if error is None and not documents:
@@ -42,6 +45,12 @@ def run_command(arguments: Sequence[str]) -> Outcome:
     if said.getvalue():
         outcome["notes"] = said.getvalue()
     return outcome
+
+
+def _ended(status: int, said: str) -> str:
+    """Return the error of a command that ended with a status above 0: the status, and the command's last note."""
+    notes = [line.removeprefix("nicety: ") for line in said.splitlines() if line.startswith("nicety: ")]
+    return f"the command ended with status {status}" + (f": {notes[-1]}" if notes else "")
 
 
 @contextlib.contextmanager
