@@ -413,12 +413,12 @@ def test_mistakes_are_named() -> None:
 
 
 def test_waits_take_handles_that_exist() -> None:
-    async def freed_counter(host: Host) -> None:
+    async def freed_counter(host: nicety.Host) -> None:
         ct = host.portals.ct_alloc()
         host.portals.ct_free(ct)
         await host.portals.ct_wait(ct, 1)
 
-    async def freed_queue(host: Host) -> None:
+    async def freed_queue(host: nicety.Host) -> None:
         eq = host.portals.eq_alloc(4)
         host.portals.eq_free(eq)
         await host.portals.eq_wait(eq)
