@@ -3,6 +3,7 @@
 use super::sys::{self, KernelMap, possible_cpus, stay_on_first_cpu};
 use super::{allowed, programs};
 use crate::generate::Random;
+use crate::loaders::aged;
 use nicety_ebpf::instruction::{CONSTANT_MAP, CONSTANT_VALUE};
 use nicety_ebpf::translate::check_verified;
 use nicety_ebpf::{Entry, Helper, Initial, Limits, Linked, Machine, MapDefinition, MapKind, Object, Packet};
@@ -82,13 +83,15 @@ impl Both {
         for (number, map) in object.maps.iter().enumerate() {
             for (key, initial) in &map.initial {
                 if let Initial::Program(name) = initial {
-                    let other = object.link(object.program(Some(name)).unwrap()).unwrap();
+                    let other =
+                        object.link(object.program(Some(name)).unwrap()).map_err(|e| e.to_string())?;
                     let other = load(&other, &maps)
                         .map_err(|(error, log)| format!("{name}: errno {error}: {log}"))?;
                     sys::set_program(&maps[number], *key, &other).unwrap();
                 }
             }
         }
+        machine.check_jumps(&linked).map_err(|error| error.to_string())?;
         let number = machine.add_program(linked);
         Ok(Both { machine, number, maps, program })
     }
@@ -193,7 +196,7 @@ fn compare(file: &[u8], random: &mut Random, frames: u64) -> (Vec<String>, Vec<S
     let loaders =
         object.maps.iter_mut().filter(|map| map.max_entries == 0 && map.kind != MapKind::PerfEvents as u32);
     loaders.for_each(|map| map.max_entries = 64);
-    for entry in &object.programs {
+    for entry in object.programs.iter().chain(&object.open) {
         let mut both = match Both::new(&object, entry) {
             Ok(both) => both,
             Err(reason) => {
@@ -202,7 +205,8 @@ fn compare(file: &[u8], random: &mut Random, frames: u64) -> (Vec<String>, Vec<S
             }
         };
         let helpers = object.link(entry).unwrap().helpers();
-        if helpers.iter().any(|helper| matches!(helper, Helper::KtimeGet | Helper::Random)) {
+        if helpers.iter().any(|helper| matches!(helper, Helper::KtimeGet | Helper::Jiffies | Helper::Random))
+        {
             others.push(format!("{}: it reads the clock or random numbers", entry.name));
             continue;
         }
@@ -238,14 +242,28 @@ fn programs_of_objects_run_as_in_the_kernel() {
     let mut random = Random(5);
     let (ran, others) = compare(include_bytes!("../data/parts.o"), &mut random, programs());
     assert_eq!((ran.as_slice(), others.as_slice()), (&["other".to_owned(), "parts".to_owned()][..], &[][..]));
+    let (ran, others) = compare(&aged(include_bytes!("../data/parts.o")), &mut random, programs());
+    assert_eq!((ran.len(), others.as_slice()), (2, &[][..]));
+    for file in [include_bytes!("../data/loaders.o").to_vec(), aged(include_bytes!("../data/loaders.o"))] {
+        let (ran, others) = compare(&file, &mut random, programs());
+        assert_eq!((ran.len(), others.as_slice()), (5, &[][..]));
+    }
     let (ran, others) = compare(include_bytes!("../data/locks.o"), &mut random, programs());
     assert_eq!(ran, ["locked"]);
     assert_eq!(others.len(), 2, "{others:?}");
     let Some(folder) = std::env::var_os("NICETY_XDP_OBJECTS") else { return };
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    for path in paths.iter().filter(|path| path.extension().is_some_and(|kind| kind == "o")) {
-        let (ran, others) = compare(&std::fs::read(path).unwrap(), &mut random, programs());
-        println!("{}: same in {ran:?}; {others:?}", path.display());
+    let mut differ = Vec::new();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|kind| kind == "o" || kind == "elf"))
+    {
+        let file = std::fs::read(path).unwrap();
+        // Further objects are of interest after one that differs.
+        let compared = std::panic::catch_unwind(|| compare(&file, &mut Random(5), programs()));
+        match compared {
+            Ok((ran, others)) => println!("{}: same in {ran:?}; {others:?}", path.display()),
+            Err(_) => differ.push(path.display().to_string()),
+        }
     }
+    assert!(differ.is_empty(), "other results than the kernel's: {}", differ.join(", "));
 }
