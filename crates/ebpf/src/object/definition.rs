@@ -3,64 +3,9 @@
 use super::btf::{Btf, Kind, Member};
 use super::elf::{Elf, R_64_64, R_ABS64};
 use super::legacy;
+use super::placed::{Extra, Initial, MapDefinition, Placed, map_place};
 use crate::error::ObjectError;
 use crate::map::{Flags, MapKind};
-
-/// A map as an object defines it.
-#[derive(Clone, Debug, Default)]
-pub struct MapDefinition {
-    /// The name: of the variable, or of the section with data.
-    pub name: String,
-    /// The number of its type, as in `enum bpf_map_type`.
-    pub kind: u32,
-    /// Bytes of a key.
-    pub key_size: u32,
-    /// Bytes of a value.
-    pub value_size: u32,
-    /// The largest number of entries.
-    pub max_entries: u32,
-    /// Flags of its creation.
-    pub flags: u32,
-    /// A further number: hash functions of a bloom filter.
-    pub extra: u64,
-    /// Whether tools share it by its name.
-    pub pinned: bool,
-    /// The definition of maps in this map.
-    pub inner: Option<Box<MapDefinition>>,
-    /// Entries that the object names: a key, and a map or a program.
-    pub initial: Vec<(u32, Initial)>,
-    /// The bytes of a data section.
-    pub contents: Option<Vec<u8>>,
-    /// BTF types of key and value, or 0.
-    pub types: (u32, u32),
-}
-
-impl MapDefinition {
-    /// The least number of entries that Linux takes.
-    pub(crate) fn least_entries(&self) -> u32 {
-        if self.kind == MapKind::Ring as u32 { 4096 } else { 1 }
-    }
-}
-
-/// An entry that the object names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Initial {
-    /// The number of another map.
-    Map(usize),
-    /// The name of a program.
-    Program(String),
-}
-
-/// A map with its place in the file.
-pub(crate) struct Placed {
-    pub definition: MapDefinition,
-    pub section: usize,
-    pub offset: u64,
-    /// Where the initial entries are, in bytes from the definition's begin.
-    pub values_at: Option<u64>,
-    /// Facts for iproute2.
-    pub legacy: legacy::Extra,
-}
 
 /// Reads all maps. Their numbers are their places in the list.
 pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError> {
@@ -112,11 +57,7 @@ fn data_map(elf: &Elf<'_>, btf: &Btf, at: usize) -> Result<Placed, ObjectError> 
         types: (0, btf.section(section.name).unwrap_or(0)),
         ..MapDefinition::default()
     };
-    Ok(Placed { definition, section: at, offset: 0, values_at: None, legacy: legacy::Extra::default() })
-}
-
-pub(super) fn map_place(name: &str) -> String {
-    format!("map {name}")
+    Ok(Placed { definition, section: at, offset: 0, values_at: None, legacy: Extra::default() })
 }
 
 fn btf_maps(elf: &Elf<'_>, btf: &Btf, at: usize, found: &mut Vec<Placed>) -> Result<(), ObjectError> {
@@ -142,7 +83,7 @@ fn btf_maps(elf: &Elf<'_>, btf: &Btf, at: usize, found: &mut Vec<Placed>) -> Res
             section: at,
             offset: symbol.value,
             values_at,
-            legacy: legacy::Extra::default(),
+            legacy: Extra::default(),
         });
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use super::btf::Btf;
 use super::btf_ext::{self, BtfExt, CoreRelocation, Line};
-use super::definition::Placed;
 use super::elf::{self, Elf, Relocation};
+use super::placed::Placed;
 use crate::error::ObjectError;
 use crate::instruction::{Instruction, SLOT};
 use std::collections::BTreeMap;

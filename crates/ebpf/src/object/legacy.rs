@@ -2,32 +2,11 @@
 //!
 //! All begin with type, sizes, entries and flags. The size of the structure tells what follows.
 
-use super::definition::{Initial, MapDefinition, Placed, map_place};
 use super::elf::{Elf, Symbol};
 use super::entry::Programs;
+use super::placed::{Extra, Initial, Inner, MapDefinition, Placed, map_place};
 use crate::error::ObjectError;
 use crate::map::MapKind;
-
-/// Words behind the flags.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Extra {
-    /// The number that sections of tail calls, and maps of maps, name the map by.
-    id: u32,
-    /// The map that is an example of those in a map of maps.
-    inner: Inner,
-    /// The key of this map in a map of maps.
-    key: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-enum Inner {
-    #[default]
-    None,
-    /// By its number.
-    Id(u32),
-    /// By its place in the section.
-    Place(u32),
-}
 
 /// Bytes of a structure with `inner_map_idx` and `numa_node`, or with iproute2's `id` and `pinning`.
 const SAMPLES: usize = 28;

@@ -9,11 +9,12 @@ mod entry;
 mod function;
 mod legacy;
 mod link;
+mod placed;
 
 pub use btf_ext::Line;
-pub use definition::{Initial, MapDefinition};
 pub use entry::{Attach, Entry};
 pub use link::Linked;
+pub use placed::{Initial, MapDefinition};
 
 use crate::error::ObjectError;
 use btf::{Btf, Kind};
