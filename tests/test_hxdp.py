@@ -96,7 +96,7 @@ def test_the_ten_programs_have_rows_or_an_error_in_one_line(folder: Path, name: 
     [
         (
             'SEC("xdp") int program(struct xdp_md *context) { return bpf_get_prandom_u32() & 1; }',
-            "the card has no helper bpf_get_prandom_u32; it has map_lookup_elem, ",
+            ": the card has no helper bpf_get_prandom_u32; it has map_lookup_elem, ",
         ),
         (
             (
@@ -123,6 +123,7 @@ def test_programs_beyond_the_card_are_refused_in_one_line(
     result = nicety("bench", "handlers", program, "--nic", CARD, "--packet-sizes", "60")
     assert (result.status, result.stdout) == (2, "")
     assert part in result.stderr
+    assert result.stderr.startswith(f"nicety: {CARD}: program program")
     assert result.stderr.count("\n") == 1
 
 

@@ -30,6 +30,7 @@ pub enum Helper {
     MapPeek = 89,
     SpinLock = 93,
     SpinUnlock = 94,
+    Jiffies = 118,
     KtimeGetBoot = 125,
     RingbufOutput = 130,
     RingbufReserve = 131,
@@ -49,7 +50,7 @@ pub enum Helper {
 
 impl Helper {
     /// All helpers of this machine.
-    pub const ALL: [Helper; 35] = [
+    pub const ALL: [Helper; 36] = [
         Helper::MapLookup,
         Helper::MapUpdate,
         Helper::MapDelete,
@@ -70,6 +71,7 @@ impl Helper {
         Helper::MapPeek,
         Helper::SpinLock,
         Helper::SpinUnlock,
+        Helper::Jiffies,
         Helper::KtimeGetBoot,
         Helper::RingbufOutput,
         Helper::RingbufReserve,

@@ -5,6 +5,7 @@ mod instructions;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod lanes;
+mod loaders;
 mod maps;
 mod objects;
 mod packets;

@@ -8,7 +8,7 @@ use crate::request::Request;
 use nicety_ebpf::card::{self, Layout, Symbols};
 use nicety_ebpf::report::maps::{self, Dumped};
 use nicety_ebpf::translate::{Isa, Options, Translation, check_verified, linked, programs};
-use nicety_ebpf::{Item, MapKind};
+use nicety_ebpf::{Entry, Item, MapKind};
 use nicety_hpu::Core;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -48,7 +48,13 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
         cluster: request.cluster,
         unverified: request.unverified,
     };
-    let all = linked(&contents.object, &program)?;
+    let mut all = linked(&contents.object, &program)?;
+    // Of programs without a type, those that a filled program array names.
+    let named = |entry: &&Entry| contents.machine.programs().any(|name| name == entry.name);
+    for entry in contents.object.open.iter().filter(named).filter(|entry| entry.name != program) {
+        all.push(contents.object.link(entry)?);
+    }
+    all.first().map_or(Ok(()), |main| contents.machine.check_jumps(main))?;
     if !request.unverified && !request.lenient {
         all.iter().try_for_each(|program| check_verified(program, &contents.object.maps))?;
     }

@@ -31,6 +31,9 @@ uint64_t nicety_bpf_ktime_get_tai_ns(void) { return nicety_bpf_ktime_get_ns(); }
 /* The clock of the timer's tick, at Linux's usual 250 a second. */
 uint64_t nicety_bpf_ktime_get_coarse_ns(void) { return nicety_bpf_ktime_get_ns() / 4000000 * 4000000; }
 
+/* Ticks. Linux begins five minutes before 32 bits of them are full. */
+uint64_t nicety_bpf_jiffies64(void) { return nicety_bpf_ktime_get_ns() / 4000000 + (uint32_t)(-300 * 250); }
+
 uint64_t nicety_bpf_get_smp_processor_id(void) { return this_cpu(); }
 
 /* Marsaglia's xorshift, with a state for each core. */

@@ -113,8 +113,9 @@ pub fn check_memory(object: &Object, maps: &[usize], card: &CardValues) -> Resul
         "it takes {largest} bytes on {} cores, all maps together {all}, and the card's memory has {} (hpu.memory)",
         card.cpus, card.memory
     );
-    let place = format!("map {}", object.maps[number].name);
-    Err(ObjectError::refused(place, problem, "write a smaller max_entries, or raise hpu.memory"))
+    let name = &object.maps[number].name;
+    let advice = format!("write a smaller max_entries, give one by --map {name}=FILE, or raise hpu.memory");
+    Err(ObjectError::refused(format!("map {name}"), problem, advice))
 }
 
 fn object_symbol(text: &mut String, name: &str, bytes: u64) {

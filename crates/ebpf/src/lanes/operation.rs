@@ -207,7 +207,8 @@ fn plain_reads(step: &Step) -> Registers {
 fn arguments(number: u32) -> u8 {
     use helper::Helper as H;
     match helper::Helper::of(number) {
-        Some(H::KtimeGet | H::KtimeGetBoot | H::KtimeGetCoarse | H::KtimeGetTai | H::Random | H::Cpu) => 0,
+        Some(H::KtimeGet | H::KtimeGetBoot | H::KtimeGetCoarse | H::KtimeGetTai) => 0,
+        Some(H::Jiffies | H::Random | H::Cpu) => 0,
         Some(H::BuffLen | H::SpinLock | H::SpinUnlock) => 1,
         Some(
             H::MapLookup

@@ -60,6 +60,8 @@ impl Machine {
             Helper::KtimeGet | Helper::KtimeGetBoot | Helper::KtimeGetTai => Ok(self.now_ns),
             // The clock of the timer's tick, at Linux's usual 250 a second.
             Helper::KtimeGetCoarse => Ok(self.now_ns / 4_000_000 * 4_000_000),
+            // Linux begins five minutes before 32 bits of ticks are full.
+            Helper::Jiffies => Ok(self.now_ns / 4_000_000 + u64::from((-300i32 * 250) as u32)),
             Helper::Random => Ok(u64::from(self.random())),
             Helper::Cpu => Ok(u64::from(self.cpu)),
             Helper::PerfEventOutput => self.perf_event_output(r),

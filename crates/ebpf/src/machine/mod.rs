@@ -130,6 +130,8 @@ pub struct Machine {
     /// The maps, by number.
     pub maps: Vec<Map>,
     programs: Vec<Rc<Linked>>,
+    /// Program arrays with an entry that cannot run, and the reason.
+    refused: Vec<(usize, ObjectError)>,
     limits: Limits,
     /// The CPU that the next packet runs on.
     pub cpu: u32,
@@ -169,6 +171,7 @@ impl Machine {
         Machine {
             maps: Vec::new(),
             programs: Vec::new(),
+            refused: Vec::new(),
             limits,
             cpu: 0,
             now_ns: 0,
@@ -197,7 +200,7 @@ impl Machine {
     /// the object.
     ///
     /// # Errors
-    /// A map cannot be made, or a program that a map names cannot be linked.
+    /// A map cannot be made, or a program array names no program.
     pub fn new(object: &Object, limits: Limits) -> Result<Machine, ObjectError> {
         let mut machine = Machine::empty(limits);
         for definition in &object.maps {
@@ -240,11 +243,17 @@ impl Machine {
                 Initial::Map(other) => *other as u32,
                 Initial::Program(name) => match linked.get(name.as_str()) {
                     Some(&known) => known as u32,
-                    None => {
-                        let added = self.add(object, object.program(Some(name))?)?;
-                        linked.insert(name, added);
-                        added as u32
-                    }
+                    None => match self.add(object, object.program(Some(name))?) {
+                        Ok(added) => {
+                            linked.insert(name, added);
+                            added as u32
+                        }
+                        // Programs without tail calls into the array do not need it.
+                        Err(error) => {
+                            self.refused.push((number, error));
+                            continue;
+                        }
+                    },
                 },
             };
             self.maps[number].set_map(&key.to_ne_bytes(), value).map_err(|error| {
@@ -264,14 +273,30 @@ impl Machine {
     /// Links a program of an object, and adds it.
     ///
     /// # Errors
-    /// The program uses something that the machine lacks.
+    /// The program, or one that it may go on in, uses something that the machine lacks.
     pub fn add(&mut self, object: &Object, entry: &Entry) -> Result<usize, ObjectError> {
-        Ok(self.add_program(object.link(entry)?))
+        let linked = object.link(entry)?;
+        self.check_jumps(&linked)?;
+        Ok(self.add_program(linked))
+    }
+
+    /// Checks that all programs run that a program may go on in.
+    ///
+    /// # Errors
+    /// The reason why one cannot run.
+    pub fn check_jumps(&self, linked: &Linked) -> Result<(), ObjectError> {
+        let refused = self.refused.iter().find(|(map, _)| linked.maps.contains(map));
+        refused.map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
     /// The name of a program.
     pub fn program_name(&self, number: usize) -> Option<&str> {
         self.programs.get(number).map(|program| program.name.as_str())
+    }
+
+    /// The names of all programs.
+    pub fn programs(&self) -> impl Iterator<Item = &str> {
+        self.programs.iter().map(|program| program.name.as_str())
     }
 
     /// The place where Linux attaches a program.

@@ -465,7 +465,8 @@ fn check(definition: &MapDefinition) -> Result<MapKind, ObjectError> {
         _ => key_size == 4 && value_size == 4,
     };
     if !sizes {
-        let problem = format!("a {} with keys of {key_size} bytes and values of {value_size}", kind.name());
+        let problem =
+            format!("type {} with keys of {key_size} bytes and values of {value_size}", kind.name());
         return refuse(problem, "write sizes that Linux takes for this type");
     }
     let lacks = max_entries == 0 && kind != MapKind::PerfEvents;

@@ -1,63 +1,11 @@
 //! Definitions of maps: BTF-defined, legacy `struct bpf_map_def`, and data sections.
 
 use super::btf::{Btf, Kind, Member};
-use super::elf::{Elf, R_ABS64};
+use super::elf::{Elf, R_64_64, R_ABS64};
+use super::legacy;
+use super::placed::{Extra, Initial, MapDefinition, Placed, map_place};
 use crate::error::ObjectError;
 use crate::map::{Flags, MapKind};
-
-/// A map as an object defines it.
-#[derive(Clone, Debug, Default)]
-pub struct MapDefinition {
-    /// The name: of the variable, or of the section with data.
-    pub name: String,
-    /// The number of its type, as in `enum bpf_map_type`.
-    pub kind: u32,
-    /// Bytes of a key.
-    pub key_size: u32,
-    /// Bytes of a value.
-    pub value_size: u32,
-    /// The largest number of entries.
-    pub max_entries: u32,
-    /// Flags of its creation.
-    pub flags: u32,
-    /// A further number: hash functions of a bloom filter.
-    pub extra: u64,
-    /// Whether tools share it by its name.
-    pub pinned: bool,
-    /// The definition of maps in this map.
-    pub inner: Option<Box<MapDefinition>>,
-    /// Entries that the object names: a key, and a map or a program.
-    pub initial: Vec<(u32, Initial)>,
-    /// The bytes of a data section.
-    pub contents: Option<Vec<u8>>,
-    /// BTF types of key and value, or 0.
-    pub types: (u32, u32),
-}
-
-impl MapDefinition {
-    /// The least number of entries that Linux takes.
-    pub(crate) fn least_entries(&self) -> u32 {
-        if self.kind == MapKind::Ring as u32 { 4096 } else { 1 }
-    }
-}
-
-/// An entry that the object names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Initial {
-    /// The number of another map.
-    Map(usize),
-    /// The name of a program.
-    Program(String),
-}
-
-/// A map with its place in the file.
-pub(crate) struct Placed {
-    pub definition: MapDefinition,
-    pub section: usize,
-    pub offset: u64,
-    /// Where the initial entries are, in bytes from the definition's begin.
-    pub values_at: Option<u64>,
-}
 
 /// Reads all maps. Their numbers are their places in the list.
 pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError> {
@@ -65,7 +13,7 @@ pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError>
     for (at, section) in elf.sections.iter().enumerate() {
         match section.name {
             ".maps" => btf_maps(elf, btf, at, &mut found)?,
-            "maps" => legacy_maps(elf, at, &mut found)?,
+            "maps" => legacy::maps(elf, at, &mut found)?,
             name if section.loaded && !section.executable && is_data(name) && section.size > 0 => {
                 found.push(data_map(elf, btf, at)?);
             }
@@ -73,6 +21,7 @@ pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError>
         }
     }
     initial_entries(elf, &mut found)?;
+    legacy::join_inner(&mut found)?;
     for Placed { definition, .. } in &mut found {
         // Loaders set the key of arrays of perf events.
         if definition.kind == MapKind::PerfEvents as u32 && definition.key_size == 0 {
@@ -108,49 +57,7 @@ fn data_map(elf: &Elf<'_>, btf: &Btf, at: usize) -> Result<Placed, ObjectError> 
         types: (0, btf.section(section.name).unwrap_or(0)),
         ..MapDefinition::default()
     };
-    Ok(Placed { definition, section: at, offset: 0, values_at: None })
-}
-
-fn legacy_maps(elf: &Elf<'_>, at: usize, found: &mut Vec<Placed>) -> Result<(), ObjectError> {
-    let section = &elf.sections[at];
-    let symbols: Vec<_> =
-        elf.symbols.iter().filter(|s| s.section == Some(at) && !s.is_section && !s.name.is_empty()).collect();
-    if symbols.is_empty() {
-        return Ok(());
-    }
-    let each = section.data.len() / symbols.len();
-    for symbol in symbols {
-        let begin = usize::try_from(symbol.value).unwrap_or(usize::MAX);
-        let bytes = begin.checked_add(each).and_then(|end| section.data.get(begin..end));
-        let words: Vec<u32> = bytes
-            .unwrap_or_default()
-            .chunks_exact(4)
-            .map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default()))
-            .collect();
-        let &[kind, key_size, value_size, max_entries, ref rest @ ..] = &words[..] else {
-            return Err(ObjectError::malformed(format!("the map {} is cut off", symbol.name)));
-        };
-        let flags = rest.first().copied().unwrap_or(0);
-        if rest.iter().skip(1).any(|&word| word != 0) {
-            let problem = "its bpf_map_def has more than type, sizes, entries and flags";
-            return Err(ObjectError::refused(map_place(symbol.name), problem, "define it in .maps with BTF"));
-        }
-        let definition = MapDefinition {
-            name: symbol.name.to_owned(),
-            kind,
-            key_size,
-            value_size,
-            max_entries,
-            flags,
-            ..MapDefinition::default()
-        };
-        found.push(Placed { definition, section: at, offset: symbol.value, values_at: None });
-    }
-    Ok(())
-}
-
-fn map_place(name: &str) -> String {
-    format!("map {name}")
+    Ok(Placed { definition, section: at, offset: 0, values_at: None, legacy: Extra::default() })
 }
 
 fn btf_maps(elf: &Elf<'_>, btf: &Btf, at: usize, found: &mut Vec<Placed>) -> Result<(), ObjectError> {
@@ -171,7 +78,13 @@ fn btf_maps(elf: &Elf<'_>, btf: &Btf, at: usize, found: &mut Vec<Placed>) -> Res
             return Err(ObjectError::refused(map_place(name), "it is no structure", advice));
         };
         let (definition, values_at) = btf_map(btf, name, members, true)?;
-        found.push(Placed { definition, section: at, offset: symbol.value, values_at });
+        found.push(Placed {
+            definition,
+            section: at,
+            offset: symbol.value,
+            values_at,
+            legacy: Extra::default(),
+        });
     }
     Ok(())
 }
@@ -198,7 +111,9 @@ fn btf_map(
             "map_flags" => map.flags = number().ok_or_else(missing)?,
             "key_size" => map.key_size = number().ok_or_else(missing)?,
             "value_size" => map.value_size = number().ok_or_else(missing)?,
-            "map_extra" => map.extra = u64::from(number().ok_or_else(missing)?),
+            "map_extra" => {
+                map.extra = number().map(u64::from).or_else(|| long(btf, member)).ok_or_else(missing)?;
+            }
             "pinning" => map.pinned = number().ok_or_else(missing)? != 0,
             "numa_node" => {}
             "key" => {
@@ -233,6 +148,14 @@ fn number(btf: &Btf, member: &Member) -> Option<u32> {
     }
 }
 
+/// The number of `__ulong`: that of an enumeration's only name.
+fn long(btf: &Btf, member: &Member) -> Option<u64> {
+    match btf.kind(member.type_id)? {
+        Kind::Enum { values, .. } => values.first().map(|(_, value)| *value as u64),
+        _ => None,
+    }
+}
+
 /// The type of `__type`, behind a pointer.
 fn pointed(btf: &Btf, member: &Member) -> Option<u32> {
     match btf.kind(member.type_id)? {
@@ -261,7 +184,8 @@ fn initial_entries(elf: &Elf<'_>, found: &mut [Placed]) -> Result<(), ObjectErro
     let Some(section) = elf.section(".maps") else { return Ok(()) };
     let starts: Vec<(usize, u64)> = found.iter().map(|map| (map.section, map.offset)).collect();
     for relocation in elf.relocations.get(&section).into_iter().flatten() {
-        let symbol = elf.symbols.get(relocation.symbol).filter(|_| relocation.kind == R_ABS64);
+        let symbol =
+            elf.symbols.get(relocation.symbol).filter(|_| [R_ABS64, R_64_64].contains(&relocation.kind));
         let symbol = symbol.ok_or_else(|| ObjectError::malformed("a relocation of .maps"))?;
         let owner = found
             .iter_mut()

@@ -25,6 +25,8 @@ pub(crate) struct Symbol<'f> {
     pub size: u64,
     pub section: Option<usize>,
     pub is_function: bool,
+    /// Whether the compiler gave it no type.
+    pub is_plain: bool,
     pub is_section: bool,
     pub is_global: bool,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Relocation {
 
 /// A relocation of a 64-bit constant.
 pub(crate) const R_64_64: u32 = 1;
-/// A relocation of a pointer in data.
+/// A relocation of a pointer in data. LLVM 12 and older write `R_64_64` there.
 pub(crate) const R_ABS64: u32 = 2;
 /// A relocation of a call.
 pub(crate) const R_64_32: u32 = 10;
@@ -101,7 +103,8 @@ impl<'f> Elf<'f> {
         if loaded > file.len() {
             return Err(ObjectError::malformed("sections overlap"));
         }
-        let symbols = symbols(&table, file)?;
+        let mut symbols = symbols(&table, file)?;
+        complete_functions(&mut symbols, &sections);
         let relocations = relocations(&table, file, &sections)?;
         Ok(Elf { sections, symbols, relocations })
     }
@@ -129,11 +132,39 @@ fn symbols<'f>(table: &Sections<'f>, file: &'f [u8]) -> Result<Vec<Symbol<'f>>, 
             size: symbol.st_size(LE),
             section: (!special).then_some(usize::from(index.0)),
             is_function: symbol.st_type() == elf::STT_FUNC,
+            is_plain: symbol.st_type() == elf::STT_NOTYPE,
             is_section: symbol.st_type() == elf::STT_SECTION,
             is_global: symbol.st_bind() != elf::STB_LOCAL,
         })
     };
     symbols.iter().map(read).collect()
+}
+
+/// Clang of 2018 gives a function's symbol neither a type nor a size, and writes the labels of its blocks as symbols. Such a
+/// function reaches to the next one, or to its section's end.
+fn complete_functions(symbols: &mut [Symbol<'_>], sections: &[Section<'_>]) {
+    for (at, section) in sections.iter().enumerate().filter(|(_, section)| section.executable) {
+        let here = |symbol: &Symbol<'_>| symbol.section == Some(at);
+        if symbols.iter().any(|symbol| here(symbol) && symbol.is_function) {
+            continue;
+        }
+        let untyped = |symbol: &Symbol<'_>| here(symbol) && symbol.is_plain && !is_label(symbol);
+        let mut starts: Vec<u64> = symbols.iter().filter(|s| untyped(s)).map(|s| s.value).collect();
+        starts.push(section.data.len() as u64);
+        starts.sort_unstable();
+        for symbol in symbols.iter_mut().filter(|symbol| untyped(symbol)) {
+            let next = starts[starts.partition_point(|&start| start <= symbol.value).min(starts.len() - 1)];
+            (symbol.is_function, symbol.size) = (true, next.saturating_sub(symbol.value));
+        }
+    }
+}
+
+/// Whether a symbol is the label of a block, such as `LBB0_15`.
+fn is_label(symbol: &Symbol<'_>) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = symbol.name.strip_prefix("LBB").and_then(|rest| rest.split_once('_'));
+    symbol.name.is_empty()
+        || !symbol.is_global && numbers.is_some_and(|(one, two)| digits(one) && digits(two))
 }
 
 fn relocations(

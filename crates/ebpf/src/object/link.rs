@@ -1,7 +1,10 @@
 //! Links a program: its functions one behind another, with calls, maps and CO-RE relocations resolved.
 
+use super::btf::{Btf, Kind};
+use super::btf_ext::CoreRelocation;
 use super::core_relocation;
-use super::{Attach, Entry, Function, Line, Object, Reference};
+use super::function::{Function, Reference};
+use super::{Attach, Entry, Line, Object};
 use crate::decode::{Code, MOST_SLOTS, decode};
 use crate::error::ObjectError;
 use crate::helper::{self, Helper};
@@ -106,7 +109,7 @@ fn check_helpers(linked: &Linked) -> Result<(), ObjectError> {
         let (problem, advice) = match helper::name(step.imm as u32) {
             Some(name) => (
                 format!("helper {} (bpf_{name}) is not among those that nicety has", step.imm),
-                "docs/guide/xdp.md lists them",
+                "write a program without it",
             ),
             None => {
                 (format!("helper {} is unknown to Linux", step.imm as i32), "call a helper by its number")
@@ -115,6 +118,28 @@ fn check_helpers(linked: &Linked) -> Result<(), ObjectError> {
         return Err(ObjectError::refused(place, problem, advice));
     }
     Ok(())
+}
+
+/// The problem with a name that the object does not define, and the advice.
+fn undefined(btf: &Btf, name: &str) -> (String, &'static str) {
+    let within = |section: &str| {
+        let Some(Kind::Section(names)) = btf.section(section).and_then(|id| btf.kind(id)) else {
+            return false;
+        };
+        names
+            .iter()
+            .any(|placed| btf.types.get(placed.type_id as usize).is_some_and(|found| found.name == name))
+    };
+    if within(".ksyms") {
+        let problem = format!("{name} is the kernel's own (__ksym), and a modelled machine has no kernel");
+        return (problem, "call helpers or functions of the object");
+    }
+    if within(".kconfig") {
+        let problem =
+            format!("{name} is a value of the kernel's configuration, and a modelled machine has no kernel");
+        return (problem, "make it a constant or a variable");
+    }
+    (format!("{name} is not defined in the object"), "define it, or link its object with bpftool gen object")
 }
 
 struct Linker<'o> {
@@ -219,12 +244,8 @@ impl Linker<'_> {
             Reference::Value(map, offset) => (CONSTANT_VALUE, *map, *offset),
             Reference::Code(..) => return Ok(()),
             Reference::Undefined(name) => {
-                let problem = format!("{name} is not defined in the object");
-                return refuse(
-                    &self.linked,
-                    problem,
-                    "define it, or link its object with bpftool gen object",
-                );
+                let (problem, advice) = undefined(&self.object.btf, name);
+                return refuse(&self.linked, problem, advice);
             }
             Reference::Other(what) => {
                 return refuse(&self.linked, format!("it refers to {what}"), "use maps, data or functions");
@@ -244,7 +265,7 @@ impl Linker<'_> {
         Ok(())
     }
 
-    fn core(&mut self, slot: usize, relocation: &super::CoreRelocation) -> Result<(), ObjectError> {
+    fn core(&mut self, slot: usize, relocation: &CoreRelocation) -> Result<(), ObjectError> {
         let refused = |problem: core_relocation::Refusal| {
             ObjectError::refused(self.linked.place(slot), problem.problem, problem.advice)
         };

@@ -140,7 +140,7 @@ pub fn set_sizes(object: &mut Object, given: &[(String, String)]) -> Result<(), 
         }
     }
     if object.maps.iter().any(|map| map.max_entries == 0) {
-        let linked = object.programs.iter().filter_map(|entry| object.link(entry).ok());
+        let linked = object.programs.iter().chain(&object.open).filter_map(|entry| object.link(entry).ok());
         let used: Vec<usize> = linked.flat_map(|linked| linked.maps).collect();
         let unused = object.maps.iter_mut().enumerate().filter(|(number, _)| !used.contains(number));
         unused

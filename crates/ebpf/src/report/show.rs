@@ -92,7 +92,7 @@ pub fn show(file: &[u8]) -> Result<ShowReport, ObjectError> {
     Ok(ShowReport {
         license: object.license.clone(),
         maps: maps.collect(),
-        programs: object.programs.iter().map(|entry| program(&object, entry)).collect(),
+        programs: object.programs.iter().chain(&object.open).map(|entry| program(&object, entry)).collect(),
         others: object.others.iter().map(|(section, name)| format!("{name} ({section})")).collect(),
     })
 }

@@ -161,7 +161,7 @@ pub(super) fn arguments(number: u32) -> &'static [Argument] {
         Some(Helper::MapPush) => &[Address, Address, Whole],
         Some(Helper::MapLookupPercpu) => &[Address, Address, Word],
         Some(Helper::KtimeGet | Helper::KtimeGetBoot | Helper::KtimeGetCoarse | Helper::KtimeGetTai) => &[],
-        Some(Helper::Random | Helper::Cpu) => &[],
+        Some(Helper::Random | Helper::Cpu | Helper::Jiffies) => &[],
         Some(Helper::TracePrintk) => &[Address, Word, Whole, Whole, Whole],
         Some(Helper::TraceVprintk) => &[Address, Word, Address, Word],
         Some(Helper::TailCall) => &[Address, Address, Word],

@@ -127,7 +127,7 @@ impl Coder<'_> {
         let plain = matches!(
             Helper::of(number),
             None | Some(H::KtimeGet | H::KtimeGetBoot | H::KtimeGetCoarse | H::KtimeGetTai)
-                | Some(H::Random | H::Cpu | H::TailCall | H::Redirect | H::Loop)
+                | Some(H::Random | H::Cpu | H::Jiffies | H::TailCall | H::Redirect | H::Loop)
         );
         if plain {
             return;

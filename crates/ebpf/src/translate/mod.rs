@@ -384,12 +384,7 @@ fn check(linked: &Linked, maps: &[MapDefinition]) -> Result<(), ObjectError> {
             }
         }
         if step.op == Op::Helper && Helper::of(step.imm as u32).is_none() {
-            return refuse(
-                linked,
-                at,
-                "a call of a helper that nicety lacks",
-                "docs/guide/xdp.md lists them",
-            );
+            return refuse(linked, at, "a call of a helper that nicety lacks", "write a program without it");
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::losslessly::highest;
 use crate::object::XdpObject;
 use nicety::{Environment, Error};
 use nicety_ebpf::Object;
-use nicety_nic_hxdp::{HxdpError, HxdpSpec, Program};
+use nicety_nic_hxdp::{HxdpSpec, Program};
 use std::sync::Arc;
 use trial::{Place, Trial};
 
@@ -51,12 +51,8 @@ impl Given<'_> {
         let entries: Vec<_> =
             self.program.maps.iter().map(|map| (map.map.clone(), map.json.clone())).collect();
         Program::load(Arc::new(self.spec.clone()), object, self.program.program.as_deref(), &entries)
-            .map_err(|error| input(&error))
+            .map_err(|error| Error::Input(format!("{}: {error}", self.nic)))
     }
-}
-
-fn input(error: &HxdpError) -> Error {
-    Error::Input(error.to_string())
 }
 
 /// Measures a program.

@@ -1,0 +1,84 @@
+//! A map's definition, and its place in the file.
+
+use crate::map::MapKind;
+
+/// A map as an object defines it.
+#[derive(Clone, Debug, Default)]
+pub struct MapDefinition {
+    /// The name: of the variable, or of the section with data.
+    pub name: String,
+    /// The number of its type, as in `enum bpf_map_type`.
+    pub kind: u32,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value.
+    pub value_size: u32,
+    /// The largest number of entries.
+    pub max_entries: u32,
+    /// Flags of its creation.
+    pub flags: u32,
+    /// A further number: hash functions of a bloom filter.
+    pub extra: u64,
+    /// Whether tools share it by its name.
+    pub pinned: bool,
+    /// The definition of maps in this map.
+    pub inner: Option<Box<MapDefinition>>,
+    /// Entries that the object names: a key, and a map or a program.
+    pub initial: Vec<(u32, Initial)>,
+    /// The bytes of a data section.
+    pub contents: Option<Vec<u8>>,
+    /// BTF types of key and value, or 0.
+    pub types: (u32, u32),
+}
+
+impl MapDefinition {
+    /// The least number of entries that Linux takes.
+    pub(crate) fn least_entries(&self) -> u32 {
+        if self.kind == MapKind::Ring as u32 { 4096 } else { 1 }
+    }
+}
+
+/// An entry that the object names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Initial {
+    /// The number of another map.
+    Map(usize),
+    /// The name of a program.
+    Program(String),
+}
+
+/// A map with its place in the file.
+pub(crate) struct Placed {
+    pub definition: MapDefinition,
+    pub section: usize,
+    pub offset: u64,
+    /// Where the initial entries are, in bytes from the definition's begin.
+    pub values_at: Option<u64>,
+    /// Facts for iproute2.
+    pub legacy: Extra,
+}
+
+/// Words behind the flags.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extra {
+    /// The number that sections of tail calls, and maps of maps, name the map by.
+    pub id: u32,
+    /// The map that is an example of those in a map of maps.
+    pub inner: Inner,
+    /// The key of this map in a map of maps.
+    pub key: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Inner {
+    #[default]
+    None,
+    /// By its number.
+    Id(u32),
+    /// By its place in the section.
+    Place(u32),
+}
+
+pub(super) fn map_place(name: &str) -> String {
+    format!("map {name}")
+}
