@@ -37,6 +37,14 @@ impl Counts {
         &mut self.entries[self.last].counts
     }
 
+    /// Adds to the counters of a key. Returns the index of its entry.
+    pub(crate) fn add(&mut self, entry: &Entry) -> usize {
+        let index = self.find(entry.key);
+        let counts = &mut self.entries[index].counts;
+        *counts = [counts[0] + entry.counts[0], counts[1] + entry.counts[1]];
+        index
+    }
+
     #[inline]
     fn find(&mut self, key: u64) -> usize {
         let mut place = self.first_place(key);
