@@ -4,6 +4,9 @@
 const RUNS: usize = 8192;
 const VALUES: usize = 1 << 20;
 
+/// The largest count of a value.
+const MOST: u64 = u32::MAX as u64;
+
 /// The values of a counter in a run. Those that do not fit are several times here, with the same sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Value {
@@ -52,7 +55,8 @@ impl Sample {
     #[inline]
     pub(crate) fn add(&mut self, counter: usize, mut counts: [u64; 2]) {
         loop {
-            let fit = counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+            // Not by `map` of arrays, which is not inlined.
+            let fit = [counts[0].min(MOST) as u32, counts[1].min(MOST) as u32];
             self.values.push(Value { counter: counter as u32, counts: fit });
             counts = [counts[0] - u64::from(fit[0]), counts[1] - u64::from(fit[1])];
             if counts == [0; 2] {
@@ -100,7 +104,10 @@ impl Sample {
 impl RunSample<'_> {
     /// Returns the values of its counters, by their indices. A counter may come several times.
     pub fn counts(&self) -> impl Iterator<Item = (usize, [u64; 2])> {
-        self.values.iter().map(|value| (value.counter as usize, value.counts.map(u64::from)))
+        let of = |value: &Value| {
+            (value.counter as usize, [u64::from(value.counts[0]), u64::from(value.counts[1])])
+        };
+        self.values.iter().map(of)
     }
 }
 

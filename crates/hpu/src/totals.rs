@@ -74,7 +74,7 @@ impl Totals {
     pub fn add(&mut self, run: &Profile) {
         let sampled = self.sample.takes(self.runs);
         for entry in run.entries() {
-            let counter = self.counts.add(&entry);
+            let counter = self.counts.add(entry.key, entry.counts);
             if sampled {
                 self.sample.add(counter, entry.counts);
             }

@@ -109,7 +109,7 @@ impl Profile {
 
     /// Counts an instruction that was performed between slices, with its own cycles.
     pub(crate) fn performed(&mut self, pc: u32, kind: Kind, cycles: u64) {
-        self.counts.of(key(self.stack.path, what::ALONE, pc))[0] += 1;
+        self.counts.add(key(self.stack.path, what::ALONE, pc), [1, 0]);
         if self.overlaps {
             let issue = cycles.min(1);
             self.reach(pc, Cause::Issue, self.charged + issue);
@@ -120,8 +120,7 @@ impl Profile {
     }
 
     fn charge(&mut self, path: u32, pc: u32, cause: Cause, cycles: u64) {
-        let counts = self.counts.of(key(path, what::CYCLES + cause as u8, pc));
-        *counts = [counts[0] + cycles, counts[1] + 1];
+        self.counts.add(key(path, what::CYCLES + cause as u8, pc), [cycles, 1]);
     }
 
     /// The call path of the run's entry.
@@ -136,7 +135,7 @@ impl Profile {
 
     /// The counters of the run. A key may come twice.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.blocks.entries().chain(self.counts.entries().iter().copied())
+        self.blocks.entries().chain(self.counts.used())
     }
 }
 
@@ -146,7 +145,8 @@ impl Profile {
     #[inline]
     pub(crate) fn ran(&mut self, block: &Block, taken: bool) {
         if !self.blocks.count(self.stack.path, block, taken) {
-            self.counts.of(key(self.stack.path, what::BLOCK, block.pc))[usize::from(taken)] += 1;
+            let counts = [u64::from(!taken), u64::from(taken)];
+            self.counts.add(key(self.stack.path, what::BLOCK, block.pc), counts);
         }
     }
 
@@ -154,7 +154,7 @@ impl Profile {
     #[inline]
     pub(crate) fn ran_up_to(&mut self, block: &Block, op: &Op) {
         if op.index > 0 {
-            self.counts.of(key(self.stack.path, op.index, block.pc))[0] += 1;
+            self.counts.add(key(self.stack.path, op.index, block.pc), [1, 0]);
         }
     }
 

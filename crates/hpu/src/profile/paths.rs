@@ -68,7 +68,7 @@ struct Call {
 }
 
 /// Calls and jumps that a stack remembers, a power of two.
-const REMEMBERED: usize = 64;
+const REMEMBERED: usize = 256;
 
 /// An address at which no instruction begins.
 const NOWHERE: u32 = 1;
@@ -105,7 +105,7 @@ impl Stack {
         if self.frames.len() < DEPTH {
             self.frames.push(Frame { returns_to, path: self.path });
             let from = self.path;
-            let known = &mut self.calls[((function >> 1) ^ from) as usize % REMEMBERED];
+            let known = &mut self.calls[((function >> 1) ^ from.wrapping_mul(61)) as usize % REMEMBERED];
             if (known.from, known.function) != (from, function) {
                 let path = paths.borrow_mut().path(Some(from), function);
                 *known = Call { from, function, path };
