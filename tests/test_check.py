@@ -135,6 +135,39 @@ def test_programs_for_frames_of_the_library_have_no_findings(path: Path, tmp_pat
     assert check_handlers(source, nics=["spin-100g"], traffic=[TRAFFIC], **given)["findings"] == []
 
 
+READERS = """\
+#include <nicety.h>
+typedef struct { int32_t readers; uint32_t table[4], hits; } state_t;
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    state_t *s = state;
+    int32_t now = 0;
+    if (p.offset / 64 % 4 == 3) {
+        while (!__atomic_compare_exchange_n(&s->readers, &now, -1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) now = 0;
+        s->table[p.base[0] & 3] += 1;
+        __atomic_store_n(&s->readers, 0, __ATOMIC_RELEASE);
+        return SUCCESS;
+    }
+    do now = __atomic_load_n(&s->readers, __ATOMIC_RELAXED);
+    while (now < 0 ||
+           !__atomic_compare_exchange_n(&s->readers, &now, now + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+    uint32_t sum = s->table[0] + s->table[1] + s->table[2] + s->table[3];
+    COUNT;
+    __atomic_fetch_sub(&s->readers, 1, __ATOMIC_RELEASE);
+    return SUCCESS;
+}
+"""
+
+
+def test_a_lock_of_readers_and_a_writer_orders_what_it_protects(tmp_path: Path) -> None:
+    source = tmp_path / "readers.c"
+    source.write_text(READERS)
+    given: dict[str, Any] = {"nics": ["spin-discrete"], "packet_sizes": [64], "message_packets": 8, "messages": 2}
+    atomic = "COUNT=__atomic_fetch_add(&s->hits,sum>0,__ATOMIC_RELAXED)"
+    assert check_handlers(source, defines=[atomic], schedules=3, **given)["findings"] == []
+    found = check_handlers(source, defines=["COUNT=s->hits+=sum>0"], **given)["findings"]
+    assert [(finding["kind"], finding["at"]["place"]["line"]) for finding in found] == [("race", 16)]
+
+
 def test_a_plain_counter_is_found_in_every_schedule_and_cards_of_64_bits() -> None:
     for seed in range(1, 6):
         found = check_handlers(SUITE / "race_static.c", defines=["BUG"], schedules=2, seed=seed, **MESSAGE)["findings"]

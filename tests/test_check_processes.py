@@ -293,7 +293,8 @@ def test_invalid_arguments_are_refused(nicety: Callable[..., Any], host: Path, t
     none.write_text("nodes = 1\n\n\nasync def main(host):\n    pass\n")
     for arguments, status, text in [
         ([host, "--nic", "nfp-4000", "--schedules", "0"], 2, "schedules is 1 to 10000, not 0"),
-        ([host, "--nic", "nfp-4000", "--fuzz", "1"], 2, "--fuzz: for handlers; a program of hosts has"),
+        ([host, "--nic", "nfp-4000", "--fuzz", "-1"], 2, "--fuzz: seconds are 0 or more, not -1.0"),
+        ([host, "--nic", "nfp-4000", "--header", "count"], 2, "--header: for handlers; a program of hosts has"),
         ([host, "--nic", "nfp-4000,spin-discrete"], 2, "--nic: a check is of one card, and 2 are named"),
         ([host, "--nic", "spin-discrete"], 2, "spin-discrete"),
         ([tmp_path / "missing.py", "--nic", "nfp-4000"], 2, "missing.py: no such file"),

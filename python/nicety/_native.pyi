@@ -368,7 +368,7 @@ class Simulation:
         self,
         programs: list[tuple[Calls, Coroutine[Any, Any, Any]]],
         profile: bool = False,
-        check: int | None = None,
+        check: tuple[int, int | None] | None = None,
         debug: tuple[DebugSession, int] | None = None,
     ) -> tuple[str, Recording, list[Any], str | None]: ...
     def checked(self) -> str | None: ...

@@ -430,6 +430,9 @@ impl Checker {
                 };
                 if stored {
                     self.changed(run, (key, old, new), at);
+                    if old != 0 && new != 0 && old != new {
+                        self.locks.count(key);
+                    }
                 }
             }
             Pending::Call { registers, at } => self.call_completed(run, registers, at, context, space),

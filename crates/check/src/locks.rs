@@ -2,6 +2,9 @@
 //!
 //! No instruction says that a word is a lock. A word is one if a run has changed it from 0 by an atomic operation, and has set it to 0
 //! again. A word is also one if a run has tried that in vain several times in a row. Findings wait for this until the end.
+//!
+//! A word counts its holders if a compare and swap changes it from one value above 0 to another, as in a lock of readers and a writer.
+//! No single run holds it, so that it has no findings.
 
 use crate::calls::Site;
 use crate::finding::Defect;
@@ -45,6 +48,8 @@ pub(crate) struct Suspect {
 struct Word {
     holder: Option<At>,
     is_lock: bool,
+    /// Whether it counts its holders.
+    counts: bool,
 }
 
 /// The tries of a run in vain.
@@ -86,6 +91,11 @@ impl Locks {
             return self.in_vain(address, at);
         }
         None
+    }
+
+    /// Takes a compare and swap from one value above 0 to another: the word counts its holders.
+    pub fn count(&mut self, address: u32) {
+        self.words.entry(address).or_default().counts = true;
     }
 
     fn taken(&mut self, address: u32, at: At) {
@@ -172,12 +182,14 @@ impl Locks {
     pub fn findings(&mut self) -> Vec<Suspect> {
         let suspects = std::mem::take(&mut self.suspects);
         let is_lock = |address: &u32| self.words.get(address).is_some_and(|word| word.is_lock);
+        let counts = |address: &u32| self.words.get(address).is_some_and(|word| word.counts);
         let of_taker = |suspect: &Suspect| {
             suspect.defect == Defect::LockKept && self.takers.contains(&suspect.at.site.pc)
         };
         let mut found: Vec<Suspect> = suspects
             .into_iter()
             .filter(|suspect| suspect.words.iter().all(is_lock) || of_taker(suspect))
+            .filter(|suspect| !suspect.words.iter().any(counts))
             .collect();
         found.extend(self.cycles());
         found

@@ -143,6 +143,15 @@ fn misuse_of_a_lock_is_found() {
     trial.run(1, Handler::Payload, 0, 0, 0);
     trial.run(2, Handler::Payload, 0, 64, first.len() as u32);
     assert_eq!(trial.kinds(), [Defect::LockKept]);
+    // A word that a run counts up is that of several holders.
+    let up = [lr_w(A1, A0), addi(A1, A1, 1), sc_w(A2, A1, A0)];
+    for (times, found) in [(1, vec![Defect::LockKept]), (2, vec![])] {
+        let counted = [&first[..], &up.repeat(times), &done()].concat();
+        let mut trial = Trial::new(&counted);
+        trial.run(1, Handler::Payload, 0, 0, 0);
+        trial.run(2, Handler::Payload, 0, 64, first.len() as u32);
+        assert_eq!(trial.kinds(), found, "{times}");
+    }
     // A flag that is set once is no lock.
     let mut trial = Trial::new(&program(&take()[..2]));
     trial.run(1, Handler::Payload, 0, 0, 0);

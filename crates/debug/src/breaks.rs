@@ -70,9 +70,9 @@ impl Breaks {
         if beside { &self.settled.watchpoints } else { &self.now.watchpoints }
     }
 
-    /// Whether a watchpoint exists.
-    pub(crate) fn watches(&self, watchpoint: &Watchpoint) -> bool {
-        self.now.watchpoints.contains(watchpoint)
+    /// Whether a watchpoint exists, or for a core beside the stepped one has existed before the step.
+    pub(crate) fn watches(&self, watchpoint: &Watchpoint, beside: bool) -> bool {
+        self.watchpoints(beside).contains(watchpoint)
     }
 
     /// Whether there are watchpoints.

@@ -1,6 +1,8 @@
 //! The socket: a listener on the loopback interface, and the connection of one debugger.
 
+use crate::packets::{Input, Packets};
 use gdbstub::conn::Connection;
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -76,28 +78,56 @@ impl Listener {
     }
 }
 
-/// The connection to a debugger.
+/// The answer to a command with invalid arguments.
+const REFUSAL: &[u8] = b"$E01#a6";
+
+/// The command after which neither side acknowledges packets.
+const NO_ACKNOWLEDGEMENTS: &[u8] = b"$QStartNoAckMode#";
+
+/// The connection to a debugger. It answers damaged and invalid packets, and passes the others on.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
     /// Bytes received, and the number of those taken.
     received: (Vec<u8>, usize),
+    packets: Packets,
+    /// Bytes of whole packets.
+    whole: VecDeque<u8>,
+    /// Whether packets are acknowledged.
+    acknowledges: bool,
     /// Bytes to be sent.
     unsent: Vec<u8>,
+    /// The last packet sent.
+    last: Vec<u8>,
 }
+
+/// Whether a packet has a valid command.
+pub(crate) type IsValid = dyn Fn(&[u8]) -> bool;
 
 impl Wire {
     fn new(stream: TcpStream) -> io::Result<Wire> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LOOK_EVERY))?;
-        Ok(Wire { stream, received: (Vec::new(), 0), unsent: Vec::new() })
+        Ok(Wire {
+            stream,
+            received: (Vec::new(), 0),
+            packets: Packets::default(),
+            whole: VecDeque::new(),
+            acknowledges: true,
+            unsent: Vec::new(),
+            last: Vec::new(),
+        })
     }
 
-    /// Waits for a byte. None if `interrupted` says so first.
-    pub(crate) fn read(&mut self, interrupted: &dyn Fn() -> bool) -> io::Result<Option<u8>> {
+    /// Waits for a byte of a whole packet. None if `interrupted` says so first.
+    pub(crate) fn read(
+        &mut self,
+        interrupted: &dyn Fn() -> bool,
+        is_valid: &IsValid,
+    ) -> io::Result<Option<u8>> {
         loop {
-            if let Some(byte) = self.take() {
+            if let Some(byte) = self.take(is_valid)? {
                 return Ok(Some(byte));
             }
             match self.fill() {
@@ -111,9 +141,9 @@ impl Wire {
         }
     }
 
-    /// Returns a byte that has already arrived, if there is one.
-    pub(crate) fn poll(&mut self) -> io::Result<Option<u8>> {
-        if self.received.1 == self.received.0.len() {
+    /// Returns a byte of a whole packet that has already arrived, if there is one.
+    pub(crate) fn poll(&mut self, is_valid: &IsValid) -> io::Result<Option<u8>> {
+        if self.whole.is_empty() && self.received.1 == self.received.0.len() {
             self.stream.set_nonblocking(true)?;
             let filled = self.fill();
             self.stream.set_nonblocking(false)?;
@@ -122,13 +152,43 @@ impl Wire {
                 other => other?,
             }
         }
-        Ok(self.take())
+        self.take(is_valid)
     }
 
-    fn take(&mut self) -> Option<u8> {
-        let byte = self.received.0.get(self.received.1).copied()?;
-        self.received.1 += 1;
-        Some(byte)
+    /// Returns the next byte of the whole packets among the received bytes.
+    fn take(&mut self, is_valid: &IsValid) -> io::Result<Option<u8>> {
+        while self.whole.is_empty() {
+            let Some(&byte) = self.received.0.get(self.received.1) else { return Ok(None) };
+            self.received.1 += 1;
+            if let Some(input) = self.packets.take(byte) {
+                self.sort(input, is_valid)?;
+            }
+        }
+        Ok(self.whole.pop_front())
+    }
+
+    /// Passes a valid packet on, and answers anything else.
+    fn sort(&mut self, input: Input, is_valid: &IsValid) -> io::Result<()> {
+        match input {
+            Input::Interrupt => self.whole.push_back(3),
+            Input::Packet(packet) if is_valid(&packet) => {
+                self.acknowledges &= !packet.starts_with(NO_ACKNOWLEDGEMENTS);
+                self.whole.extend(packet);
+            }
+            Input::Packet(_) | Input::TooLong => return self.refuse(),
+            // Without acknowledgements, a packet is not sent again.
+            Input::Damaged if !self.acknowledges => return self.refuse(),
+            Input::Damaged => return Write::write_all(&mut self.stream, b"-"),
+            Input::Again => return Write::write_all(&mut self.stream, &self.last),
+        }
+        Ok(())
+    }
+
+    /// Answers a packet with an error.
+    fn refuse(&mut self) -> io::Result<()> {
+        self.last = REFUSAL.to_vec();
+        let acknowledgement: &[u8] = if self.acknowledges { b"+" } else { b"" };
+        Write::write_all(&mut self.stream, &[acknowledgement, REFUSAL].concat())
     }
 
     /// Receives bytes, once all earlier ones are taken.
@@ -156,6 +216,9 @@ impl Connection for Wire {
 
     fn flush(&mut self) -> io::Result<()> {
         let sent = Write::write_all(&mut self.stream, &self.unsent);
+        if let Some(begin) = self.unsent.iter().position(|byte| *byte == b'$') {
+            self.last = self.unsent.split_off(begin);
+        }
         self.unsent.clear();
         sent
     }

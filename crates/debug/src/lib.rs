@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `arch` | registers, and the description of the target |
 //! | `breaks` | breakpoints and watchpoints |
+//! | `packets` | whole and damaged packets |
 //! | `connection` | the listener and the socket |
 //! | `monitor` | commands behind `monitor` |
 //! | `subject` | handlers and processes, as a debugger sees them |
@@ -27,6 +28,7 @@ mod connection;
 mod machine;
 pub mod monitor;
 mod observers;
+mod packets;
 mod session;
 mod subject;
 mod target;

@@ -6,7 +6,8 @@
 use crate::breaks::Watchpoint;
 use crate::connection::Wire;
 use crate::machine::{Edit, Machine, Resume};
-use crate::target::tid;
+use crate::packets::PACKET_BYTES;
+use crate::target::{is_valid, tid};
 use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
@@ -24,9 +25,6 @@ type Reason = MultiThreadStopReason<u64>;
 
 /// Instructions between two looks at the socket for an interrupt.
 const LOOK_EVERY: u64 = 4096;
-
-/// Bytes of the longest packet.
-const PACKET_BYTES: usize = 16_384;
 
 /// The end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,9 +157,12 @@ impl Session {
         };
     }
 
-    /// Whether the simulation must be run again: after the first run if a handler ran, and after a way back in time.
+    /// Whether the simulation must be run again: after the first run if a handler ran, after a way back in time, and for a
+    /// deferred stop that no later instruction has reported.
     pub fn repeats(&self) -> bool {
-        matches!(self.inner.borrow().mode, Mode::Leaving(Next::To(..) | Next::Search(_) | Next::Again(_)))
+        let inner = &mut *self.inner.borrow_mut();
+        inner.return_to_deferred();
+        matches!(inner.mode, Mode::Leaving(Next::To(..) | Next::Search(_) | Next::Again(_)))
     }
 
     /// Whether the present run is being abandoned.
@@ -250,10 +251,17 @@ impl Inner {
 
     /// Returns the reason to stop before this instruction, if there is one.
     fn reason(&mut self, index: u64, core: usize, pc: u32, watched: Option<Watchpoint>) -> Option<Reason> {
+        let returned = matches!(self.mode, Mode::Returning(_));
         self.mode = Mode::Live;
         let alone = self.machine.alone();
         match alone {
-            Some(alone) if alone != core => self.defer(index, core, pc, watched),
+            Some(alone) if alone != core => {
+                self.defer(index, core, pc, watched);
+                if returned {
+                    // The step has had no end in the run before, so that it ends at the deferred stop.
+                    return Some(Reason::SignalWithThread { tid: tid(alone), signal: Signal::SIGTRAP });
+                }
+            }
             _ => {
                 if let Some(reason) = self.reason_of_core(core, pc, watched) {
                     return Some(reason);
@@ -272,7 +280,7 @@ impl Inner {
     fn reason_of_core(&mut self, core: usize, pc: u32, watched: Option<Watchpoint>) -> Option<Reason> {
         let here = tid(core);
         let deferred = self.machine.cores.get_mut(&core).and_then(|view| view.deferred.take());
-        let deferred = deferred.map(|(_, hit)| hit).filter(|hit| self.machine.breaks.watches(hit));
+        let deferred = deferred.map(|(_, hit)| hit).filter(|hit| self.machine.breaks.watches(hit, false));
         if let Some(hit) = watched.or(deferred) {
             return Some(Reason::Watch { tid: here, kind: hit.kind, addr: hit.address });
         }
@@ -308,11 +316,26 @@ impl Inner {
         Some(watched.map(|(index, _)| index).fold(passed, u64::min))
     }
 
+    /// The run has ended. Returns to a deferred stop in another run if no instruction has reported it.
+    fn return_to_deferred(&mut self) {
+        let waits = matches!(self.stub, Some(GdbStubStateMachine::Running(_)));
+        if !waits || !matches!(self.mode, Mode::Live) {
+            return;
+        }
+        let breaks = &self.machine.breaks;
+        let beside = self.machine.alone().is_some();
+        let watched = self.machine.cores.values().filter_map(|view| view.deferred);
+        let watched = watched.filter(|(_, hit)| breaks.watches(hit, beside)).map(|(index, _)| index);
+        if let Some(index) = watched.chain(self.passed.take()).min() {
+            self.leave(Next::Again(index));
+        }
+    }
+
     /// Whether the debugger has sent an interrupt.
     fn is_interrupted(&mut self) -> bool {
         loop {
             let Some(GdbStubStateMachine::Running(mut stub)) = self.stub.take() else { return false };
-            match stub.borrow_conn().poll() {
+            match stub.borrow_conn().poll(&is_valid) {
                 Ok(None) => {
                     self.stub = Some(stub.into());
                     return false;
@@ -400,14 +423,16 @@ impl Inner {
     fn answer(&mut self, mut stub: Stub) {
         loop {
             let next = match stub {
-                GdbStubStateMachine::Idle(mut idle) => match idle.borrow_conn().read(&self.interrupted) {
-                    Ok(Some(byte)) => idle.incoming_data(&mut self.machine, byte),
-                    Ok(None) => {
-                        self.end = End::Interrupted;
-                        return self.leave(Next::Nothing);
+                GdbStubStateMachine::Idle(mut idle) => {
+                    match idle.borrow_conn().read(&self.interrupted, &is_valid) {
+                        Ok(Some(byte)) => idle.incoming_data(&mut self.machine, byte),
+                        Ok(None) => {
+                            self.end = End::Interrupted;
+                            return self.leave(Next::Nothing);
+                        }
+                        Err(error) => return self.lost(&error),
                     }
-                    Err(error) => return self.lost(&error),
-                },
+                }
                 GdbStubStateMachine::Running(running) => match self.goes_back() {
                     Err(begin) => running.report_stop(&mut self.machine, begin),
                     Ok(()) => {

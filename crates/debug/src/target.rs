@@ -5,8 +5,12 @@ use crate::arch::{Registers, RiscV};
 use crate::breaks::Watchpoint;
 use crate::machine::{Machine, Resume};
 use crate::monitor::{Command, HELP};
+use crate::packets::PACKET_BYTES;
 use gdbstub::common::{Signal, Tid};
+use gdbstub::conn::Connection;
 use gdbstub::outputln;
+use gdbstub::stub::GdbStub;
+use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::target::ext::base::BaseOps;
 use gdbstub::target::ext::base::multithread::{
     MultiThreadBase, MultiThreadRangeStepping, MultiThreadRangeSteppingOps, MultiThreadResume,
@@ -39,6 +43,35 @@ pub(crate) fn tid(core: usize) -> Tid {
 
 fn core_of(tid: Tid) -> usize {
     tid.get() - 1
+}
+
+/// A connection without a debugger.
+struct Nowhere;
+
+impl Connection for Nowhere {
+    type Error = Infallible;
+
+    fn write(&mut self, _: u8) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// Whether a packet has a valid command. The stub ends the session at others, so that another one tries it on no cores.
+pub(crate) fn is_valid(packet: &[u8]) -> bool {
+    let machine = &mut Machine::default();
+    let Ok(stub) = GdbStub::builder(Nowhere).packet_buffer_size(PACKET_BYTES).build() else { return false };
+    let mut stub = stub.run_state_machine(machine);
+    for &byte in packet {
+        stub = match stub {
+            Ok(GdbStubStateMachine::Idle(idle)) => idle.incoming_data(machine, byte),
+            other => return other.is_ok(),
+        };
+    }
+    stub.is_ok()
 }
 
 impl Target for Machine {

@@ -37,6 +37,16 @@ impl Client {
         let _ = self.stream.write_all(format!("${packet}#{sum:02x}").as_bytes());
     }
 
+    /// Sends bytes as they are.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// Waits for a byte between packets, such as an acknowledgement.
+    pub fn acknowledgement(&mut self) -> char {
+        self.byte().map_or(' ', char::from)
+    }
+
     /// Sends an interrupt.
     pub fn interrupt(&mut self) {
         self.stream.write_all(&[3]).unwrap();

@@ -254,6 +254,64 @@ fn a_step_ends_with_its_handler() {
 }
 
 #[test]
+fn a_stop_that_no_later_instruction_reports_takes_another_run() {
+    // The handler of the first packet counts down, and ends long after the other one.
+    let code = Code::enter()
+        .with(&[lw(T0, 0, A0), lbu(T1, 0, T0), addi(T2, ZERO, 2), sub(T2, T2, T1), slli(T2, T2, 8)])
+        .with(&[beq(T2, ZERO, 12), addi(T2, T2, -1), bne(T2, ZERO, -4)])
+        .with(&[addi(T2, ZERO, 1), amoadd_w(ZERO, T2, S0)])
+        .returns(0);
+    let seen = debug(&[], code, 2, |client| {
+        client.ask("qSupported:multiprocess+;swbreak+");
+        client.ask("?");
+        client.ask(&format!("Z0,{:x},4", at(3)));
+        let first = client.ask("vCont;c");
+        assert_eq!((client.pc(), client.register(6)), (at(3), 1));
+        client.ask(&format!("z0,{:x},4", at(3)));
+        // The other core passes the breakpoint in this step, and no instruction is behind the step.
+        let stepped = step_alone(client, thread_of(&first), 0xffff_fff0);
+        assert!(stepped.starts_with("T05") && !stepped.contains("swbreak"), "{stepped}");
+        assert_eq!(thread_of(&stepped), thread_of(&first), "{stepped}");
+        client.ask(&format!("Z0,{:x},4", at(3)));
+        let second = client.ask("vCont;c");
+        assert!(second.contains("swbreak"), "{second}");
+        assert_ne!(thread_of(&second), thread_of(&first));
+        assert_eq!((client.pc(), client.register(6)), (at(3), 2));
+        assert_eq!(client.ask("vCont;c"), "W00");
+    });
+    assert_eq!((seen.end, seen.runs, word(&seen.state, 0)), (End::Complete, 3, 2));
+}
+
+#[test]
+fn damaged_and_invalid_packets_keep_the_session() {
+    let seen = debug(&[], counter(), 1, |client| {
+        client.ask("?");
+        client.send_bytes(b"$g#00");
+        assert_eq!(client.acknowledgement(), '-');
+        client.send_bytes(b"$g#zz");
+        assert_eq!(client.acknowledgement(), '-');
+        // Not commands at all, or with invalid arguments.
+        for unknown in ["", "hello", "qUnknown:1", "vUnknown", "y1"] {
+            assert_eq!(client.ask(unknown), "", "{unknown}");
+        }
+        for invalid in ["m", "m1c", "mxyz,4", "M0,4", "Z0,", "vCont;", "Hg", "G1"] {
+            assert_eq!(client.ask(invalid), "E01", "{invalid}");
+        }
+        client.send(&"X".repeat(20_000));
+        assert_eq!(client.receive().as_deref(), Some("E01"));
+        let all = client.ask("g");
+        client.send_bytes(b"-");
+        assert_eq!(client.receive(), Some(all), "the answer again");
+        assert_eq!(client.ask("QStartNoAckMode"), "OK");
+        client.send_bytes(b"$g#00");
+        assert_eq!(client.receive().as_deref(), Some("E01"), "it is not sent again");
+        assert_eq!(client.pc(), at(0));
+        assert_eq!(client.ask("vCont;c"), "W00");
+    });
+    assert_eq!((seen.end, seen.runs), (End::Complete, 1));
+}
+
+#[test]
 fn registers_and_memory_can_be_changed() {
     let seen = debug(&[], counter(), 1, |client| {
         client.ask("?");
@@ -437,17 +495,20 @@ fn a_port_in_use_is_named() {
 proptest! {
     #![proptest_config(nicety_nic_testing::cases(30))]
 
-    /// Packets with any arguments are answered or refused.
+    /// Packets with any arguments, and any bytes between them, are answered or refused. None ends the session.
     #[test]
-    fn any_packets_end_the_session_in_an_orderly_way(packets in prop::collection::vec(packet(), 1..12)) {
+    fn any_packets_end_the_session_in_an_orderly_way(
+        packets in prop::collection::vec((packet(), prop::collection::vec(any::<u8>(), 0..8)), 1..12),
+    ) {
         let seen = debug(&[], counter(), 2, move |client| {
-            for packet in &packets {
+            for (packet, bytes) in &packets {
+                client.send_bytes(bytes);
                 client.try_send(packet);
             }
             client.try_send("k");
             while client.receive().is_some() {}
         });
-        prop_assert!(seen.end != End::Interrupted);
+        prop_assert!(matches!(seen.end, End::Complete | End::Killed), "{:?}", seen.end);
     }
 }
 

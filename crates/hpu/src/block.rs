@@ -52,6 +52,8 @@ impl std::ops::Add for Count {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub pc: u32,
+    /// Its number among the blocks of its image, in the order in which they were decoded.
+    pub number: u32,
     /// The address after its last instruction.
     pub end: u32,
     /// The address of the instruction that ends it.
@@ -114,6 +116,7 @@ impl Block {
                 let before = cycles;
                 return Block {
                     pc,
+                    number: 0,
                     end: at.wrapping_add(u32::from(inst.len)),
                     last_pc: at,
                     through: before + costs.of(inst.kind),

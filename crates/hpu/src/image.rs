@@ -15,6 +15,7 @@ use crate::text::printable;
 use crate::trap::{Illegal, Location, Trap, TrapKind};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The blocks of an executable segment, by their first halfword.
@@ -32,6 +33,8 @@ pub struct Image {
     entry: u32,
     segments: Vec<Segment>,
     code: Vec<Code>,
+    /// The number of decoded blocks.
+    decoded: AtomicU32,
     symbols: BTreeMap<String, Symbol>,
     global_pointer: Option<u32>,
     lines: Lines,
@@ -104,7 +107,8 @@ impl Image {
     ) -> Arc<Image> {
         let code = segments.iter().filter(|s| s.executable).filter_map(Code::of).collect();
         let global_pointer = symbols.get("__global_pointer$").map(|s| s.address);
-        Arc::new(Image { core: *core, entry, segments, code, symbols, global_pointer, lines })
+        let decoded = AtomicU32::new(0);
+        Arc::new(Image { core: *core, entry, segments, code, decoded, symbols, global_pointer, lines })
     }
 
     /// The kind of core the image is decoded for.
@@ -270,7 +274,8 @@ impl Image {
         let (code, cell) = self.code.iter().find_map(|c| Some((c, c.slot(pc)?)))?;
         Some(cell.get_or_init(|| {
             let bytes = &code.bytes[(pc - code.base) as usize..];
-            Box::new(Block::decode(bytes, pc, &self.core))
+            let number = self.decoded.fetch_add(1, Ordering::Relaxed);
+            Box::new(Block { number, ..Block::decode(bytes, pc, &self.core) })
         }))
     }
 

@@ -1,7 +1,7 @@
 //! The memory that a core may access. An [`AddressSpace`] is a short list of [`Region`]s, built for one slice.
 
 use crate::cache::Cache;
-use crate::profile::{Cause, Parts, Profile};
+use crate::profile::{Cause, Profile};
 use crate::region::{Bytes, Region};
 use crate::trap::{Access, Nearest, TrapKind};
 use arrayvec::ArrayVec;
@@ -95,8 +95,8 @@ pub trait Turns {
     fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64>;
 
     /// Returns the causes of the cycles of the last granted turn, which are their sum. Only a [`Profile`] asks.
-    fn causes(&self) -> Parts {
-        Parts::new()
+    fn causes(&self) -> &[(Cause, u64)] {
+        &[]
     }
 }
 
@@ -255,8 +255,8 @@ impl<'a> AddressSpace<'a> {
     }
 
     /// The causes of the last granted turn.
-    pub(crate) fn causes_of_turn(&self) -> Parts {
-        self.turns.as_ref().map(|turner| turner.turns.causes()).unwrap_or_default()
+    pub(crate) fn causes_of_turn(&self) -> &[(Cause, u64)] {
+        self.turns.as_ref().map_or(&[], |turner| turner.turns.causes())
     }
 
     /// Whether code is fetched through a cache.

@@ -13,7 +13,7 @@ use crate::image::Image;
 use crate::memory::{AccessCost, AddressSpace, Reference};
 use crate::op::Op;
 use crate::overlap::{Overlap, Touched, Window};
-use crate::profile::{Cause, Parts, Profile};
+use crate::profile::{Cause, Profile};
 use crate::reservations::Reservations;
 use crate::trap::Access;
 use crate::width::Width;
@@ -305,8 +305,8 @@ impl Context {
                         ($took:expr, $misaligned:expr) => {
                             let cost: AccessCost = $took;
                             let misaligned = $misaligned;
-                            profiled!(profile => {
-                                let turn = if cost.slice.is_some() { space.causes_of_turn() } else { Parts::new() };
+                            profiled!(profile => if cost.extra + misaligned > 0 {
+                                let turn = if cost.slice.is_some() { space.causes_of_turn() } else { &[] };
                                 let pc = block.pc.wrapping_add(u32::from(op.offset));
                                 profile.accessed(pc, turn, cost.causes(misaligned));
                             });

@@ -4,13 +4,9 @@ use crate::block::Block;
 use crate::image::Image;
 use crate::profile::counts::{Counts, Entry};
 use crate::profile::{Cause, Paths, Profile, what};
+use crate::sample::{RunSample, Sample};
 use std::cell::RefCell;
-use std::ops::Range;
 use std::rc::Rc;
-
-/// Most runs of a sample, and most counters of them.
-const RUNS: usize = 8192;
-const ENTRIES: usize = 1 << 20;
 
 /// Executions of an instruction, or cycles of it for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,22 +32,6 @@ pub struct Share {
     pub cycles: [u64; 2],
 }
 
-/// A run of the sample.
-#[derive(Clone, Debug)]
-struct Sampled {
-    /// The call path of its entry.
-    root: u32,
-    entries: Range<usize>,
-}
-
-/// One run of the sample.
-#[derive(Clone, Copy, Debug)]
-pub struct RunSample<'t> {
-    /// The index of the call path of its entry.
-    pub root: u32,
-    entries: &'t [Entry],
-}
-
 /// The sums of the runs of a program. The sample has every n-th run: all of them up to 8192, then every second one,
 /// and so on.
 #[derive(Debug)]
@@ -60,9 +40,7 @@ pub struct Totals {
     counts: Counts,
     runs: u64,
     cycles: u64,
-    stride: u64,
-    sample: Vec<Sampled>,
-    entries: Vec<Entry>,
+    sample: Sample,
 }
 
 impl Totals {
@@ -73,9 +51,7 @@ impl Totals {
             counts: Counts::default(),
             runs: 0,
             cycles: 0,
-            stride: 1,
-            sample: Vec::new(),
-            entries: Vec::new(),
+            sample: Sample::default(),
         }
     }
 
@@ -96,32 +72,18 @@ impl Totals {
 
     /// Adds a run that has ended.
     pub fn add(&mut self, run: &Profile) {
+        let sampled = self.sample.takes(self.runs);
         for entry in run.entries() {
-            let counts = self.counts.of(entry.key);
-            *counts = [counts[0] + entry.counts[0], counts[1] + entry.counts[1]];
-        }
-        if self.runs.is_multiple_of(self.stride) {
-            let from = self.entries.len();
-            self.entries.extend_from_slice(run.entries());
-            self.sample.push(Sampled { root: run.root(), entries: from..self.entries.len() });
-            if self.sample.len() > RUNS || self.entries.len() > ENTRIES {
-                self.thin_out();
+            let counter = self.counts.add(entry.key, entry.counts);
+            if sampled {
+                self.sample.add(counter, entry.counts);
             }
+        }
+        if sampled {
+            self.sample.end_run(run.root());
         }
         self.runs += 1;
         self.cycles += run.cycles();
-    }
-
-    /// Drops every second run of the sample.
-    fn thin_out(&mut self) {
-        let (mut kept, mut entries) = (Vec::with_capacity(RUNS), Vec::new());
-        for Sampled { root, entries: range } in self.sample.iter().step_by(2) {
-            let from = entries.len();
-            entries.extend_from_slice(&self.entries[range.clone()]);
-            kept.push(Sampled { root: *root, entries: from..entries.len() });
-        }
-        (self.sample, self.entries) = (kept, entries);
-        self.stride *= 2;
     }
 
     /// Calls `with` for the instructions of all runs. An instruction may come several times.
@@ -129,27 +91,14 @@ impl Totals {
         divide(image, self.counts.entries(), with);
     }
 
-    /// Returns the counters of all runs, each with its key and its shares.
-    pub fn counters(&self, image: &Image) -> impl Iterator<Item = (u64, Vec<Share>)> {
-        self.counts.entries().iter().map(|entry| (entry.key, shares(image, entry.key)))
+    /// Returns the shares of instructions in each counter of all runs, by its index.
+    pub fn counters(&self, image: &Image) -> impl Iterator<Item = Vec<Share>> {
+        self.counts.entries().iter().map(|entry| shares(image, entry.key))
     }
 
     /// Returns the sampled runs.
-    pub fn sample(&self) -> impl Iterator<Item = RunSample<'_>> {
-        let of = |run: &Sampled| RunSample { root: run.root, entries: &self.entries[run.entries.clone()] };
-        self.sample.iter().map(of)
-    }
-}
-
-impl RunSample<'_> {
-    /// Returns the values of its counters, by their keys.
-    pub fn counts(&self) -> impl Iterator<Item = (u64, [u64; 2])> {
-        self.entries.iter().map(|entry| (entry.key, entry.counts))
-    }
-
-    /// As [`Totals::for_each`], for this run.
-    pub fn for_each(&self, image: &Image, with: impl FnMut(Executed)) {
-        divide(image, self.entries, with);
+    pub fn sample(&self) -> impl ExactSizeIterator<Item = RunSample<'_>> {
+        self.sample.runs()
     }
 }
 

@@ -143,14 +143,11 @@ fn a_sample_has_every_nth_run() {
         profile.begin(false, totals.paths(), CODE, run + 1);
         totals.add(&profile);
     }
-    let numbers: Vec<u64> = totals
-        .sample()
-        .map(|run| {
-            let mut number = 0;
-            run.for_each(&machine.image, |executed| number += executed.cycles - 1);
-            number
-        })
-        .collect();
+    let shares: Vec<_> = totals.counters(&machine.image).collect();
+    let cycles = |(counter, [through, taken]): (usize, [u64; 2])| -> u64 {
+        shares[counter].iter().map(|share| through * share.cycles[0] + taken * share.cycles[1]).sum()
+    };
+    let numbers: Vec<u64> = totals.sample().map(|run| run.counts().map(cycles).sum::<u64>() - 1).collect();
     assert_eq!(numbers, (0..20_000).step_by(4).collect::<Vec<_>>());
     assert_eq!((totals.runs(), totals.cycles()), (20_000, 20_000 * 20_001 / 2));
 }

@@ -9,6 +9,8 @@ use nicety_hpu::{Context, Trap};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The contexts of a microengine in the numbers of `nfp_hart`.
 const CONTEXTS: usize = 8;
@@ -26,17 +28,34 @@ pub struct CheckedProcesses {
     pub findings: Vec<Finding>,
     /// Shortcomings of the programs' files, and their effects on findings.
     pub missing: Vec<String>,
+    /// Whether the processes of a card have reached their number of instructions, so that the run was ended.
+    pub cut_off: bool,
+}
+
+/// Most instructions of the processes of a card, and the flag that ends the run there.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// The number of instructions.
+    pub instructions: u64,
+    /// The interrupt of the run.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// The cards of a cluster under the checker.
 pub struct CheckedCards(Vec<Rc<Watcher>>);
 
 /// Checks the processes of all cards of a cluster that start from now on. Interleaving 0 is that of the cards; others
-/// delay contexts by random cycles.
+/// delay contexts by random cycles. `cut` ends a run that goes on for too long.
 ///
 /// # Errors
 /// When a card has no processes.
-pub fn check(cluster: &Cluster, ranks: u32, seed: u64, schedule: u64) -> Result<CheckedCards, Error> {
+pub fn check(
+    cluster: &Cluster,
+    ranks: u32,
+    seed: u64,
+    schedule: u64,
+    cut: Option<&Cut>,
+) -> Result<CheckedCards, Error> {
     let mut watchers = Vec::new();
     for rank in 0..ranks {
         let channels = cluster.host(rank).channels()?;
@@ -52,6 +71,7 @@ pub fn check(cluster: &Cluster, ranks: u32, seed: u64, schedule: u64) -> Result<
                 observed: RefCell::default(),
                 place,
                 delays: RefCell::new(Delays::new(seed, schedule)),
+                cut: cut.cloned(),
             });
             channels.card(number)?.observed_by(watcher.clone());
             watchers.push(watcher);
@@ -68,6 +88,8 @@ impl CheckedCards {
             let Some(observed) = &mut *watcher.observed.borrow_mut() else { continue };
             found.runs += observed.runs;
             found.instructions += observed.instructions;
+            found.cut_off |=
+                watcher.cut.as_ref().is_some_and(|cut| observed.instructions >= cut.instructions);
             add(&mut found.findings, observed.checker.finish());
             for (image, covered) in observed.checker.covered_by_program() {
                 for text in missing(image, covered.iter().copied().collect()) {
@@ -97,6 +119,7 @@ struct Watcher {
     /// The host and the card in names of processes.
     place: String,
     delays: RefCell<Delays>,
+    cut: Option<Cut>,
 }
 
 impl Observe for Watcher {
@@ -131,6 +154,9 @@ impl Observe for Watcher {
     fn instruction(&self, at: &mut Instruction<'_, '_>) {
         if let Some(observed) = &mut *self.observed.borrow_mut() {
             observed.instructions += 1;
+            if let Some(cut) = self.cut.as_ref().filter(|cut| observed.instructions == cut.instructions) {
+                cut.stop.store(true, Ordering::Relaxed);
+            }
             observed.checker.step(at.process.number, at.context, at.space);
         }
     }

@@ -73,7 +73,8 @@ class _Runs:
             with contextlib.redirect_stdout(printed):
                 return self._run()
         finally:
-            if not self._session.left():
+            # A deferred stop takes another run.
+            if not self._session.repeats() and not self._session.left():
                 sys.stdout.write(printed.getvalue())
 
     def _run(self) -> list[str]:

@@ -160,7 +160,7 @@ class Cluster:
     def _run(
         self,
         programs: Program | Mapping[int, Program],
-        check: int | None = None,
+        check: tuple[int, int | None] | None = None,
         debug: tuple[_native.DebugSession, int] | None = None,
     ) -> Run:
         of_rank = programs if isinstance(programs, Mapping) else dict.fromkeys(range(self._nodes), programs)
@@ -191,12 +191,21 @@ class Cluster:
         results = dict(zip(of_rank, returned, strict=True))
         return require(run_of(text, results, recording, profile), self._allowed)
 
-    def check(self, programs: Program | Mapping[int, Program], *, schedule: int = 0) -> dict[str, Any]:
+    def check(
+        self,
+        programs: Program | Mapping[int, Program],
+        *,
+        schedule: int = 0,
+        instructions: int | None = None,
+        lenient: bool = False,
+    ) -> dict[str, Any]:
         """Run programs as `run` does, with the processes of flow processors under the checker.
 
         Args:
             programs: as for `run`.
             schedule: the interleaving: 0 is that of the cards, others delay contexts by random cycles.
+            instructions: the most of a card's processes; a run with more of them ends there.
+            lenient: a failure of the run is no reason to raise an exception, also without findings.
 
         Returns:
             The findings, and the numbers of processes and instructions. A run that fails has them too, if there are
@@ -205,15 +214,20 @@ class Cluster:
         Raises:
             InputError: a card without processes.
             Exception: that of `run`, if there are no findings.
+            KeyboardInterrupt: the user interrupts the run.
         """
-        failure: Exception | None = None
+        failure: Exception | KeyboardInterrupt | None = None
         try:
-            self._run(programs, schedule)
-        except Exception as error:
+            self._run(programs, (schedule, instructions))
+        except (Exception, KeyboardInterrupt) as error:
             failure = error
         text = self._simulation.checked()
         found: dict[str, Any] = {} if text is None else json.loads(text)
-        if failure is not None and (isinstance(failure, InputError) or not found.get("findings")):
+        if isinstance(failure, KeyboardInterrupt):
+            # Only a run that has reached its number of instructions was not interrupted by the user.
+            if not found.get("cut_off"):
+                raise failure
+        elif failure is not None and not lenient and (isinstance(failure, InputError) or not found.get("findings")):
             raise failure
         return found
 

@@ -4,6 +4,7 @@
 //! itself. [`Totals`](crate::Totals) sums runs up, and divides blocks into instructions afterwards. No cycle is counted twice or left
 //! out, so the sums are those of the cores' own counters.
 
+mod blocks;
 mod cause;
 pub(crate) mod counts;
 mod paths;
@@ -14,6 +15,7 @@ pub use paths::{CallPath, Paths};
 use crate::block::Block;
 use crate::decode::{Class, Kind};
 use crate::op::Op;
+use blocks::Blocks;
 use counts::{Counts, Entry};
 use paths::Stack;
 use std::cell::RefCell;
@@ -37,6 +39,8 @@ const fn key(path: u32, what: u8, pc: u32) -> u64 {
 pub struct Profile {
     paths: Rc<RefCell<Paths>>,
     stack: Stack,
+    /// Executions of whole blocks, and all other counters.
+    blocks: Blocks,
     counts: Counts,
     /// Whether the core overlaps instructions. Then each is charged with the cycles by which it leaves later than the
     /// instruction before it.
@@ -60,8 +64,13 @@ impl Profile {
 
     /// Begins a run at `entry` that begins at `cycle`, on a context with a clock that goes on between runs.
     pub fn begin_at(&mut self, overlaps: bool, paths: &Rc<RefCell<Paths>>, entry: u32, cycle: u64) {
-        self.paths.clone_from(paths);
+        if !Rc::ptr_eq(&self.paths, paths) {
+            self.paths.clone_from(paths);
+            self.stack.forget();
+        }
         self.stack.begin(&mut paths.borrow_mut(), entry);
+        self.blocks.clear();
+        self.blocks.enter(self.stack.path);
         self.counts.clear();
         self.overlaps = overlaps;
         (self.begun, self.charged, self.latest) = (cycle, cycle, entry);
@@ -100,7 +109,7 @@ impl Profile {
 
     /// Counts an instruction that was performed between slices, with its own cycles.
     pub(crate) fn performed(&mut self, pc: u32, kind: Kind, cycles: u64) {
-        self.counts.of(key(self.stack.path, what::ALONE, pc))[0] += 1;
+        self.counts.add(key(self.stack.path, what::ALONE, pc), [1, 0]);
         if self.overlaps {
             let issue = cycles.min(1);
             self.reach(pc, Cause::Issue, self.charged + issue);
@@ -111,8 +120,7 @@ impl Profile {
     }
 
     fn charge(&mut self, path: u32, pc: u32, cause: Cause, cycles: u64) {
-        let counts = self.counts.of(key(path, what::CYCLES + cause as u8, pc));
-        *counts = [counts[0] + cycles, counts[1] + 1];
+        self.counts.add(key(path, what::CYCLES + cause as u8, pc), [cycles, 1]);
     }
 
     /// The call path of the run's entry.
@@ -125,8 +133,9 @@ impl Profile {
         self.charged - self.begun
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
-        self.counts.entries()
+    /// The counters of the run. A key may come twice.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.blocks.entries().chain(self.counts.used())
     }
 }
 
@@ -135,14 +144,17 @@ impl Profile {
     /// A block has been executed to its end, and its branch is taken or not.
     #[inline]
     pub(crate) fn ran(&mut self, block: &Block, taken: bool) {
-        self.counts.of(key(self.stack.path, what::BLOCK, block.pc))[usize::from(taken)] += 1;
+        if !self.blocks.count(self.stack.path, block, taken) {
+            let counts = [u64::from(!taken), u64::from(taken)];
+            self.counts.add(key(self.stack.path, what::BLOCK, block.pc), counts);
+        }
     }
 
     /// The slice ends before an instruction of a block.
     #[inline]
     pub(crate) fn ran_up_to(&mut self, block: &Block, op: &Op) {
         if op.index > 0 {
-            self.counts.of(key(self.stack.path, op.index, block.pc))[0] += 1;
+            self.counts.add(key(self.stack.path, op.index, block.pc), [1, 0]);
         }
     }
 
@@ -155,17 +167,16 @@ impl Profile {
     }
 
     /// The waits of a load or store in a slice. `parts` has those of a granted turn, which are also in the first of all.
-    pub(crate) fn accessed(&mut self, pc: u32, mut parts: Parts, mut all: [(Cause, u32); 3]) {
+    pub(crate) fn accessed(&mut self, pc: u32, parts: &[(Cause, u64)], mut all: [(Cause, u32); 3]) {
         let known: u64 = parts.iter().map(|(_, cycles)| cycles).sum();
         all[0].1 -= all[0].1.min(known as u32);
-        // All fit: a turn has at most three causes.
-        parts.extend(all.map(|(cause, cycles)| (cause, u64::from(cycles))));
+        let all = all.into_iter().map(|(cause, cycles)| (cause, u64::from(cycles)));
+        let waits = parts.iter().copied().chain(all).filter(|(_, cycles)| *cycles > 0);
         if self.overlaps {
-            self.pending = parts;
+            // All fit: a turn has at most three causes.
+            self.pending = waits.collect();
         } else {
-            for (cause, cycles) in parts.into_iter().filter(|(_, cycles)| *cycles > 0) {
-                self.charge(self.stack.path, pc, cause, cycles);
-            }
+            waits.for_each(|(cause, cycles)| self.charge(self.stack.path, pc, cause, cycles));
         }
     }
 
@@ -185,11 +196,14 @@ impl Profile {
     /// A jump, which may call a function or return from one.
     pub(crate) fn jumps(&mut self, op: &Op, to: u32, behind: u32) {
         let links = matches!(op.rd, 1 | 5);
-        let paths = &mut self.paths.borrow_mut();
+        let before = self.stack.path;
         match op.kind.class() {
-            _ if links => self.stack.call(paths, to, behind),
-            Class::JumpRegister => self.stack.jump(paths, to),
-            _ => self.stack.tail_call(paths, to),
+            _ if links => self.stack.call(&self.paths, to, behind),
+            Class::JumpRegister => self.stack.jump(&self.paths, to),
+            _ => self.stack.tail_call(&self.paths, to),
+        }
+        if self.stack.path != before {
+            self.blocks.enter(self.stack.path);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Call paths: the functions that are active at an instruction.
 
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 
 /// Most call paths of a program. Calls beyond belong to their callers.
 const PATHS: usize = 1 << 12;
@@ -58,10 +59,27 @@ struct Frame {
     path: u32,
 }
 
+/// A call that is known: from a path, of a function, to its path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Call {
+    from: u32,
+    function: u32,
+    path: u32,
+}
+
+/// Calls and jumps that a stack remembers, a power of two.
+const REMEMBERED: usize = 256;
+
+/// An address at which no instruction begins.
+const NOWHERE: u32 = 1;
+
 /// The calls that a run is in.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stack {
     frames: Vec<Frame>,
+    /// The last calls, by caller and function, and the last targets of jumps that begin no function.
+    calls: Vec<Call>,
+    inside: Vec<u32>,
     /// The path of the run's entry, and the current one.
     pub root: u32,
     pub path: u32,
@@ -69,20 +87,35 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) fn begin(&mut self, paths: &mut Paths, entry: u32) {
+        if self.calls.is_empty() {
+            self.forget();
+        }
         self.frames.clear();
         self.root = paths.path(None, entry);
         self.path = self.root;
     }
 
-    pub(super) fn call(&mut self, paths: &mut Paths, function: u32, returns_to: u32) {
+    /// Forgets the calls and jumps of another program.
+    pub(super) fn forget(&mut self) {
+        self.calls = vec![Call { function: NOWHERE, ..Call::default() }; REMEMBERED];
+        self.inside = vec![NOWHERE; REMEMBERED];
+    }
+
+    pub(super) fn call(&mut self, paths: &RefCell<Paths>, function: u32, returns_to: u32) {
         if self.frames.len() < DEPTH {
             self.frames.push(Frame { returns_to, path: self.path });
-            self.path = paths.path(Some(self.path), function);
+            let from = self.path;
+            let known = &mut self.calls[((function >> 1) ^ from.wrapping_mul(61)) as usize % REMEMBERED];
+            if (known.from, known.function) != (from, function) {
+                let path = paths.borrow_mut().path(Some(from), function);
+                *known = Call { from, function, path };
+            }
+            self.path = known.path;
         }
     }
 
     /// A jump through a register to an address. A return ends the call that returns there, and calls inside it.
-    pub(super) fn jump(&mut self, paths: &mut Paths, to: u32) {
+    pub(super) fn jump(&mut self, paths: &RefCell<Paths>, to: u32) {
         match self.frames.iter().rposition(|frame| frame.returns_to == to) {
             Some(index) => {
                 self.path = self.frames[index].path;
@@ -93,9 +126,18 @@ impl Stack {
     }
 
     /// A jump to the start of another function replaces the current one: its caller calls the other one.
-    pub(super) fn tail_call(&mut self, paths: &mut Paths, to: u32) {
+    pub(super) fn tail_call(&mut self, paths: &RefCell<Paths>, to: u32) {
+        let inside = &mut self.inside[(to >> 1) as usize % REMEMBERED];
+        if *inside == to {
+            return;
+        }
+        let paths = &mut paths.borrow_mut();
+        if paths.functions.binary_search(&to).is_err() {
+            *inside = to;
+            return;
+        }
         let function = |path: u32| paths.paths[path as usize].function;
-        if paths.functions.binary_search(&to).is_err() || function(self.path) == to {
+        if function(self.path) == to {
             return;
         }
         self.path = match self.frames.last() {

@@ -1,9 +1,10 @@
 //! Cycles by instruction, and their sums by groups of instructions.
 
+use super::distribution::Distribution;
 use super::row::Cost;
 use nicety_bench::rank;
 use nicety_hpu::profile::{CAUSES, CallPath, Cause};
-use nicety_hpu::{Executed, Image, RunSample, Totals};
+use nicety_hpu::{Executed, Image, Totals};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Counters of an instruction, or of a group of them.
@@ -27,12 +28,15 @@ pub(super) struct OnPath {
     pub(super) cycles: u64,
 }
 
+/// The share of an instruction or of a group in a counter: its index, and its cycles for each of the counter's values.
+type Share = (usize, [u64; 2]);
+
 /// The counters of a program's runs.
-pub(super) struct Costs {
+pub(super) struct Costs<'t> {
     packets: u64,
-    /// The shares of instructions in each counter: the index of the instruction, and its cycles for each value.
-    shares: Vec<Vec<(usize, [u64; 2])>>,
-    sample: Vec<Sampled>,
+    totals: &'t Totals,
+    /// The shares of instructions in each counter.
+    shares: Vec<Vec<Share>>,
     /// The entry of each call path.
     roots: Vec<u32>,
     by_pc: BTreeMap<u32, Counts>,
@@ -40,14 +44,8 @@ pub(super) struct Costs {
     pub(super) samples: BTreeMap<(u32, u32), OnPath>,
 }
 
-/// A run of the sample: the call path of its entry, and the values of its counters.
-struct Sampled {
-    root: u32,
-    counts: Vec<(usize, [u64; 2])>,
-}
-
-impl Costs {
-    pub(super) fn of(image: &Image, totals: &Totals, packets: u64) -> Costs {
+impl Costs<'_> {
+    pub(super) fn of<'t>(image: &Image, totals: &'t Totals, packets: u64) -> Costs<'t> {
         let (mut by_pc, mut samples): (BTreeMap<u32, Counts>, BTreeMap<_, OnPath>) = Default::default();
         totals.for_each(image, |executed| {
             by_pc.entry(executed.pc).or_default().add(&executed);
@@ -57,17 +55,11 @@ impl Costs {
         });
         let roots = roots(totals.paths().borrow().all());
         let index: HashMap<u32, usize> = by_pc.keys().enumerate().map(|(index, pc)| (*pc, index)).collect();
-        let (mut places, mut shares) = (HashMap::new(), Vec::new());
-        for (key, of) in totals.counters(image) {
-            places.insert(key, shares.len());
-            shares.push(of.iter().map(|share| (index[&share.pc], share.cycles)).collect());
-        }
-        let sampled = |run: RunSample<'_>| Sampled {
-            root: run.root,
-            counts: run.counts().map(|(key, values)| (places[&key], values)).collect(),
-        };
-        let sample = totals.sample().map(sampled).collect();
-        Costs { packets, shares, sample, roots, by_pc, samples }
+        let of_counter = totals.counters(image);
+        let shares = of_counter
+            .map(|shares| shares.iter().map(|share| (index[&share.pc], share.cycles)).collect())
+            .collect();
+        Costs { packets, totals, shares, roots, by_pc, samples }
     }
 
     /// The addresses of the instructions.
@@ -104,44 +96,39 @@ impl Costs {
         for (pc, path) in self.samples.keys() {
             reached[index[pc]].insert(self.roots[*path as usize]);
         }
-        let shares = self.shares_of_groups(groups, of);
+        let Alike { of, first, shares } = alike(self.shares_of_groups(groups, of), &reached);
         let mut runs: BTreeMap<u32, usize> = BTreeMap::new();
-        let mut values = vec![Vec::new(); groups];
-        let mut of_run = vec![0; groups];
-        for run in &self.sample {
+        let mut values = vec![Distribution::default(); first.len()];
+        let (mut of_run, mut touched) = (vec![0; first.len()], Vec::new());
+        for run in self.totals.sample() {
             *runs.entry(run.root).or_default() += 1;
-            let mut touched = Vec::new();
-            for &(counter, [through, taken]) in &run.counts {
-                for &(group, cycles) in &shares[counter] {
+            for (counter, [through, taken]) in run.counts() {
+                for &(kind, cycles) in &shares[counter] {
                     let cycles = through * cycles[0] + taken * cycles[1];
-                    if cycles > 0 && of_run[group] == 0 {
-                        touched.push(group);
+                    if cycles > 0 && of_run[kind] == 0 {
+                        touched.push(kind);
                     }
-                    of_run[group] += cycles;
+                    of_run[kind] += cycles;
                 }
             }
-            for group in touched {
-                values[group].push(std::mem::take(&mut of_run[group]));
+            for kind in touched.drain(..) {
+                values[kind].add(std::mem::take(&mut of_run[kind]));
             }
         }
-        let percentile = |(mut values, reached): (Vec<u64>, BTreeSet<u32>)| {
-            let all: usize = reached.iter().filter_map(|root| runs.get(root)).sum();
+        let percentile = |(values, group): (&mut Distribution, &usize)| {
+            let all: usize = reached[*group].iter().filter_map(|root| runs.get(root)).sum();
             // The other runs have none of its cycles.
-            values.resize(all.max(values.len()), 0);
-            match values.len() {
-                0 => 0,
-                len => *values.select_nth_unstable(rank(len, 990)).1,
-            }
+            let all = all.max(values.len());
+            if all == 0 { 0 } else { values.nth(all, rank(all, 990)) }
         };
-        values.into_iter().zip(reached).map(percentile).collect()
+        let percentiles: Vec<u64> = values.iter_mut().zip(&first).map(percentile).collect();
+        of.iter().map(|&kind| percentiles[kind]).collect()
     }
-}
 
-impl Costs {
     /// Returns the shares of groups of instructions in each counter.
-    fn shares_of_groups(&self, groups: usize, of: &[usize]) -> Vec<Vec<(usize, [u64; 2])>> {
+    fn shares_of_groups(&self, groups: usize, of: &[usize]) -> Vec<Vec<Share>> {
         let mut sums = vec![[0u64; 2]; groups];
-        let of_counter = |shares: &Vec<(usize, [u64; 2])>| {
+        let of_counter = |shares: &Vec<Share>| {
             let mut touched = Vec::new();
             for &(instruction, cycles) in shares {
                 let group = of[instruction];
@@ -154,6 +141,36 @@ impl Costs {
         };
         self.shares.iter().map(of_counter).collect()
     }
+}
+
+/// Groups with the same cycles in each run, such as most instructions of a block.
+struct Alike {
+    /// The kind of each group, and the first group of each kind.
+    of: Vec<usize>,
+    first: Vec<usize>,
+    /// The shares of kinds in each counter.
+    shares: Vec<Vec<Share>>,
+}
+
+/// Finds groups with the same shares in each counter that the same handlers reach.
+fn alike(shares: Vec<Vec<Share>>, reached: &[BTreeSet<u32>]) -> Alike {
+    let mut of_groups = vec![Vec::new(); reached.len()];
+    for (counter, shares) in shares.iter().enumerate() {
+        shares.iter().for_each(|&(group, cycles)| of_groups[group].push((counter, cycles)));
+    }
+    let (mut known, mut of, mut first) = (HashMap::new(), Vec::new(), Vec::new());
+    for (group, shares) in of_groups.iter().zip(reached).enumerate() {
+        of.push(*known.entry(shares).or_insert_with(|| {
+            first.push(group);
+            first.len() - 1
+        }));
+    }
+    let of_kinds = |shares: Vec<Share>| {
+        let firsts = shares.into_iter().filter(|(group, _)| first[of[*group]] == *group);
+        firsts.map(|(group, cycles)| (of[group], cycles)).collect()
+    };
+    let shares = shares.into_iter().map(of_kinds).collect();
+    Alike { of, first, shares }
 }
 
 /// Returns the entry of each call path.

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `row` | the results |
 //! | `costs` | cycles by instruction, and sums by groups |
+//! | `distribution` | percentiles of single runs |
 //! | `processes` | processes of flow processors |
 
 mod costs;
+mod distribution;
 pub mod processes;
 mod row;
 
@@ -250,7 +252,7 @@ fn row_of(image: &Image, totals: &Totals, packets: u64) -> Row {
         packet_bytes: 0,
         packets,
         runs: totals.runs(),
-        sampled_runs: totals.sample().count() as u64,
+        sampled_runs: totals.sample().len() as u64,
         cycle_ns: 0.0,
         cost: costs.of_groups(1, &all).pop().unwrap_or_default(),
         card: CardRow::default(),
@@ -309,7 +311,7 @@ fn path_rows(image: &Image, totals: &Totals) -> Vec<PathRow> {
     paths.all().iter().zip(sources).map(row).collect()
 }
 
-fn sample_rows(costs: &Costs, addresses: &[u32]) -> Vec<SampleRow> {
+fn sample_rows(costs: &Costs<'_>, addresses: &[u32]) -> Vec<SampleRow> {
     let index: BTreeMap<u32, usize> = addresses.iter().enumerate().map(|(index, pc)| (*pc, index)).collect();
     let row = |(&(pc, path), on_path): (&(u32, u32), &costs::OnPath)| SampleRow {
         path,

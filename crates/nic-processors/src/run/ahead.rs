@@ -3,7 +3,7 @@
 use crate::hpus::edges::Edges;
 use crate::memory::levels::Levels;
 use crate::running::Turn;
-use nicety_hpu::profile::Parts;
+use nicety_hpu::profile::Cause;
 use nicety_hpu::{OrderPoint, Turns};
 use nicety_kernel::Sim;
 
@@ -35,7 +35,7 @@ impl Turns for Ahead<'_> {
         Some(self.levels.in_turn(&mut self.turn, &point))
     }
 
-    fn causes(&self) -> Parts {
-        self.turn.causes.clone()
+    fn causes(&self) -> &[(Cause, u64)] {
+        self.turn.causes
     }
 }

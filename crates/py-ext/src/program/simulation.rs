@@ -117,15 +117,15 @@ impl Simulation {
 
     /// Runs programs to their end. Each item is a host and the coroutine that is its program. The active capture of
     /// this thread gets the packets. With `profile`, the processes of the cards are profiled. With `check`, they are checked
-    /// in the interleaving of this number. With `debug`, those of a rank are debugged; a run that the session abandons raises
-    /// `KeyboardInterrupt`.
+    /// in the interleaving of this number, and up to this number of instructions of a card. With `debug`, those of a rank are
+    /// debugged. A run that the session abandons, or that goes beyond its instructions, raises `KeyboardInterrupt`.
     #[pyo3(signature = (programs, profile=false, check=None, debug=None))]
     fn run(
         &self,
         py: Python<'_>,
         programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>,
         profile: bool,
-        check: Option<u64>,
+        check: Option<(u64, Option<u64>)>,
         debug: Option<(PyRef<'_, DebugSession>, u32)>,
     ) -> PyResult<Ended> {
         let built = Built::take(self.number);
@@ -138,7 +138,12 @@ impl Simulation {
         let begun: Vec<_> = begun.collect();
         let ends: Vec<End> = begun.iter().map(|(.., end)| end.clone()).collect();
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            let stop = debug.as_ref().map(|(session, _)| session.0.begins());
+            let cut = check.and_then(|(_, instructions)| instructions);
+            let cut = cut.map(|instructions| checks::Cut { instructions, stop: Arc::default() });
+            let stop = match &debug {
+                Some((session, _)) => Some(session.0.begins()),
+                None => cut.as_ref().map(|cut| cut.stop.clone()),
+            };
             let mut cluster = match (built, capture::current()) {
                 (Some(built), None) if stop.is_none() => built.cluster,
                 (built, capture) => {
@@ -151,7 +156,9 @@ impl Simulation {
                 processes::profile(&cluster, self.config.nodes)?;
             }
             let (ranks, seed) = (self.config.nodes, self.config.seed);
-            let cards = check.map(|schedule| checks::check(&cluster, ranks, seed, schedule)).transpose()?;
+            let cards = check
+                .map(|(schedule, _)| checks::check(&cluster, ranks, seed, schedule, cut.as_ref()))
+                .transpose()?;
             if let Some((session, rank)) = &debug {
                 session.0.observe(&cluster, *rank)?;
             }

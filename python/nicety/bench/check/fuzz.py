@@ -78,6 +78,14 @@ def packets_of(finding: Finding) -> list[int]:
     return sorted({side["packet"] for side in sides if side["packet"] is not None})
 
 
+def unused_path(name: str, key: Key, captures: Sequence[FindingCapture]) -> Path:
+    """A file for a finding. Findings at one line may differ in their other side."""
+    kind, (_, line) = key[0], key[1]
+    known = {capture["file"] for capture in captures}
+    names = (f"{name}.{kind}.{line}{suffix}.pcap" for suffix in ("", *(f"-{at}" for at in range(2, 1000))))
+    return Path(next(name for name in names if name not in known))
+
+
 @dataclass
 class Search:
     """A search for findings.
@@ -136,8 +144,7 @@ class Search:
 
     def _save(self, key: Key, finding: Finding, all_: list[bytes]) -> None:
         """Write the fewest packets with which the finding comes again."""
-        kind, (_, line) = key[0], key[1]
-        path = self._path(kind, line)
+        path = unused_path(self.name, key, self.captures)
         capture: FindingCapture = {
             "kind": finding["kind"],
             "place": finding["at"]["place"],
@@ -155,12 +162,6 @@ class Search:
                 frames = fewer
         write_whole(path, capture_of(frames))
         capture["packets"] = len(frames)
-
-    def _path(self, kind: str, line: int) -> Path:
-        """A file for a finding. Findings at one line may differ in their other side."""
-        known = {capture["file"] for capture in self.captures}
-        names = (f"{self.name}.{kind}.{line}{suffix}.pcap" for suffix in ("", *(f"-{at}" for at in range(2, 1000))))
-        return Path(next(name for name in names if name not in known))
 
     def _replays(self, key: Key, frames: Sequence[bytes]) -> bool:
         return key in {key_of(finding) for finding in self._checked(frames)["findings"]}

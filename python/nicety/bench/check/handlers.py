@@ -12,6 +12,7 @@ from typing import Unpack, cast
 from nicety import _native
 from nicety._generated.types import CheckedFrame, CheckReport, Finding, FindingSide, LineRateOptions
 from nicety.bench.check.fuzz import Search, key_of
+from nicety.bench.check.messages import MessageSearch
 from nicety.bench.line_rate import build_for, derived, on_cards_of, program_of
 from nicety.build.card import XdpProgram
 from nicety.build.sources import Handlers
@@ -118,8 +119,8 @@ def fewer(traffic: str) -> str:
     return traffic if re.search(r"(^|\s)(packets|capture)=", traffic) else f"{traffic} packets={_GENERATED}"
 
 
-def extend(report: CheckReport, search: Search, seconds: float) -> None:
-    """Search with mutated packets, and add the findings to a report, also if the search fails or is interrupted."""
+def extend(report: CheckReport, search: Search | MessageSearch, seconds: float) -> None:
+    """Search with mutated input, and add the findings to a report, also if the search fails or is interrupted."""
     known = {key_of(finding) for finding in report["findings"]}
     failure: Error | KeyboardInterrupt | None = None
     try:
@@ -147,7 +148,8 @@ def check_text(report: CheckReport) -> str:
     searched = []
     if "fuzz" in report:
         fuzz = report["fuzz"]
-        searched.append(f"mutated: {counted(fuzz['packets'], 'packet')} in {counted(fuzz['runs'], 'run')}")
+        inputs = "message" if "program" in report else "packet"
+        searched.append(f"mutated: {counted(fuzz['packets'], inputs)} in {counted(fuzz['runs'], 'run')}")
         searched += [f"{each['file']}: replays {each['kind']}" for each in fuzz["captures"]]
     searched += [f"{report['nic']}: {words}" for words in report["missing"]]
     return "\n".join([*lines, *searched, f"{report['nic']}: {total}; {counts}{tried}, seed {report['seed']}"]) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,7 +32,7 @@ _TEXT = """Check handlers for errors of memory, races, locks and commands, on th
 
 The status is 1 if there are findings. Packets are those of nicety bench handlers, in smaller numbers. With a program
 of hosts, PROGRAM.py, the processes on its flow processors are checked. It has the options --nic, --set, --seed,
---schedules and its own arguments."""
+--schedules, --fuzz, --replay and its own arguments."""
 
 
 def _check(
@@ -45,8 +46,17 @@ def _check(
     ] = 1,
     fuzz: Annotated[
         float,
-        typer.Option(metavar="SECONDS", help="Check mutated packets as well, and write captures that replay findings."),
+        typer.Option(
+            metavar="SECONDS",
+            help="Check mutated packets, or messages to processes, as well, and write captures that replay findings.",
+        ),
     ] = 0,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Send the messages of a capture of --fuzz to processes instead of their own."
+        ),
+    ] = None,
     header: HeaderName = None,
     payload: PayloadName = None,
     completion: CompletionName = None,
@@ -63,16 +73,19 @@ def _check(
     from nicety.cli.files import program_of
     from nicety.cli.output import print_json, say, with_report
     from nicety.cli.progress import progress
+    from nicety.errors import InputError
 
     named = {"header": header, "payload": payload, "completion": completion}
     build: dict[str, Any] = {"-I": include_dirs, "-D": defines, "--cc": cc, "--program": program, "--map": maps}
-    of_handlers = {f"--{name}": value for name, value in named.items()} | build | {"--fuzz": fuzz}
+    of_handlers = {f"--{name}": value for name, value in named.items()} | build
     check_kind(file, arguments, of_handlers, given)
-    with named_as_options({"schedules", "fuzz"}), progress("preparing") as bar:
+    if replay is not None and file.suffix != ".py":
+        raise InputError(f"--replay {replay}: for a program of hosts, PROGRAM.py; leave it out")
+    with named_as_options({"schedules", "fuzz", "replay"}), progress("preparing") as bar:
         advance = partial(bar.advance, description="checking")
         if file.suffix == ".py":
             own = {name: given[name] for name in OF_PROGRAMS if name in given}
-            more = {"arguments": arguments or [], "schedules": schedules}
+            more = {"arguments": arguments or [], "schedules": schedules, "fuzz": fuzz, "replay": replay}
             # With --json, stdout has only the document, so the program's own output goes to stderr.
             with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
                 report, failure = with_report(check_program, file, **more, progress=advance, **own)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
+from nicety.program.channels import outgoing
 from nicety.shared.checks import U32, whole
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Device:
 
     def __init__(self, calls: _native.ChannelCalls, rank: int, card: int) -> None:
         self._calls = calls
-        self._place = card_of(rank, card)
+        self._card = (rank, card)
 
     def subscribe(self, target: int) -> Awaitable[Channel]:
         """Subscribe to a target. Return the channel to the process that registered the target by `channel_register`.
@@ -86,7 +87,7 @@ class Device:
             RunError: no process has registered the target, or the target has a channel already.
         """
         target = whole(target, "target", U32)
-        return self._calls.subscribe(target, lambda number: Channel(self._calls, self._place, number, target))
+        return self._calls.subscribe(target, lambda number: Channel(self._calls, self._card, number, target))
 
     def select(
         self, alternatives: Iterable[Alternative], *, timeout_ns: float | None = None
@@ -120,7 +121,7 @@ class Device:
         return alternative.channel.number, alternative.wanted
 
     def __repr__(self) -> str:
-        return f"<Device of {self._place}>"
+        return f"<Device of {card_of(*self._card)}>"
 
 
 class Channel:
@@ -130,9 +131,9 @@ class Channel:
     after that call the message always passes. By default a call waits without limit.
     """
 
-    def __init__(self, calls: _native.ChannelCalls, place: str, number: int, target: int) -> None:
+    def __init__(self, calls: _native.ChannelCalls, card: tuple[int, int], number: int, target: int) -> None:
         self._calls = calls
-        self._place = place
+        self._card = card
         self._number = number
         self._target = target
 
@@ -169,7 +170,20 @@ class Channel:
             )
         if not isinstance(message, bytes | bytearray | memoryview):
             raise InputError(f"a message is bytes, such as b'hello', or a buffer, not {type(message).__name__}")
-        return bytes(message)
+        contents = bytes(message)
+        messages = outgoing.active()
+        return contents if messages is None else messages.passed(*self._card, self._target, contents)
+
+    def _changed(self, buffer: Buffer) -> Buffer:
+        """Return the buffer of an indirect message, with the bytes to send."""
+        messages = outgoing.active()
+        if messages is not None:
+            self._calls.check(buffer)
+            contents = bytes(buffer.array.tobytes())
+            sent = messages.passed(*self._card, self._target, contents)
+            if sent != contents:
+                buffer.array.view("u1")[:] = list(sent)
+        return buffer
 
     def receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[bytes]:
         """Receive exactly `length_bytes` bytes, 1 to 56, from the process's `channel_write`.
@@ -188,7 +202,7 @@ class Channel:
             TimedOut: the process did not call before the timeout.
             RunError: the process's call has another size, or a direct message; or DMA failed too often.
         """
-        return self._calls.send_ind(self._number, buffer, timeout_ns)
+        return self._calls.send_ind(self._number, self._changed(buffer), timeout_ns)
 
     def receive_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
         """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
@@ -221,7 +235,7 @@ class Channel:
 
     def start_send_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
         """Begin `send_ind`. The buffer must not change until `await pending` has returned."""
-        return self._calls.start_send_ind(self._number, buffer, timeout_ns, self._pending)
+        return self._calls.start_send_ind(self._number, self._changed(buffer), timeout_ns, self._pending)
 
     def start_receive_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
         """Begin `receive_ind`. The buffer has the message after `await pending` has returned."""
@@ -249,4 +263,4 @@ class Channel:
         return self._calls.close(self._number)
 
     def __repr__(self) -> str:
-        return f"<Channel of {self._place} to target {self.target}>"
+        return f"<Channel of {card_of(*self._card)} to target {self.target}>"
