@@ -1,11 +1,10 @@
 //! Programs of the paper that has the card, as dumps of objdump: rows, and the rate of the simple firewall.
 
-use super::input;
 use nicety::Error;
 use nicety::cards::load;
 use nicety_ebpf::lanes::rows_by_registers;
-use nicety_nic_hxdp::HxdpSpec;
 use nicety_nic_hxdp::published::{FIREWALL, INSIDE, dump_rows, emitted_pps, firewall, read_dump};
+use nicety_nic_hxdp::{HxdpError, HxdpSpec};
 use serde::Serialize;
 
 /// The rows of a dump on a card.
@@ -30,16 +29,16 @@ pub struct DumpReport {
 pub fn dump(name: &str, text: &str, nic: &str) -> Result<Option<DumpReport>, Error> {
     let card = load(nic, &[])?;
     let Ok(spec) = card.spec.of::<HxdpSpec>() else { return Ok(None) };
-    let program = read_dump(name, text).map_err(|error| input(&error))?;
-    let made = dump_rows(spec, &program).map_err(|error| input(&error))?;
+    let program = read_dump(name, text).map_err(|error| of_card(nic, &error))?;
+    let made = dump_rows(spec, &program).map_err(|error| of_card(nic, &error))?;
     let pps = if name == FIREWALL {
-        let (core, _) = firewall(spec, &program, &made, INSIDE).map_err(|error| input(&error))?;
+        let (core, _) = firewall(spec, &program, &made, INSIDE).map_err(|error| of_card(nic, &error))?;
         Some(emitted_pps(spec, core))
     } else {
         None
     };
-    let by_registers =
-        rows_by_registers(&program, &spec.core.switches).map_err(|error| Error::Input(error.to_string()))?;
+    let by_registers = rows_by_registers(&program, &spec.core.switches)
+        .map_err(|error| Error::Input(format!("{nic}: {error}")))?;
     Ok(Some(DumpReport {
         slots: made.slots as u64,
         rows: made.rows.len() as u64,
@@ -47,4 +46,9 @@ pub fn dump(name: &str, text: &str, nic: &str) -> Result<Option<DumpReport>, Err
         slots_per_row: made.slots_per_row(),
         pps,
     }))
+}
+
+/// Names the card in an error of a program.
+fn of_card(nic: &str, error: &HxdpError) -> Error {
+    Error::Input(format!("{nic}: {error}"))
 }
