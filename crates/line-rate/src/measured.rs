@@ -128,10 +128,12 @@ impl Measured {
         !self.stalled && (in_time || self.keeps_pace())
     }
 
-    /// Whether all packets of traffic came through, and none waited for longer and longer. Then `took` exceeds the traffic's time by
-    /// the stay of the last packets, which says nothing of a rate.
+    /// Whether all packets of traffic came through, their senders kept to the due times in the second half, and none waited for longer
+    /// and longer. Then `took` exceeds the traffic's time by the stay of the last packets, which says nothing of a rate.
     fn keeps_pace(&self) -> bool {
-        self.lost.is_some_and(|lost| lost.dropped == 0 && !lost.stalled && !lost.piled_up)
+        self.lost.is_some_and(|lost| {
+            lost.dropped == 0 && !lost.stalled && !lost.piled_up && lost.sent_fraction >= CLOSE
+        })
     }
 
     /// Returns the row of a run. The demand of its packets is that of the run itself, or of a run without loss.
