@@ -4,8 +4,6 @@ Generated from the types in Rust by
 `NICETY_WRITE=1 cargo test --locked -p nicety-bench --test all -- python_types`.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
 from nicety.shared.checks import U32, Expressions, Faults, Names, Numbers, Overrides, Place
@@ -71,6 +69,39 @@ class CardManifest(TypedDict):
     spec_hash: str
 
 
+Part = Literal[
+    "handler cores",
+    "instruction issue",
+    "matching unit",
+    "link",
+    "bus to card",
+    "bus to host",
+    "send engine",
+    "packet writer",
+    "cluster DMA",
+    "packet sender",
+    "command engine",
+    "memory channel",
+    "packets in flight",
+    "packet slots",
+    "lock",
+    "contended word",
+    "memory bank",
+    "cache misses",
+    "host",
+    "packet buffer",
+    "message contexts",
+    "waiting",
+]
+"""A part of a card or its host: a bottleneck, or one with headroom.
+
+`lock`: a word that one handler at a time holds. `contended word`: a word that handlers change only if it is unchanged.
+`cache misses`: handler cores wait for lines, and would keep up without. `packet buffer`: no part has too much load, and
+the sender waits for credits, or packets are lost. `waiting`: no part has too much load, and handlers wait for one
+another.
+"""
+
+
 class CardPart(TypedDict):
     """A part of a card at the line rate.
 
@@ -94,6 +125,38 @@ ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
 """A benchmark of channels."""
 
 
+class SourceManifest(TypedDict):
+    """A source file of the user in a report's manifest.
+
+    Attributes:
+        source: The path of the file.
+        sha256: The SHA-256 of the file.
+    """
+
+    source: str
+    sha256: str
+
+
+class ProgramManifest(TypedDict):
+    """A compiled program in a report's manifest.
+
+    It names either a single source file, or all source files.
+
+    Attributes:
+        version: The compiler's name and version.
+        flags: The compiler's flags.
+        sha256: The SHA-256 of that file.
+        source: The path of the single source file.
+        sources: The source files, if the user named them.
+    """
+
+    version: str
+    flags: list[str]
+    sha256: NotRequired[str]
+    source: NotRequired[str]
+    sources: NotRequired[list[SourceManifest]]
+
+
 class ChannelManifest(TypedDict):
     """The inputs that reproduce a report.
 
@@ -109,6 +172,18 @@ class ChannelManifest(TypedDict):
     overrides: list[str]
     noise: str | None
     compiler: NotRequired[dict[str, ProgramManifest]]
+
+
+class Stage(TypedDict):
+    """A stage of a latency.
+
+    Attributes:
+        stage: The stage's name.
+        ns: The mean time in this stage, in nanoseconds.
+    """
+
+    stage: str
+    ns: float
 
 
 class ChannelRow(TypedDict):
@@ -265,6 +340,32 @@ class Damage(TypedDict):
     text: str
 
 
+class WaitingLine(TypedDict):
+    """A line of a handler's source that waits for banks.
+
+    Attributes:
+        line: The source line.
+        waits: Number of its accesses that waited.
+        wait_cycles: Cycles of these waits, per packet.
+    """
+
+    line: str
+    waits: int
+    wait_cycles: float
+
+
+class StaleLine(TypedDict):
+    """A line of a handler's source with accesses that would have read older bytes on the card.
+
+    Attributes:
+        line: The source line.
+        accesses: Number of its stale accesses.
+    """
+
+    line: str
+    accesses: int
+
+
 class DataCache(TypedDict):
     """The data caches before a level of memory, over the whole run.
 
@@ -306,6 +407,39 @@ class DataCache(TypedDict):
 
 Distances = Literal["root", "table"]
 """The way in which a climber finds the distance of two cities."""
+
+
+class XdpPart(TypedDict):
+    """The load of a part of host or card.
+
+    Attributes:
+        part: The part, such as `CPU 3`.
+        load: The fraction of time in which it was busy.
+    """
+
+    part: str
+    load: float
+
+
+class XdpLatency(TypedDict):
+    """Latency of frames.
+
+    It is the time from a frame's last byte at the card until its verdict is carried out. Then it is dropped, on the
+    wire, or with the protocols or a queue.
+
+    Attributes:
+        mean_ns: Mean.
+        p50_ns: Median.
+        p99_ns: 99th percentile.
+        p999_ns: 99.9th percentile.
+        max_ns: Maximum.
+    """
+
+    mean_ns: float
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
 
 
 class EbpfCoreRow(TypedDict):
@@ -363,6 +497,59 @@ class EbpfCoreRow(TypedDict):
     latency: XdpLatency
     bottleneck: XdpPart
     parts: list[XdpPart]
+
+
+class GroupUsage(TypedDict):
+    """The use of CPUs by one group of kernel functions.
+
+    Attributes:
+        group: The name of the group.
+        ns_per_packet: CPU time per packet.
+        instructions_per_packet: Instructions per packet.
+        l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
+        shared_cache_misses_per_packet: Loads per packet that also missed the shared cache.
+        tlb_misses_per_packet: Misses per packet in the data TLBs of the cores.
+        code_tlb_misses_per_packet: Misses per packet in the code TLBs of the cores.
+    """
+
+    group: str
+    ns_per_packet: float
+    instructions_per_packet: float
+    l1_misses_per_packet: float
+    shared_cache_misses_per_packet: float
+    tlb_misses_per_packet: float
+    code_tlb_misses_per_packet: float
+
+
+class NetworkPortReport(TypedDict):
+    """The counters of a port of a host or switch, in a network without credit flow control.
+
+    Attributes:
+        at: The host or switch with the port, such as `hosts.1` or `switch.0`.
+        port: The number of the port on that host or switch.
+        peer: The host or switch at the other end of the port's link.
+        dropped_packets: Packets dropped at this port.
+        dropped_bytes: Bytes of the dropped packets on the wire.
+        reason: The reason for which this port drops packets. `queue full`: its output queue was full. `no headroom`: a
+            packet arrived at the port and found no buffer, although its sender was paused. `packet buffer full`: the
+            buffer of a card was full.
+        peak_bytes: Maximum bytes in the port's output queue. In a network with pauses, maximum buffered bytes of
+            packets that arrived at this port.
+        pauses_sent: Pause frames sent by this port, including those that end a pause.
+        pauses_received: Pause frames received by this port.
+        paused_ps: Virtual time for which the port was paused, in picoseconds.
+    """
+
+    at: str
+    port: int
+    peer: str
+    dropped_packets: int
+    dropped_bytes: int
+    reason: str
+    peak_bytes: int
+    pauses_sent: int
+    pauses_received: int
+    paused_ps: int
 
 
 class ExchangeRow(TypedDict):
@@ -489,6 +676,47 @@ class FairnessRow(TypedDict):
     verified: bool
 
 
+class FindingSide(TypedDict):
+    """A place of a finding: a run at an instruction.
+
+    Attributes:
+        handler: The kind of the handler.
+        packet: The number of the packet in the order of arrival at handlers, from 0 on. None for a handler without one.
+        process: The name of the process and its context. None for a handler.
+        action: The access or operation, as a phrase.
+        pc: The address of the instruction.
+        place: The file and line of the author's source.
+        stack: The call stack, innermost first, functions inlined by the compiler included.
+    """
+
+    handler: str
+    packet: int | None
+    process: str | None
+    action: str
+    pc: int
+    place: CheckedFrame
+    stack: list[CheckedFrame]
+
+
+FindingKind = Literal[
+    "uninitialised",
+    "out-of-bounds",
+    "write-while-sending",
+    "use-after-free",
+    "race",
+    "unlock-without-lock",
+    "double-lock",
+    "lock-kept",
+    "lock-order",
+    "buffer-reuse",
+    "long-send",
+    "return-code",
+    "division-by-zero",
+    "trap",
+]
+"""The kind of a finding."""
+
+
 class Finding(TypedDict):
     """A defect of a program, once for each place.
 
@@ -521,47 +749,6 @@ class FindingCapture(TypedDict):
     place: CheckedFrame
     file: str
     packets: int
-
-
-FindingKind = Literal[
-    "uninitialised",
-    "out-of-bounds",
-    "write-while-sending",
-    "use-after-free",
-    "race",
-    "unlock-without-lock",
-    "double-lock",
-    "lock-kept",
-    "lock-order",
-    "buffer-reuse",
-    "long-send",
-    "return-code",
-    "division-by-zero",
-    "trap",
-]
-"""The kind of a finding."""
-
-
-class FindingSide(TypedDict):
-    """A place of a finding: a run at an instruction.
-
-    Attributes:
-        handler: The kind of the handler.
-        packet: The number of the packet in the order of arrival at handlers, from 0 on. None for a handler without one.
-        process: The name of the process and its context. None for a handler.
-        action: The access or operation, as a phrase.
-        pc: The address of the instruction.
-        place: The file and line of the author's source.
-        stack: The call stack, innermost first, functions inlined by the compiler included.
-    """
-
-    handler: str
-    packet: int | None
-    process: str | None
-    action: str
-    pc: int
-    place: CheckedFrame
-    stack: list[CheckedFrame]
 
 
 class Flow(TypedDict):
@@ -678,28 +865,6 @@ class GridRow(TypedDict):
     ports: NotRequired[list[NetworkPortReport]]
 
 
-class GroupUsage(TypedDict):
-    """The use of CPUs by one group of kernel functions.
-
-    Attributes:
-        group: The name of the group.
-        ns_per_packet: CPU time per packet.
-        instructions_per_packet: Instructions per packet.
-        l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
-        shared_cache_misses_per_packet: Loads per packet that also missed the shared cache.
-        tlb_misses_per_packet: Misses per packet in the data TLBs of the cores.
-        code_tlb_misses_per_packet: Misses per packet in the code TLBs of the cores.
-    """
-
-    group: str
-    ns_per_packet: float
-    instructions_per_packet: float
-    l1_misses_per_packet: float
-    shared_cache_misses_per_packet: float
-    tlb_misses_per_packet: float
-    code_tlb_misses_per_packet: float
-
-
 class Growth(TypedDict):
     """Handler processor time that grew during the run.
 
@@ -758,6 +923,33 @@ class HandlerLines(TypedDict):
     suppressed: int
 
 
+class MemoryLevel(TypedDict):
+    """A level of memory in which processors wait for one another, over the whole run.
+
+    Attributes:
+        level: The level, as the card's spec names it.
+        accesses: Accesses per packet, to bytes of any kind.
+        wait_cycles: Cycles per packet of their waits for banks, in addition to the latency.
+        busiest: The busiest bank, or the level's unit for atomic operations.
+        busiest_accesses: Its accesses per packet, including lines of code.
+        busiest_wait_cycles: Cycles per packet for which processors waited for it.
+        load: Its load at line rate.
+        max_packets_per_s: Maximum packets per second with any number of handler processors, by the time for which a
+            packet occupies it.
+        lines: The source lines with the longest waits for the level; the first few.
+    """
+
+    level: str
+    accesses: float
+    wait_cycles: float
+    busiest: str
+    busiest_accesses: float
+    busiest_wait_cycles: float
+    load: float
+    max_packets_per_s: float
+    lines: list[WaitingLine]
+
+
 class HandlerMemory(TypedDict):
     """The memory of handlers, over the whole run.
 
@@ -797,6 +989,416 @@ class HostMemory(TypedDict):
     node: int
     read_bytes: int
     written_bytes: int
+
+
+class Loads(TypedDict):
+    """The load of each resource at line rate, over the whole run.
+
+    Above 1 the resource cannot keep up.
+
+    Attributes:
+        hpus: The handler processors, over the measured messages.
+        instruction_issue: The issue of instructions of all cores, where hardware threads share it (`hpu.threads`,
+            `hpu.issue`).
+        matching: The matching unit.
+        link: The card's own link, with the packets that handlers send.
+        bus_to_card: The host bus, towards the card.
+        bus_to_host: The host bus, towards host memory.
+        lock: The word of memory that one handler at a time holds longest: a lock, with its hand-overs.
+        contended_word: The most retried word that handlers load and change only if it is unchanged: from the load to
+            the change, and to the next load.
+        memory_bank: The busiest bank of a shared level of memory; 0 on a card without such a level.
+        send_engine: The send engine of a card of Portals messages. It begins a message a gap behind the previous one,
+            or when that has left.
+        packet_writer: The writer of the packet buffer, which takes a beat per cycle; on a card with clusters of handler
+            processors.
+        cluster_dma: The busiest DMA engine of a cluster, with packets and with copies by handlers.
+        packet_sender: The sender of handlers' packets, on a card with clusters.
+        command_engine: Where handlers are written for PsPIN, the command engine with the most occupied places
+            (`hpu.commands.engine_commands`).
+        memory_channel: The busiest channel between these engines and the card's memories (`hpu.interconnect`).
+        packets_in_flight: The places of packets in clusters (`hpu.packets.in_flight`), from the assignment to a cluster
+            to the end of handlers and their commands. Waits for the copy and for a processor do not count.
+        packet_slots: The scarcer slots of packets over the same time: of the packet buffer or of the clusters'
+            memories.
+        host: The busiest part of the host, by its work on arriving frames, such as the CPU of a receive channel's
+            interrupts. None on cards with a host that takes no packets.
+    """
+
+    hpus: float
+    instruction_issue: float | None
+    matching: float
+    link: float
+    bus_to_card: float
+    bus_to_host: float
+    lock: float
+    contended_word: float
+    memory_bank: float
+    send_engine: float | None
+    packet_writer: float | None
+    cluster_dma: float | None
+    packet_sender: float | None
+    command_engine: float | None
+    memory_channel: float | None
+    packets_in_flight: float | None
+    packet_slots: float | None
+    host: float | None
+
+
+class Lock(TypedDict):
+    """A word of memory that one handler at a time holds, over the whole run.
+
+    It is a lock if handlers wait for it; otherwise it may be one.
+
+    Attributes:
+        word: The word, such as `byte 8 of the state`.
+        acquired_at: The source line that acquires it.
+        released_at: The source line that releases it, if it differs.
+        waited_at: The source line that waits for it, or would wait.
+        waits: Number of waits. Without waits it is not among the parts: handlers did not meet, or use it differently.
+        held_ns: Time per packet for which a handler holds it.
+        handover_ns: Time per packet for which it is free while a handler waits.
+        load: Its load at line rate, held or handed over.
+        max_packets_per_s: Maximum packets per second with any number of handler processors, with an immediate
+            hand-over: two cannot hold it at once.
+    """
+
+    word: str
+    acquired_at: str
+    released_at: str | None
+    waited_at: str
+    waits: int
+    held_ns: float
+    handover_ns: float
+    load: float
+    max_packets_per_s: float
+
+
+class PacketDispositions(TypedDict):
+    """The dispositions of the measured packets; each packet has one.
+
+    Attributes:
+        processed: The payload handler returned `SUCCESS`.
+        dropped: A payload handler dropped the packet, or a header handler its message.
+        proceeded: The packet went on to host memory: a header handler returned `PROCEED`, or there is no payload
+            handler.
+        failed: Its handler failed, or an earlier one of its message.
+    """
+
+    processed: int
+    dropped: int
+    proceeded: int
+    failed: int
+
+
+class RefusedCommand(TypedDict):
+    """A command that a card refused at one place of a handler.
+
+    The handler continued with the command's result.
+
+    Attributes:
+        command: The function of nicety.h, for example `PtlHandlerPutFromDevice`.
+        code: Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
+        place: The line with the call, for example `ping.c:42`; the function or the pc if the program has no line
+            tables. A card distinguishes 64 places. The others are counted by command and code, as `elsewhere`.
+        times: Number of times.
+    """
+
+    command: str
+    code: str
+    place: str
+    times: int
+
+
+class Retries(TypedDict):
+    """A word of memory that handlers retry and that is not a lock: a counter that others changed, or a flag.
+
+    Attributes:
+        word: The word, such as `byte 8 of the state`.
+        retried_at: The source line that retries it.
+        retries_per_packet: Retries per packet, over the whole run. At a higher rate there may be far more.
+        update_ns: For handlers that load the word and change it only if it is unchanged: time per packet from the load
+            to the change. No other handler succeeds in it.
+        handover_ns: Time per packet in which no handler has loaded it for the next change, while a handler tries.
+        load: The sum of both over the packet interval at line rate.
+    """
+
+    word: str
+    retried_at: str
+    retries_per_packet: float
+    update_ns: float
+    handover_ns: float
+    load: float
+
+
+class StoppedValue(TypedDict):
+    """A value with which handlers do not run.
+
+    Attributes:
+        key: Its key in the spec.
+        value: The value set.
+        error: The error.
+    """
+
+    key: str
+    value: str
+    error: str
+
+
+class VariedValue(TypedDict):
+    """A check with one changed value.
+
+    Attributes:
+        value: The value set.
+        verdict: The verdict with it.
+        bottleneck: The limiting part with it.
+        capacity_fraction: The sustainable rate over the line rate.
+        capacity_packets_per_s: The sustainable rate in packets per second, since the line rate may have changed.
+    """
+
+    value: str
+    verdict: Literal["yes", "barely", "not judged", "no"]
+    bottleneck: Part
+    capacity_fraction: float
+    capacity_packets_per_s: float
+
+
+class SensitiveValue(TypedDict):
+    """An assumed value to which a verdict is sensitive.
+
+    Attributes:
+        key: Its key in the spec.
+        value: The value.
+        source: The reason for the assumption, from the spec.
+        halved: The result with half the value; none if that is impossible, or the handlers do not run.
+        doubled: The result with twice the value; none if that is impossible, or the handlers do not run.
+    """
+
+    key: str
+    value: str
+    source: str
+    halved: VariedValue | None
+    doubled: VariedValue | None
+
+
+class Sensitivity(TypedDict):
+    """The assumed values of a card's spec to which a verdict is most sensitive.
+
+    Attributes:
+        values: The most sensitive first, at most three: those that change the verdict, and then by the change of the
+            sustainable rate. Empty if none matters.
+        varied: Assumed values that were changed.
+        varied_one_way: Values of `varied` that could be changed in one direction only, or with which the handlers ran
+            in at most one direction.
+        not_varied: Assumed values that were not changed, by their keys: they are zero, or not numbers.
+        stopped: Values with which the handlers do not run, or the card is impossible.
+    """
+
+    values: list[SensitiveValue]
+    varied: int
+    varied_one_way: int
+    not_varied: list[str]
+    stopped: list[StoppedValue]
+
+
+class PortFigures(TypedDict):
+    """Traffic of one port among several, and its packet dispositions.
+
+    Attributes:
+        port: Its number.
+        traffic: The expression.
+        offered: Packets offered to the wire, until the traffic of a port had ended.
+        offered_bytes: Their payload: bytes of frames.
+        offered_ns: Duration of the offered packets at their rate, up to the next due time.
+        handled: Packets that the card accepted: all but those dropped by overload.
+        handled_bytes: Their payload.
+        passed: Packets of `handled` that no handler dropped: processed, or on their way to host memory.
+        dropped_by_handler: Packets that handlers dropped.
+        failed: Packets on which a handler failed.
+        dropped_by_overload: Packets dropped by a full packet buffer.
+        dropped_at_host: Frames that handlers passed to the host, and that were dropped without a buffer there.
+        dropped_at_link: Frames that handlers sent, dropped at this full port, from any input port.
+        latency_ns_mean: Mean latency through the card.
+        latency_ns_p50: Median latency.
+        latency_ns_p99: 99th percentile of the latency.
+        latency_ns_p999: 99.9th percentile of the latency.
+        latency_ns_max: Maximum latency, exact.
+    """
+
+    port: int
+    traffic: str
+    offered: int
+    offered_bytes: int
+    offered_ns: float
+    handled: int
+    handled_bytes: int
+    passed: int
+    dropped_by_handler: int
+    failed: int
+    dropped_by_overload: int
+    dropped_at_host: int
+    dropped_at_link: int
+    latency_ns_mean: float
+    latency_ns_p50: float
+    latency_ns_p99: float
+    latency_ns_p999: float
+    latency_ns_max: float
+
+
+class TrafficFigures(TypedDict):
+    """Traffic, and its packet dispositions.
+
+    Attributes:
+        traffic: The expression; all expressions for several ports.
+        overload_policy: Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are
+            dropped. `pfc`: the wire is paused.
+        offered: Packets offered to the wire.
+        offered_bytes: Their payload: bytes of frames.
+        offered_ns: Duration of the offered packets at their rate, up to the next due time. For a capture that is a mean
+            gap after the last packet; for several ports the rate is the sum of theirs.
+        handled: Packets that the card accepted: all but those dropped by overload.
+        handled_bytes: Their payload.
+        passed: Packets of `handled` that no handler dropped: processed, or on their way to host memory.
+        dropped_by_handler: Packets that handlers dropped.
+        failed: Packets on which a handler failed.
+        dropped_by_overload: Packets dropped by a full packet buffer.
+        dropped_at_host: Frames that handlers passed to the host, and that were dropped without a buffer there.
+        dropped_at_link: Frames that handlers sent, dropped at a full output port; for several ports with `--lossy`.
+        unknown_destination: Frames that handlers sent to unknown stations. They leave by the port of their arrival.
+        recorded_above_wire_rate: Whether packets of a capture were recorded faster than the wire takes them. They
+            arrived at the wire rate.
+        loads_from_lossless_run: Whether loads, locks and memory are those of a second run with the same packets, in
+            which the wire is paused. Packets that survive losses are not the offered mix.
+        paused_ns: Time for which the wire was paused.
+        latency_ns_mean: Mean latency through the card, from the last byte in the packet buffer until the packet has
+            left it.
+        latency_ns_p50: Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
+        latency_ns_p99: 99th percentile of the latency.
+        latency_ns_p999: 99.9th percentile of the latency.
+        latency_ns_max: Maximum latency, exact.
+        ports: The same figures for each port, if there are several.
+    """
+
+    traffic: str
+    overload_policy: str
+    offered: int
+    offered_bytes: int
+    offered_ns: float
+    handled: int
+    handled_bytes: int
+    passed: int
+    dropped_by_handler: int
+    failed: int
+    dropped_by_overload: int
+    dropped_at_host: int
+    dropped_at_link: int
+    unknown_destination: int
+    recorded_above_wire_rate: bool
+    loads_from_lossless_run: bool
+    paused_ns: float
+    latency_ns_mean: float
+    latency_ns_p50: float
+    latency_ns_p99: float
+    latency_ns_p999: float
+    latency_ns_max: float
+    ports: NotRequired[list[PortFigures]]
+
+
+class RateTrial(TypedDict):
+    """A run with the same traffic at another rate.
+
+    Attributes:
+        rate_fraction: The rate over the traffic's rate.
+        above_wire_rate: Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
+        packets: Packets offered: the first ones of the traffic.
+        burst_packets: Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
+        sustained: Whether the run had no losses and no growing backlog.
+        verdict: Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
+        bottleneck: The limiting part; none for a run that recovered from its burst.
+        capacity_fraction: The departure rate over the traffic's, where the rate was not sustained; otherwise the
+            capacity by loads. None for a run that recovered from its burst.
+        stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
+            own rate does not have.
+        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets
+            took the lock before its handler each time.
+    """
+
+    rate_fraction: float
+    above_wire_rate: bool
+    packets: int
+    burst_packets: int
+    sustained: bool
+    verdict: Literal["yes", "barely", "not judged", "no"] | None
+    bottleneck: Part | None
+    capacity_fraction: float | None
+    stopped: str | None
+    starved_ns: float | None
+
+
+class Unmodelled(TypedDict):
+    """Shared words in memory without waits of one access for another.
+
+    No real card has such a memory.
+
+    Attributes:
+        word: The word of atomic operations with the most accesses; none if handlers share words only by loads and
+            stores.
+        word_accesses: Accesses to it per packet, from the first atomic operation on.
+        atomic_words: Words of atomic operations there.
+        stored_words: Words of ideal memory, of the state or of variables, with another value at the end: handlers have
+            stored them.
+        levels: The levels of memory, as the card's spec names them.
+        keys: The keys of the card's spec that model it. Those with a value suffice.
+    """
+
+    word: str | None
+    word_accesses: float
+    atomic_words: int
+    stored_words: int
+    levels: list[str]
+    keys: list[str]
+
+
+class XdpAborted(TypedDict):
+    """Frames with `XDP_ABORTED` at a place of a program.
+
+    Attributes:
+        program: The program.
+        place: The last line in front of its end, as `firewall.c:31`; without lines in the object, the instruction.
+        frames: Frames.
+    """
+
+    program: str
+    place: str
+    frames: int
+
+
+class XdpFigures(TypedDict):
+    """The verdicts and maps of an XDP program on a card.
+
+    Attributes:
+        program: The program.
+        ebpf_instructions: Instructions of eBPF, with those of its functions.
+        code_bytes: Code and constants in the card's program memory, with the runtime.
+        map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
+        verdicts: Frames by verdict, in the first run.
+        aborted_at: Frames with `XDP_ABORTED`, by program and line.
+        invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
+        redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
+        too_long: Frames that the program made longer than the card sends. The card drops them.
+        updates_full: Updates that found a map full, by map. Maps without any are left out.
+    """
+
+    program: str
+    ebpf_instructions: int
+    code_bytes: int
+    map_bytes: dict[str, int]
+    verdicts: dict[str, int]
+    aborted_at: list[XdpAborted]
+    invalid: int
+    redirects_failed: int
+    too_long: int
+    updates_full: dict[str, int]
 
 
 class LineRateRow(TypedDict):
@@ -912,86 +1514,6 @@ class LineRateRow(TypedDict):
     xdp: NotRequired[XdpFigures]
 
 
-class Loads(TypedDict):
-    """The load of each resource at line rate, over the whole run.
-
-    Above 1 the resource cannot keep up.
-
-    Attributes:
-        hpus: The handler processors, over the measured messages.
-        matching: The matching unit.
-        link: The card's own link, with the packets that handlers send.
-        bus_to_card: The host bus, towards the card.
-        bus_to_host: The host bus, towards host memory.
-        lock: The word of memory that one handler at a time holds longest: a lock, with its hand-overs.
-        contended_word: The most retried word that handlers load and change only if it is unchanged: from the load to
-            the change, and to the next load.
-        memory_bank: The busiest bank of a shared level of memory; 0 on a card without such a level.
-        send_engine: The send engine of a card of Portals messages. It begins a message a gap behind the previous one,
-            or when that has left.
-        packet_writer: The writer of the packet buffer, which takes a beat per cycle; on a card with clusters of handler
-            processors.
-        cluster_dma: The busiest DMA engine of a cluster, with packets and with copies by handlers.
-        packet_sender: The sender of handlers' packets, on a card with clusters.
-        command_engine: Where handlers are written for PsPIN, the command engine with the most occupied places
-            (`hpu.commands.engine_commands`).
-        memory_channel: The busiest channel between these engines and the card's memories (`hpu.interconnect`).
-        packets_in_flight: The places of packets in clusters (`hpu.packets.in_flight`), from the assignment to a cluster
-            to the end of handlers and their commands. Waits for the copy and for a processor do not count.
-        packet_slots: The scarcer slots of packets over the same time: of the packet buffer or of the clusters'
-            memories.
-        host: The busiest part of the host, by its work on arriving frames, such as the CPU of a receive channel's
-            interrupts. None on cards with a host that takes no packets.
-    """
-
-    hpus: float
-    matching: float
-    link: float
-    bus_to_card: float
-    bus_to_host: float
-    lock: float
-    contended_word: float
-    memory_bank: float
-    send_engine: float | None
-    packet_writer: float | None
-    cluster_dma: float | None
-    packet_sender: float | None
-    command_engine: float | None
-    memory_channel: float | None
-    packets_in_flight: float | None
-    packet_slots: float | None
-    host: float | None
-
-
-class Lock(TypedDict):
-    """A word of memory that one handler at a time holds, over the whole run.
-
-    It is a lock if handlers wait for it; otherwise it may be one.
-
-    Attributes:
-        word: The word, such as `byte 8 of the state`.
-        acquired_at: The source line that acquires it.
-        released_at: The source line that releases it, if it differs.
-        waited_at: The source line that waits for it, or would wait.
-        waits: Number of waits. Without waits it is not among the parts: handlers did not meet, or use it differently.
-        held_ns: Time per packet for which a handler holds it.
-        handover_ns: Time per packet for which it is free while a handler waits.
-        load: Its load at line rate, held or handed over.
-        max_packets_per_s: Maximum packets per second with any number of handler processors, with an immediate
-            hand-over: two cannot hold it at once.
-    """
-
-    word: str
-    acquired_at: str
-    released_at: str | None
-    waited_at: str
-    waits: int
-    held_ns: float
-    handover_ns: float
-    load: float
-    max_packets_per_s: float
-
-
 class Manifest(TypedDict):
     """The inputs that reproduce a report.
 
@@ -1011,35 +1533,48 @@ Memory = Literal["host", "gpu"]
 """The kind of memory at one end of a message."""
 
 
-class MemoryLevel(TypedDict):
-    """A level of memory in which processors wait for one another, over the whole run.
-
-    Attributes:
-        level: The level, as the card's spec names it.
-        accesses: Accesses per packet, to bytes of any kind.
-        wait_cycles: Cycles per packet of their waits for banks, in addition to the latency.
-        busiest: The busiest bank, or the level's unit for atomic operations.
-        busiest_accesses: Its accesses per packet, including lines of code.
-        busiest_wait_cycles: Cycles per packet for which processors waited for it.
-        load: Its load at line rate.
-        max_packets_per_s: Maximum packets per second with any number of handler processors, by the time for which a
-            packet occupies it.
-        lines: The source lines with the longest waits for the level; the first few.
-    """
-
-    level: str
-    accesses: float
-    wait_cycles: float
-    busiest: str
-    busiest_accesses: float
-    busiest_wait_cycles: float
-    load: float
-    max_packets_per_s: float
-    lines: list[WaitingLine]
-
-
 MessagesBenchmark = Literal["latency", "bandwidth", "message-rate"]
 """A benchmark."""
+
+
+class PeerManifest(TypedDict):
+    """The card of the hosts with which the host of the measured card communicates.
+
+    Attributes:
+        nic: The name of the card.
+        title: The card's title.
+        spec_hash: A hash over the resolved values of all parameters.
+    """
+
+    nic: str
+    title: str
+    spec_hash: str
+
+
+Notification = Literal["poll", "interrupt"]
+"""The way in which programs learn of events."""
+
+
+class Puts(TypedDict):
+    """The options of puts, with the values that were used.
+
+    Attributes:
+        loopback: Whether puts stay within one host, through its card.
+        source: The kind of memory from which messages are put.
+        sink: The kind of memory into which messages are put.
+        addressing: The kind of addresses.
+        flush_receive: Whether the receiver's card drops arriving packets.
+        notify: The way in which programs learn of events; None if the card's specification decides.
+        pong_size_bytes: Bytes of the answer in a ping-pong.
+    """
+
+    loopback: bool
+    source: Memory
+    sink: Memory
+    addressing: Addressing
+    flush_receive: bool
+    notify: Notification | None
+    pong_size_bytes: int
 
 
 class MessagesManifest(TypedDict):
@@ -1069,90 +1604,6 @@ class MessagesManifest(TypedDict):
     flow_control: NotRequired[str]
     peer: NotRequired[PeerManifest]
     puts: NotRequired[Puts]
-
-
-class NetworkPortReport(TypedDict):
-    """The counters of a port of a host or switch, in a network without credit flow control.
-
-    Attributes:
-        at: The host or switch with the port, such as `hosts.1` or `switch.0`.
-        port: The number of the port on that host or switch.
-        peer: The host or switch at the other end of the port's link.
-        dropped_packets: Packets dropped at this port.
-        dropped_bytes: Bytes of the dropped packets on the wire.
-        reason: The reason for which this port drops packets. `queue full`: its output queue was full. `no headroom`: a
-            packet arrived at the port and found no buffer, although its sender was paused. `packet buffer full`: the
-            buffer of a card was full.
-        peak_bytes: Maximum bytes in the port's output queue. In a network with pauses, maximum buffered bytes of
-            packets that arrived at this port.
-        pauses_sent: Pause frames sent by this port, including those that end a pause.
-        pauses_received: Pause frames received by this port.
-        paused_ps: Virtual time for which the port was paused, in picoseconds.
-    """
-
-    at: str
-    port: int
-    peer: str
-    dropped_packets: int
-    dropped_bytes: int
-    reason: str
-    peak_bytes: int
-    pauses_sent: int
-    pauses_received: int
-    paused_ps: int
-
-
-Notification = Literal["poll", "interrupt"]
-"""The way in which programs learn of events."""
-
-
-class PacketDispositions(TypedDict):
-    """The dispositions of the measured packets; each packet has one.
-
-    Attributes:
-        processed: The payload handler returned `SUCCESS`.
-        dropped: A payload handler dropped the packet, or a header handler its message.
-        proceeded: The packet went on to host memory: a header handler returned `PROCEED`, or there is no payload
-            handler.
-        failed: Its handler failed, or an earlier one of its message.
-    """
-
-    processed: int
-    dropped: int
-    proceeded: int
-    failed: int
-
-
-Part = Literal[
-    "handler cores",
-    "matching unit",
-    "link",
-    "bus to card",
-    "bus to host",
-    "send engine",
-    "packet writer",
-    "cluster DMA",
-    "packet sender",
-    "command engine",
-    "memory channel",
-    "packets in flight",
-    "packet slots",
-    "lock",
-    "contended word",
-    "memory bank",
-    "cache misses",
-    "host",
-    "packet buffer",
-    "message contexts",
-    "waiting",
-]
-"""A part of a card or its host: a bottleneck, or one with headroom.
-
-`lock`: a word that one handler at a time holds. `contended word`: a word that handlers change only if it is unchanged.
-`cache misses`: handler cores wait for lines, and would keep up without. `packet buffer`: no part has too much load, and
-the sender waits for credits, or packets are lost. `waiting`: no part has too much load, and handlers wait for one
-another.
-"""
 
 
 class PcieRow(TypedDict):
@@ -1197,20 +1648,6 @@ class PcieRow(TypedDict):
     transfers_per_s: NotRequired[float]
 
 
-class PeerManifest(TypedDict):
-    """The card of the hosts with which the host of the measured card communicates.
-
-    Attributes:
-        nic: The name of the card.
-        title: The card's title.
-        spec_hash: A hash over the resolved values of all parameters.
-    """
-
-    nic: str
-    title: str
-    spec_hash: str
-
-
 class PointFailure(TypedDict):
     """A failure on a card during the measurement of one point.
 
@@ -1231,103 +1668,6 @@ class PointFailure(TypedDict):
     kind: str
     text: str
     times: int
-
-
-class PortFigures(TypedDict):
-    """Traffic of one port among several, and its packet dispositions.
-
-    Attributes:
-        port: Its number.
-        traffic: The expression.
-        offered: Packets offered to the wire, until the traffic of a port had ended.
-        offered_bytes: Their payload: bytes of frames.
-        offered_ns: Duration of the offered packets at their rate, up to the next due time.
-        handled: Packets that the card accepted: all but those dropped by overload.
-        handled_bytes: Their payload.
-        passed: Packets of `handled` that no handler dropped: processed, or on their way to host memory.
-        dropped_by_handler: Packets that handlers dropped.
-        failed: Packets on which a handler failed.
-        dropped_by_overload: Packets dropped by a full packet buffer.
-        dropped_at_host: Frames that handlers passed to the host, and that were dropped without a buffer there.
-        dropped_at_link: Frames that handlers sent, dropped at this full port, from any input port.
-        latency_ns_mean: Mean latency through the card.
-        latency_ns_p50: Median latency.
-        latency_ns_p99: 99th percentile of the latency.
-        latency_ns_p999: 99.9th percentile of the latency.
-        latency_ns_max: Maximum latency, exact.
-    """
-
-    port: int
-    traffic: str
-    offered: int
-    offered_bytes: int
-    offered_ns: float
-    handled: int
-    handled_bytes: int
-    passed: int
-    dropped_by_handler: int
-    failed: int
-    dropped_by_overload: int
-    dropped_at_host: int
-    dropped_at_link: int
-    latency_ns_mean: float
-    latency_ns_p50: float
-    latency_ns_p99: float
-    latency_ns_p999: float
-    latency_ns_max: float
-
-
-class ProfileRow(TypedDict):
-    """The profile of handlers on a card, over a whole run.
-
-    Attributes:
-        nic: The card.
-        place: The rank and the number of the card, for processes.
-        packet_bytes: Payload bytes of a packet, or their mean. 0 for processes.
-        packets: Packets of the run. 1 for processes, so that means are sums over the run.
-        runs: Runs of handlers, or processes.
-        sampled_runs: Runs of the sample for percentiles: every n-th one.
-        cycle_ns: The duration of a cycle.
-        executions: Instructions that were executed.
-        cycles: Cycles of cores, waits included.
-        cycles_mean: Cycles a packet.
-        cycles_p99: 99th percentile of the cycles of a run of a handler, by nearest rank, over the sampled runs of the
-            handlers that reach it.
-        causes: The cycles by cause.
-        card: The card's own counters.
-        functions: Functions, those with the most cycles first.
-        lines: Lines, those with the most cycles first.
-        instructions: Instructions, by address.
-        paths: Call paths. A caller precedes its callees.
-        samples: Cycles by call path and instruction.
-        locks: Words that handlers wait for, those with the longest waits first.
-        banks: Banks that handlers wait for, those with the longest waits first. At most 32.
-        processes: The processes of a flow processor. Empty for handlers.
-        missing: Shortcomings of the program's file, and their effects on the profile.
-    """
-
-    nic: str
-    place: str | None
-    packet_bytes: int
-    packets: int
-    runs: int
-    sampled_runs: int
-    cycle_ns: float
-    executions: int
-    cycles: int
-    cycles_mean: float
-    cycles_p99: int
-    causes: dict[str, int]
-    card: ProfiledCard
-    functions: list[ProfiledFunction]
-    lines: list[ProfiledLine]
-    instructions: list[ProfiledInstruction]
-    paths: list[ProfiledPath]
-    samples: list[ProfiledSample]
-    locks: list[ProfiledLock]
-    banks: list[ProfiledBank]
-    processes: list[ProfiledProcess]
-    missing: list[str]
 
 
 class ProfiledBank(TypedDict):
@@ -1372,20 +1712,6 @@ class ProfiledCard(TypedDict):
     cache_wait_cycles: int
 
 
-class ProfiledFrame(TypedDict):
-    """A function at an instruction: an inlined one, or the one that has the instruction.
-
-    Attributes:
-        function: Its name, if the line tables have one.
-        file: Its source file.
-        line: The line in it.
-    """
-
-    function: str | None
-    file: str | None
-    line: int | None
-
-
 class ProfiledFunction(TypedDict):
     """A function, also one that is inlined in others.
 
@@ -1407,6 +1733,20 @@ class ProfiledFunction(TypedDict):
     cycles_mean: float
     cycles_p99: int
     causes: dict[str, int]
+
+
+class ProfiledFrame(TypedDict):
+    """A function at an instruction: an inlined one, or the one that has the instruction.
+
+    Attributes:
+        function: Its name, if the line tables have one.
+        file: Its source file.
+        line: The line in it.
+    """
+
+    function: str | None
+    file: str | None
+    line: int | None
 
 
 class ProfiledInstruction(TypedDict):
@@ -1550,96 +1890,57 @@ class ProfiledSample(TypedDict):
     cycles: int
 
 
-class ProgramManifest(TypedDict):
-    """A compiled program in a report's manifest.
-
-    It names either a single source file, or all source files.
+class ProfileRow(TypedDict):
+    """The profile of handlers on a card, over a whole run.
 
     Attributes:
-        version: The compiler's name and version.
-        flags: The compiler's flags.
-        sha256: The SHA-256 of that file.
-        source: The path of the single source file.
-        sources: The source files, if the user named them.
+        nic: The card.
+        place: The rank and the number of the card, for processes.
+        packet_bytes: Payload bytes of a packet, or their mean. 0 for processes.
+        packets: Packets of the run. 1 for processes, so that means are sums over the run.
+        runs: Runs of handlers, or processes.
+        sampled_runs: Runs of the sample for percentiles: every n-th one.
+        cycle_ns: The duration of a cycle.
+        executions: Instructions that were executed.
+        cycles: Cycles of cores, waits included.
+        cycles_mean: Cycles a packet.
+        cycles_p99: 99th percentile of the cycles of a run of a handler, by nearest rank, over the sampled runs of the
+            handlers that reach it.
+        causes: The cycles by cause.
+        card: The card's own counters.
+        functions: Functions, those with the most cycles first.
+        lines: Lines, those with the most cycles first.
+        instructions: Instructions, by address.
+        paths: Call paths. A caller precedes its callees.
+        samples: Cycles by call path and instruction.
+        locks: Words that handlers wait for, those with the longest waits first.
+        banks: Banks that handlers wait for, those with the longest waits first. At most 32.
+        processes: The processes of a flow processor. Empty for handlers.
+        missing: Shortcomings of the program's file, and their effects on the profile.
     """
 
-    version: str
-    flags: list[str]
-    sha256: NotRequired[str]
-    source: NotRequired[str]
-    sources: NotRequired[list[SourceManifest]]
-
-
-class Puts(TypedDict):
-    """The options of puts, with the values that were used.
-
-    Attributes:
-        loopback: Whether puts stay within one host, through its card.
-        source: The kind of memory from which messages are put.
-        sink: The kind of memory into which messages are put.
-        addressing: The kind of addresses.
-        flush_receive: Whether the receiver's card drops arriving packets.
-        notify: The way in which programs learn of events; None if the card's specification decides.
-        pong_size_bytes: Bytes of the answer in a ping-pong.
-    """
-
-    loopback: bool
-    source: Memory
-    sink: Memory
-    addressing: Addressing
-    flush_receive: bool
-    notify: Notification | None
-    pong_size_bytes: int
-
-
-class RateTrial(TypedDict):
-    """A run with the same traffic at another rate.
-
-    Attributes:
-        rate_fraction: The rate over the traffic's rate.
-        above_wire_rate: Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
-        packets: Packets offered: the first ones of the traffic.
-        burst_packets: Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
-        sustained: Whether the run had no losses and no growing backlog.
-        verdict: Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
-        bottleneck: The limiting part; none for a run that recovered from its burst.
-        capacity_fraction: The departure rate over the traffic's, where the rate was not sustained; otherwise the
-            capacity by loads. None for a run that recovered from its burst.
-        stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
-            own rate does not have.
-        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets
-            took the lock before its handler each time.
-    """
-
-    rate_fraction: float
-    above_wire_rate: bool
+    nic: str
+    place: str | None
+    packet_bytes: int
     packets: int
-    burst_packets: int
-    sustained: bool
-    verdict: Literal["yes", "barely", "not judged", "no"] | None
-    bottleneck: Part | None
-    capacity_fraction: float | None
-    stopped: str | None
-    starved_ns: float | None
-
-
-class RefusedCommand(TypedDict):
-    """A command that a card refused at one place of a handler.
-
-    The handler continued with the command's result.
-
-    Attributes:
-        command: The function of nicety.h, for example `PtlHandlerPutFromDevice`.
-        code: Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
-        place: The line with the call, for example `ping.c:42`; the function or the pc if the program has no line
-            tables. A card distinguishes 64 places. The others are counted by command and code, as `elsewhere`.
-        times: Number of times.
-    """
-
-    command: str
-    code: str
-    place: str
-    times: int
+    runs: int
+    sampled_runs: int
+    cycle_ns: float
+    executions: int
+    cycles: int
+    cycles_mean: float
+    cycles_p99: int
+    causes: dict[str, int]
+    card: ProfiledCard
+    functions: list[ProfiledFunction]
+    lines: list[ProfiledLine]
+    instructions: list[ProfiledInstruction]
+    paths: list[ProfiledPath]
+    samples: list[ProfiledSample]
+    locks: list[ProfiledLock]
+    banks: list[ProfiledBank]
+    processes: list[ProfiledProcess]
+    missing: list[str]
 
 
 class RegistrationRow(TypedDict):
@@ -1659,27 +1960,6 @@ class RegistrationRow(TypedDict):
     pages: int
     copy_ns: float
     translate_ns: float
-
-
-class Retries(TypedDict):
-    """A word of memory that handlers retry and that is not a lock: a counter that others changed, or a flag.
-
-    Attributes:
-        word: The word, such as `byte 8 of the state`.
-        retried_at: The source line that retries it.
-        retries_per_packet: Retries per packet, over the whole run. At a higher rate there may be far more.
-        update_ns: For handlers that load the word and change it only if it is unchanged: time per packet from the load
-            to the change. No other handler succeeds in it.
-        handover_ns: Time per packet in which no handler has loaded it for the next change, while a handler tries.
-        load: The sum of both over the packet interval at line rate.
-    """
-
-    word: str
-    retried_at: str
-    retries_per_packet: float
-    update_ns: float
-    handover_ns: float
-    load: float
 
 
 class Row(TypedDict):
@@ -1779,44 +2059,6 @@ class SearchReport(TypedDict):
     captures: list[FindingCapture]
 
 
-class SensitiveValue(TypedDict):
-    """An assumed value to which a verdict is sensitive.
-
-    Attributes:
-        key: Its key in the spec.
-        value: The value.
-        source: The reason for the assumption, from the spec.
-        halved: The result with half the value; none if that is impossible, or the handlers do not run.
-        doubled: The result with twice the value; none if that is impossible, or the handlers do not run.
-    """
-
-    key: str
-    value: str
-    source: str
-    halved: VariedValue | None
-    doubled: VariedValue | None
-
-
-class Sensitivity(TypedDict):
-    """The assumed values of a card's spec to which a verdict is most sensitive.
-
-    Attributes:
-        values: The most sensitive first, at most three: those that change the verdict, and then by the change of the
-            sustainable rate. Empty if none matters.
-        varied: Assumed values that were changed.
-        varied_one_way: Values of `varied` that could be changed in one direction only, or with which the handlers ran
-            in at most one direction.
-        not_varied: Assumed values that were not changed, by their keys: they are zero, or not numbers.
-        stopped: Values with which the handlers do not run, or the card is impossible.
-    """
-
-    values: list[SensitiveValue]
-    varied: int
-    varied_one_way: int
-    not_varied: list[str]
-    stopped: list[StoppedValue]
-
-
 SocketsBenchmark = Literal["stream", "request-response"]
 """The benchmark's name."""
 
@@ -1843,56 +2085,6 @@ class SocketsManifest(TypedDict):
     faults: NotRequired[str]
     flow_control: NotRequired[str]
     peer: NotRequired[PeerManifest]
-
-
-class SourceManifest(TypedDict):
-    """A source file of the user in a report's manifest.
-
-    Attributes:
-        source: The path of the file.
-        sha256: The SHA-256 of the file.
-    """
-
-    source: str
-    sha256: str
-
-
-class Stage(TypedDict):
-    """A stage of a latency.
-
-    Attributes:
-        stage: The stage's name.
-        ns: The mean time in this stage, in nanoseconds.
-    """
-
-    stage: str
-    ns: float
-
-
-class StaleLine(TypedDict):
-    """A line of a handler's source with accesses that would have read older bytes on the card.
-
-    Attributes:
-        line: The source line.
-        accesses: Number of its stale accesses.
-    """
-
-    line: str
-    accesses: int
-
-
-class StoppedValue(TypedDict):
-    """A value with which handlers do not run.
-
-    Attributes:
-        key: Its key in the spec.
-        value: The value set.
-        error: The error.
-    """
-
-    key: str
-    value: str
-    error: str
 
 
 StreamDirection = Literal["receive", "transmit"]
@@ -2032,196 +2224,6 @@ class TourTable(TypedDict):
     made_by: Literal["card", "host"]
     memory: str
     distance_bytes: int
-
-
-class TrafficFigures(TypedDict):
-    """Traffic, and its packet dispositions.
-
-    Attributes:
-        traffic: The expression; all expressions for several ports.
-        overload_policy: Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are
-            dropped. `pfc`: the wire is paused.
-        offered: Packets offered to the wire.
-        offered_bytes: Their payload: bytes of frames.
-        offered_ns: Duration of the offered packets at their rate, up to the next due time. For a capture that is a mean
-            gap after the last packet; for several ports the rate is the sum of theirs.
-        handled: Packets that the card accepted: all but those dropped by overload.
-        handled_bytes: Their payload.
-        passed: Packets of `handled` that no handler dropped: processed, or on their way to host memory.
-        dropped_by_handler: Packets that handlers dropped.
-        failed: Packets on which a handler failed.
-        dropped_by_overload: Packets dropped by a full packet buffer.
-        dropped_at_host: Frames that handlers passed to the host, and that were dropped without a buffer there.
-        dropped_at_link: Frames that handlers sent, dropped at a full output port; for several ports with `--lossy`.
-        unknown_destination: Frames that handlers sent to unknown stations. They leave by the port of their arrival.
-        recorded_above_wire_rate: Whether packets of a capture were recorded faster than the wire takes them. They
-            arrived at the wire rate.
-        loads_from_lossless_run: Whether loads, locks and memory are those of a second run with the same packets, in
-            which the wire is paused. Packets that survive losses are not the offered mix.
-        paused_ns: Time for which the wire was paused.
-        latency_ns_mean: Mean latency through the card, from the last byte in the packet buffer until the packet has
-            left it.
-        latency_ns_p50: Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
-        latency_ns_p99: 99th percentile of the latency.
-        latency_ns_p999: 99.9th percentile of the latency.
-        latency_ns_max: Maximum latency, exact.
-        ports: The same figures for each port, if there are several.
-    """
-
-    traffic: str
-    overload_policy: str
-    offered: int
-    offered_bytes: int
-    offered_ns: float
-    handled: int
-    handled_bytes: int
-    passed: int
-    dropped_by_handler: int
-    failed: int
-    dropped_by_overload: int
-    dropped_at_host: int
-    dropped_at_link: int
-    unknown_destination: int
-    recorded_above_wire_rate: bool
-    loads_from_lossless_run: bool
-    paused_ns: float
-    latency_ns_mean: float
-    latency_ns_p50: float
-    latency_ns_p99: float
-    latency_ns_p999: float
-    latency_ns_max: float
-    ports: NotRequired[list[PortFigures]]
-
-
-class Unmodelled(TypedDict):
-    """Shared words in memory without waits of one access for another.
-
-    No real card has such a memory.
-
-    Attributes:
-        word: The word of atomic operations with the most accesses; none if handlers share words only by loads and
-            stores.
-        word_accesses: Accesses to it per packet, from the first atomic operation on.
-        atomic_words: Words of atomic operations there.
-        stored_words: Words of ideal memory, of the state or of variables, with another value at the end: handlers have
-            stored them.
-        levels: The levels of memory, as the card's spec names them.
-        keys: The keys of the card's spec that model it. Those with a value suffice.
-    """
-
-    word: str | None
-    word_accesses: float
-    atomic_words: int
-    stored_words: int
-    levels: list[str]
-    keys: list[str]
-
-
-class VariedValue(TypedDict):
-    """A check with one changed value.
-
-    Attributes:
-        value: The value set.
-        verdict: The verdict with it.
-        bottleneck: The limiting part with it.
-        capacity_fraction: The sustainable rate over the line rate.
-        capacity_packets_per_s: The sustainable rate in packets per second, since the line rate may have changed.
-    """
-
-    value: str
-    verdict: Literal["yes", "barely", "not judged", "no"]
-    bottleneck: Part
-    capacity_fraction: float
-    capacity_packets_per_s: float
-
-
-class WaitingLine(TypedDict):
-    """A line of a handler's source that waits for banks.
-
-    Attributes:
-        line: The source line.
-        waits: Number of its accesses that waited.
-        wait_cycles: Cycles of these waits, per packet.
-    """
-
-    line: str
-    waits: int
-    wait_cycles: float
-
-
-class XdpAborted(TypedDict):
-    """Frames with `XDP_ABORTED` at a place of a program.
-
-    Attributes:
-        program: The program.
-        place: The last line in front of its end, as `firewall.c:31`; without lines in the object, the instruction.
-        frames: Frames.
-    """
-
-    program: str
-    place: str
-    frames: int
-
-
-class XdpFigures(TypedDict):
-    """The verdicts and maps of an XDP program on a card.
-
-    Attributes:
-        program: The program.
-        ebpf_instructions: Instructions of eBPF, with those of its functions.
-        code_bytes: Code and constants in the card's program memory, with the runtime.
-        map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
-        verdicts: Frames by verdict, in the first run.
-        aborted_at: Frames with `XDP_ABORTED`, by program and line.
-        invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
-        redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
-        too_long: Frames that the program made longer than the card sends. The card drops them.
-        updates_full: Updates that found a map full, by map. Maps without any are left out.
-    """
-
-    program: str
-    ebpf_instructions: int
-    code_bytes: int
-    map_bytes: dict[str, int]
-    verdicts: dict[str, int]
-    aborted_at: list[XdpAborted]
-    invalid: int
-    redirects_failed: int
-    too_long: int
-    updates_full: dict[str, int]
-
-
-class XdpLatency(TypedDict):
-    """Latency of frames.
-
-    It is the time from a frame's last byte at the card until its verdict is carried out. Then it is dropped, on the
-    wire, or with the protocols or a queue.
-
-    Attributes:
-        mean_ns: Mean.
-        p50_ns: Median.
-        p99_ns: 99th percentile.
-        p999_ns: 99.9th percentile.
-        max_ns: Maximum.
-    """
-
-    mean_ns: float
-    p50_ns: float
-    p99_ns: float
-    p999_ns: float
-    max_ns: float
-
-
-class XdpPart(TypedDict):
-    """The load of a part of host or card.
-
-    Attributes:
-        part: The part, such as `CPU 3`.
-        load: The fraction of time in which it was busy.
-    """
-
-    part: str
-    load: float
 
 
 class XdpPlace(TypedDict):
@@ -2974,6 +2976,32 @@ class HandlerNames(TypedDict):
     payload: NotRequired[str | None]
 
 
+class MapEntries(TypedDict):
+    """Entries of a map.
+
+    Attributes:
+        map: The map.
+        json: Its entries as JSON, as bpftool prints them.
+    """
+
+    map: str
+    json: str
+
+
+class XdpObject(TypedDict):
+    """The program of an object for each card of a check.
+
+    Attributes:
+        dumps: Maps with their entries in the report of a driver, after the run at the offered rate.
+        maps: Entries of maps before each run.
+        program: The program, where the object has several.
+    """
+
+    dumps: NotRequired[list[str]]
+    maps: NotRequired[list[MapEntries]]
+    program: NotRequired[str]
+
+
 class LineRateOptions(TypedDict, total=False):
     """Send packets to handlers at the wire rate, to measure their time and whether the card keeps up.
 
@@ -3023,18 +3051,6 @@ class LineRateOptions(TypedDict, total=False):
     traffic: Annotated[Expressions | None, Option(metavar="EXPRESSION")]
     user_header: Annotated[bytes | None, Option(default=b"")]
     xdp_mode: Annotated[Literal["native", "generic"] | None, Option(default="native")]
-
-
-class MapEntries(TypedDict):
-    """Entries of a map.
-
-    Attributes:
-        map: The map.
-        json: Its entries as JSON, as bpftool prints them.
-    """
-
-    map: str
-    json: str
 
 
 class MessagesOptions(NetworkOptions, total=False):
@@ -3233,20 +3249,6 @@ class TourOptions(TypedDict, total=False):
     seed: Annotated[int | None, Option(default=1, most=U32)]
 
 
-class XdpObject(TypedDict):
-    """The program of an object for each card of a check.
-
-    Attributes:
-        dumps: Maps with their entries in the report of a driver, after the run at the offered rate.
-        maps: Entries of maps before each run.
-        program: The program, where the object has several.
-    """
-
-    dumps: NotRequired[list[str]]
-    maps: NotRequired[list[MapEntries]]
-    program: NotRequired[str]
-
-
 class XdpOptions(TypedDict, total=False):
     """Run an XDP program in a host's driver, to measure the highest rate without loss and the cost of a frame.
 
@@ -3292,30 +3294,69 @@ class ByRank(TypedDict):
     overlapped_ns: list[float]
 
 
-class CompareReport(TypedDict):
-    """The report of a schedule on several cards.
+MessageMode = Literal["host", "card"]
+"""Says where messages are matched, copied and fetched."""
+
+
+class ScheduleManifest(TypedDict):
+    """The inputs that reproduce a run on cards.
 
     Attributes:
-        version: The version of nicety.
-        file: The file of the schedule.
-        manifest: The inputs that reproduce the runs.
-        ranks: Number of ranks.
-        operations: Number of operations.
-        messages: Number of messages.
-        rows: One row for each card, and one for LogGOPS if requested.
-        by_rank: The times of each rank, from which a row is computed. The keys are the names of rows.
-        parameters: The parameters of LogGOPS, as given, if LogGOPS was requested.
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given.
+        modes: The modes, which say where messages are executed.
+        topology: The topology.
+        seed: The seed.
+        compiler: The handlers that executed messages, by card. The caller compiles them and fills in this field.
+        faults: The faults of the network, as given.
+        flow_control: The flow control of the network, as given, if any.
+        noise: Background noise on the hosts' CPUs, as given.
     """
 
-    version: str
-    file: str
-    manifest: ScheduleManifest
-    ranks: int
-    operations: int
-    messages: int
-    rows: list[CompareRow]
-    by_rank: dict[str, ByRank]
-    parameters: NotRequired[LogGopsParameters]
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    modes: list[MessageMode]
+    topology: str
+    seed: int
+    compiler: NotRequired[dict[str, ProgramManifest]]
+    faults: NotRequired[str]
+    flow_control: NotRequired[str]
+    noise: NotRequired[str]
+
+
+class LogGopsParameters(TypedDict):
+    """The parameters of LogGOPS, as the user writes them.
+
+    Attributes:
+        latency: L: the latency between hosts.
+        overhead: o: the overhead of a CPU for a message.
+        gap: g: the gap between the starts of two messages at an interface.
+        gap_per_byte: G: the gap for each byte after the first of a message, as a time or a bandwidth: 6ns, 400Gb/s.
+        overhead_per_byte: O: the overhead for each byte after the first of a message.
+        eager_bytes: S: the maximum length of a message that is sent at once, in bytes. The sender of a longer message
+            waits for the receive.
+    """
+
+    latency: str
+    overhead: str
+    gap: str
+    gap_per_byte: str
+    overhead_per_byte: str
+    eager_bytes: int
+
+
+class RankSpread(TypedDict):
+    """Statistics of a time over all ranks.
+
+    Attributes:
+        min_ns: The shortest time.
+        mean_ns: The mean time, rounded down to a picosecond.
+        max_ns: The longest time.
+    """
+
+    min_ns: float
+    mean_ns: float
+    max_ns: float
 
 
 class CompareRow(TypedDict):
@@ -3346,6 +3387,32 @@ class CompareRow(TypedDict):
     overlap: float
     mode: NotRequired[MessageMode]
     stages: NotRequired[list[Stage]]
+
+
+class CompareReport(TypedDict):
+    """The report of a schedule on several cards.
+
+    Attributes:
+        version: The version of nicety.
+        file: The file of the schedule.
+        manifest: The inputs that reproduce the runs.
+        ranks: Number of ranks.
+        operations: Number of operations.
+        messages: Number of messages.
+        rows: One row for each card, and one for LogGOPS if requested.
+        by_rank: The times of each rank, from which a row is computed. The keys are the names of rows.
+        parameters: The parameters of LogGOPS, as given, if LogGOPS was requested.
+    """
+
+    version: str
+    file: str
+    manifest: ScheduleManifest
+    ranks: int
+    operations: int
+    messages: int
+    rows: list[CompareRow]
+    by_rank: dict[str, ByRank]
+    parameters: NotRequired[LogGopsParameters]
 
 
 Compat = Literal["loggopsim"]
@@ -3390,45 +3457,6 @@ GoalNetwork = Literal["loggops", "packets"]
 """The network of a run."""
 
 
-class LogGopsParameters(TypedDict):
-    """The parameters of LogGOPS, as the user writes them.
-
-    Attributes:
-        latency: L: the latency between hosts.
-        overhead: o: the overhead of a CPU for a message.
-        gap: g: the gap between the starts of two messages at an interface.
-        gap_per_byte: G: the gap for each byte after the first of a message, as a time or a bandwidth: 6ns, 400Gb/s.
-        overhead_per_byte: O: the overhead for each byte after the first of a message.
-        eager_bytes: S: the maximum length of a message that is sent at once, in bytes. The sender of a longer message
-            waits for the receive.
-    """
-
-    latency: str
-    overhead: str
-    gap: str
-    gap_per_byte: str
-    overhead_per_byte: str
-    eager_bytes: int
-
-
-MessageMode = Literal["host", "card"]
-"""Says where messages are matched, copied and fetched."""
-
-
-class RankSpread(TypedDict):
-    """Statistics of a time over all ranks.
-
-    Attributes:
-        min_ns: The shortest time.
-        mean_ns: The mean time, rounded down to a picosecond.
-        max_ns: The longest time.
-    """
-
-    min_ns: float
-    mean_ns: float
-    max_ns: float
-
-
 class ScheduleInfo(TypedDict):
     """Statistics of a schedule.
 
@@ -3463,32 +3491,6 @@ class ScheduleInfo(TypedDict):
     rank_operations: int
     cpus: int
     nics: int
-
-
-class ScheduleManifest(TypedDict):
-    """The inputs that reproduce a run on cards.
-
-    Attributes:
-        specs: The cards, by name.
-        overrides: `--set` overrides, as given.
-        modes: The modes, which say where messages are executed.
-        topology: The topology.
-        seed: The seed.
-        compiler: The handlers that executed messages, by card. The caller compiles them and fills in this field.
-        faults: The faults of the network, as given.
-        flow_control: The flow control of the network, as given, if any.
-        noise: Background noise on the hosts' CPUs, as given.
-    """
-
-    specs: dict[str, CardManifest]
-    overrides: list[str]
-    modes: list[MessageMode]
-    topology: str
-    seed: int
-    compiler: NotRequired[dict[str, ProgramManifest]]
-    faults: NotRequired[str]
-    flow_control: NotRequired[str]
-    noise: NotRequired[str]
 
 
 class ScheduleReport(TypedDict):
@@ -3719,6 +3721,21 @@ class ExecOffloaded(TypedDict):
     fallbacks: list[ExecFallback]
 
 
+class ExecRankOffload(TypedDict):
+    """The counts of one process's calls of collective operations.
+
+    Attributes:
+        set_up_ns: The virtual time in MPI_Init for putting handlers and match entries on the card, and for the
+            agreement of all ranks about that.
+        offloaded_calls: Calls that the cards executed.
+        fallback_calls: Calls that MPI executed.
+    """
+
+    set_up_ns: float
+    offloaded_calls: int
+    fallback_calls: int
+
+
 class ExecRank(TypedDict):
     """The report of one process.
 
@@ -3756,19 +3773,8 @@ class ExecRank(TypedDict):
     signal: NotRequired[int]
 
 
-class ExecRankOffload(TypedDict):
-    """The counts of one process's calls of collective operations.
-
-    Attributes:
-        set_up_ns: The virtual time in MPI_Init for putting handlers and match entries on the card, and for the
-            agreement of all ranks about that.
-        offloaded_calls: Calls that the cards executed.
-        fallback_calls: Calls that MPI executed.
-    """
-
-    set_up_ns: float
-    offloaded_calls: int
-    fallback_calls: int
+Launcher = Literal["mpich", "openmpi", "none"]
+"""The launcher of a program's processes."""
 
 
 class ExecReport(TypedDict):
@@ -3802,10 +3808,6 @@ class ExecReport(TypedDict):
     max_finish_ns: float
     goal: NotRequired[ExecGoal]
     offload: NotRequired[list[ExecOffloaded]]
-
-
-Launcher = Literal["mpich", "openmpi", "none"]
-"""The launcher of a program's processes."""
 
 
 class ExecOptions(NetworkOptions, total=False):
