@@ -260,8 +260,8 @@ class _Command:
         parameters = [*first, *(option.parameter() for option in self._taken), *rest, *last]
         return inspect.Signature([each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters])
 
-    @property
-    def __annotations__(self) -> dict[str, Any]:  # typer reads it
+    @cached_property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]  # typer reads it, and it is made late
         return {name: parameter.annotation for name, parameter in self.__signature__.parameters.items()}
 
     def __call__(self, **given: Any) -> None:
