@@ -3,8 +3,8 @@
 //! No instruction says that a word is a lock. A word is one if a run has changed it from 0 by an atomic operation, and has set it to 0
 //! again. A word is also one if a run has tried that in vain several times in a row. Findings wait for this until the end.
 //!
-//! A word counts its holders if a compare and swap changes it from one value above 0 to another, as in a lock of readers and a writer.
-//! No single run holds it, so that it has no findings.
+//! A word counts its holders if a compare and swap changes it from one value above 0 to another. A lock of readers and a writer is
+//! such a word. No single run holds it, so that it has no findings.
 
 use crate::calls::Site;
 use crate::finding::Defect;

@@ -157,8 +157,8 @@ impl Session {
         };
     }
 
-    /// Whether the simulation must be run again: after the first run if a handler ran, after a way back in time, and for a
-    /// deferred stop that no later instruction has reported.
+    /// Whether the simulation must be run again. It must after the first run if a handler ran, and after a way back in time. A
+    /// deferred stop that no later instruction has reported needs another run, too.
     pub fn repeats(&self) -> bool {
         let inner = &mut *self.inner.borrow_mut();
         inner.return_to_deferred();

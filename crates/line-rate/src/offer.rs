@@ -235,7 +235,8 @@ impl Rig<'_> {
     /// later half of packets over their arrival rate, the limiting part, and the failures.
     ///
     /// The rate is 1 where the card has caught up, or the sender of each port can send at due times again. It has caught up when
-    /// no more packets are inside than processors, or than twice the mean `inside` without a burst, and at most half of the burst is.
+    /// no more packets are inside than processors, or than twice the mean `inside` without a burst. At most half of the burst is
+    /// inside then.
     pub(super) fn offer_behind(
         &self,
         tested: &Tested<'_>,

@@ -241,8 +241,8 @@ impl Wires {
         self.send_held(way, now, from, tlp, |_| Duration::ZERO)
     }
 
-    /// As [`Wires::send`]. `held` returns how long the receiver's buffer holds a TLP whose last byte leaves at a time; its
-    /// credits return after that.
+    /// As [`Wires::send`]. `held` takes the time at which the TLP's last byte leaves. It returns the time for which the
+    /// receiver's buffer holds the TLP. The credits return after that.
     pub(super) fn send_held(
         &mut self,
         way: Way,

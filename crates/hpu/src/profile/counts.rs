@@ -7,8 +7,8 @@ pub(crate) struct Entry {
     pub counts: [u64; 2],
 }
 
-/// Counters by key: a hash table, and its entries in one piece. A run has mostly the keys of the one before in the same order,
-/// so that keys stay, and the entry behind the last one is looked at first.
+/// Counters by key: a hash table, and its entries in one piece. A run has mostly the keys of the one before in the same order.
+/// So keys stay, and the entry behind the last one is looked at first.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     entries: Vec<Entry>,
@@ -114,7 +114,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// The table has the sums of a map, in the order of the keys' first use, also after it has been cleared, and for other keys.
+        /// The table has the sums of a map, in the order of the keys' first use. It also has them after a clear.
         #[test]
         fn counts_are_sums_by_key(
             adds in prop::collection::vec((0u64..200, 1u64..5), 0..600),
