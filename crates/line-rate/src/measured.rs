@@ -32,6 +32,8 @@ pub(super) struct Measured {
     pub(super) bytes: u64,
     /// The time from the completion of the last packet before the measurement to that of the last one measured.
     pub(super) took: Duration,
+    /// The time between the first and the last arrival of traffic.
+    pub(super) came: Duration,
     /// Total busy time of the processors in it.
     pub(super) at_work: Duration,
     pub(super) buffer_used: u64,
@@ -109,6 +111,7 @@ impl Measured {
             packets: messages.measured * messages.packets_each,
             bytes: messages.measured * messages.packets_each * load.packet_bytes,
             took,
+            came: Duration::ZERO,
             at_work,
             buffer_used: most_at_once(stays),
             stalled,
@@ -125,15 +128,14 @@ impl Measured {
     /// Whether packets left as fast as they arrived, and nothing stalled their sender.
     pub(super) fn is_at_rate(&self, load: &Load) -> bool {
         let in_time = load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64;
-        !self.stalled && (in_time || self.keeps_pace())
+        !self.stalled && (in_time || self.keeps_pace(load))
     }
 
-    /// Whether all packets of traffic came through, their senders kept to the due times in the second half, and none waited for longer
-    /// and longer. Then `took` exceeds the traffic's time by the stay of the last packets, which says nothing of a rate.
-    fn keeps_pace(&self) -> bool {
-        self.lost.is_some_and(|lost| {
-            lost.dropped == 0 && !lost.stalled && !lost.piled_up && lost.sent_fraction >= CLOSE
-        })
+    /// Whether all packets of traffic came through, came at their due times, and none waited for longer and longer. Then `took` exceeds
+    /// the traffic's time by the stay of the last packets, which says nothing of a rate.
+    fn keeps_pace(&self, load: &Load) -> bool {
+        let came_in_time = load.interval.times(self.packets) as f64 >= CLOSE * self.came.ps() as f64;
+        came_in_time && self.lost.is_some_and(|lost| lost.dropped == 0 && !lost.stalled && !lost.piled_up)
     }
 
     /// Returns the row of a run. The demand of its packets is that of the run itself, or of a run without loss.
@@ -149,7 +151,7 @@ impl Measured {
         let demand = lossless.unwrap_or(own);
         let line_rate = 1e12 / interval.ps();
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
-        let packets_per_s = match self.keeps_pace() {
+        let packets_per_s = match self.keeps_pace(load) {
             true => line_rate,
             false => line_rate.min(1e12 * self.packets as f64 / self.took.ps() as f64),
         };

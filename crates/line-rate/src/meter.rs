@@ -102,6 +102,8 @@ struct State {
     runs: [Runs; 3],
     parked: bool,
     began: Option<Time>,
+    /// The last arrival.
+    came: Time,
     ended: Time,
     later: Later,
 }
@@ -209,6 +211,7 @@ impl Meter {
             packets: latency.count(),
             bytes: state.bytes(),
             took,
+            came: state.came.saturating_since(state.began?),
             at_work: held,
             stalled: lost.stalled,
             lost: Some(Lost { parked: state.parked, piled_up: state.stays.goes_on(), ..lost }),
@@ -333,6 +336,7 @@ impl Watch for Meter {
         let packet = Packet { arrived: at, bytes, disposition: None, cost: Duration::ZERO };
         port.packets.push_back(Place::Inside(packet));
         state.began.get_or_insert(at);
+        state.came = at;
         state.later.count_arrival(state.inside);
         state.inside += 1;
         state.most_inside = state.most_inside.max(state.inside);
