@@ -15,6 +15,9 @@ The message names the error, its place and the correction. If only some points o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from nicety._native import Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
 
 
@@ -23,3 +26,8 @@ class CompileError(InputError):
 
 
 __all__ = ["CompileError", "Deadlock", "Error", "HandlerTrap", "InputError", "RunError", "TimedOut"]
+
+
+def failure_text(failure: Mapping[str, Any]) -> str:
+    """Return a failure of a run as text, with the number of times if it occurred more than once."""
+    return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"

@@ -15,9 +15,8 @@ from typing import TypedDict, Unpack, cast
 
 from nicety import _native
 from nicety.apps.debug import MOST_PORT
-from nicety.errors import Error, HandlerTrap, InputError, RunError
+from nicety.errors import Error, HandlerTrap, InputError, RunError, failure_text
 from nicety.program.cluster import Cluster
-from nicety.program.failures import failure_text
 from nicety.program.host import Program
 from nicety.program.script import on_one_card
 from nicety.requests import ProgramOptions

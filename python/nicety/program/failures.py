@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicety import errors
-from nicety.errors import Error, HandlerTrap, InputError, RunError
+from nicety.errors import Error, HandlerTrap, InputError, RunError, failure_text
 
 if TYPE_CHECKING:
     from nicety._generated.types import FailedPoint
@@ -26,11 +26,6 @@ _LISTED = 8
 
 Allowed = str | Iterable[str]
 """The kinds of failures with which a run may end, or `all`."""
-
-
-def failure_text(failure: Mapping[str, Any]) -> str:
-    """Return a failure as text, with the number of times if it occurred more than once."""
-    return failure["text"] if failure["times"] == 1 else f"{failure['text']} ({failure['times']} times)"
 
 
 def allowed(value: Allowed) -> frozenset[str]:

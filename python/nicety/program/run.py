@@ -9,8 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nicety._generated.reports import Failure, LinkReport, NetworkPortReport, PortalsReport, TrafficReport
-from nicety.errors import InputError
-from nicety.program.failures import failure_text
+from nicety.errors import InputError, failure_text
 from nicety.program.reports import NodeReport, report_of
 from nicety.show.html import picture_html, table_html
 from nicety.show.recordings import Recorded
