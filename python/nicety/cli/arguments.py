@@ -230,6 +230,8 @@ class _Command:
     ) -> None:
         self._name, self._act, self._requests, self._more = name, act, requests, more
         self._captures, self._one_card, self._without = captures, one_card, without
+        # typer copies attributes of the instance to the function of its command.
+        self.checks = self._checks
 
     @cached_property
     def _taken(self) -> list[CommandOption]:
@@ -244,8 +246,7 @@ class _Command:
     def _common(self) -> Mapping[str, inspect.Parameter]:
         return signature(self._more) if self._more else {}
 
-    @property
-    def checks(self) -> dict[str, Callable[[Any], Any]]:
+    def _checks(self) -> dict[str, Callable[[Any], Any]]:
         """The functions that parse the values of the requests' options, by argument."""
         return {option.argument.name: option.asked for option in self._taken}
 
@@ -268,7 +269,7 @@ class _Command:
         with captured(given.pop("links"), given.values()) if self._captures else nullcontext():
             common = {option: given.pop(option) for option in self._common}
             output = {"output": self._more(**common)} if self._more else {}
-            asked = {name: parse(given.pop(name)) for name, parse in self.checks.items()}
+            asked = {name: parse(given.pop(name)) for name, parse in self.checks().items()}
             self._act(**given, **{key: value for key, value in asked.items() if value is not None}, **output)
 
 

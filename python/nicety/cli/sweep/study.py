@@ -283,7 +283,7 @@ class _Command:
             if parameter.nargs == -1:
                 given = shlex.split(given)
             found = parameter.process_value(self._context, given)
-            check = getattr(self._command.callback, "checks", {}).get(parameter.name)
+            check = getattr(self._command.callback, "checks", dict)().get(parameter.name)
             asked = check(found) if check is not None else None
         except (UsageError, InputError) as error:
             raise _InvalidStudy(keys, error_text(error)) from error
