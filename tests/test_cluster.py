@@ -384,8 +384,8 @@ def test_ctrl_c_ends_a_run() -> None:
 
 @pytest.mark.parametrize("place", ["program", "thread"])
 def test_sys_exit_is_an_error_of_its_program(place: str) -> None:
-    async def thread(code: object) -> None:
-        sys.exit(code)  # type: ignore[arg-type]
+    async def thread(code: int) -> None:
+        sys.exit(code)
 
     async def program(host: nicety.Host) -> None:
         await host.compute(ns=100 * (1 + host.rank))
