@@ -59,8 +59,8 @@ def _growing(rows: list[LineRateRow]) -> Iterator[str]:
         if growth := row["growth"]:
             yield (
                 f"{named(row)}: handlers take longer and longer: {fixed(growth['first_ns'], 1)} ns a packet in the "
-                f"first quarter of the packets, {fixed(growth['last_ns'], 1)} ns in the last one. The load of handler "
-                "processors is that of the last quarter; more packets show how it goes on."
+                f"first quarter of the packets, {fixed(growth['last_ns'], 1)} ns at the end. The load of handler "
+                "processors is that of the end; more packets show how it goes on."
             )
 
 
