@@ -395,8 +395,16 @@ def test_a_call_that_fails_is_raised_where_it_is_awaited() -> None:
     assert traceback.extract_tb(raised.value.__traceback__)[-1].line == "await host.send(host.alloc(8), to=7)"
 
 
-@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, asyncio.CancelledError])
-def test_exits_end_the_run_at_once(kind: type[BaseException]) -> None:
+# An exit of a program is an error of the run, which it causes.
+@pytest.mark.parametrize(
+    ("kind", "raised"),
+    [
+        (SystemExit, nicety.RunError),
+        (GeneratorExit, GeneratorExit),
+        (asyncio.CancelledError, asyncio.CancelledError),
+    ],
+)
+def test_exits_end_the_run_at_once(kind: type[BaseException], raised: type[BaseException]) -> None:
     async def leaves(host: nicety.Host) -> None:
         await host.compute(ns=1)
         raise kind
@@ -408,7 +416,7 @@ def test_exits_end_the_run_at_once(kind: type[BaseException]) -> None:
         await host.compute(ns=2)
         raise AssertionError
 
-    with pytest.raises(kind):
+    with pytest.raises(raised):
         alone(main)
 
 
