@@ -232,8 +232,8 @@ def _command(command: Any, name: str, parent: Any) -> Iterator[str]:
 
 def _argument(parameter: Any) -> str:
     """An argument as its metavar, or as its possible words."""
-    choices = getattr(parameter.type_descriptor.annotation, "__members__", {})
-    return parameter.metavar or "|".join(str(choice.value) for choice in choices.values()) or parameter.name.upper()
+    choices = getattr(parameter.type, "choices", ())
+    return parameter.metavar or "|".join(str(choice.value) for choice in choices) or parameter.name.upper()
 
 
 def columns() -> str:
