@@ -2,7 +2,7 @@
 
 /// Most runs of a sample, and most values of them.
 const RUNS: usize = 8192;
-const VALUES: usize = 1 << 20;
+const VALUES: usize = 1 << 18;
 
 /// The largest count of a value.
 const MOST: u64 = u32::MAX as u64;
@@ -23,7 +23,7 @@ struct Run {
     end: u32,
 }
 
-/// Every n-th run: all of them up to 8192, then every second one, and so on.
+/// Every n-th run: all of them up to the limits above, then every second one, and so on.
 #[derive(Debug)]
 pub(crate) struct Sample {
     stride: u64,

@@ -32,8 +32,8 @@ pub struct Share {
     pub cycles: [u64; 2],
 }
 
-/// The sums of the runs of a program. The sample has every n-th run: all of them up to 8192, then every second one,
-/// and so on.
+/// The sums of the runs of a program. The sample has every n-th run: all of them up to 8192 runs and 262 144 counters, then every
+/// second one, and so on.
 #[derive(Debug)]
 pub struct Totals {
     paths: Rc<RefCell<Paths>>,
