@@ -4,6 +4,7 @@
 //! A row has the throughput of each process and Jain's index, (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)). The index is 1 if all
 //! processes get the same throughput, and 1/n if one of n gets everything.
 
+use super::payload::first_difference;
 use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Manifest, Time, VERSION};
@@ -310,7 +311,7 @@ impl Receiver {
             let Some((operation, buffer)) = self.posted.pop_front() else { break };
             process.wait(number, operation).await?;
             let wanted = pattern(number, message, buffer.len());
-            if let Some(at) = buffer.read(0, buffer.len()).iter().zip(&wanted).position(|(a, b)| a != b) {
+            if let Some(at) = first_difference(&buffer.read(0, buffer.len()), &wanted) {
                 return Err(Error::Program(format!(
                     "message {message} of process {number} is wrong from byte {at} on"
                 )));

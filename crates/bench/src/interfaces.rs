@@ -3,7 +3,7 @@
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
-use super::payload::Payload;
+use super::payload::{Payload, first_difference};
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Mode, Pattern, Point, Row};
 use nicety::cards::Card;
@@ -196,7 +196,7 @@ impl Pinger {
             messages.host.received(posted).await?;
         }
         let found = self.back.read(0, self.back.len());
-        let Some(at) = found.iter().zip(&self.pattern).position(|(a, b)| a != b) else { return Ok(()) };
+        let Some(at) = first_difference(&found, &self.pattern) else { return Ok(()) };
         Err(Error::Program(format!(
             "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x} (seed {seed})",
             found[at], self.pattern[at]

@@ -2,6 +2,7 @@
 
 use super::figures::Spread;
 use super::pattern::Direction;
+use super::payload::first_difference;
 use super::{Flow, Meter, Mode, Pattern, Point, Row, StageRow, fairness};
 use nicety::record::NOT_ACCOUNTED_FOR;
 use nicety::{Buffer, Duration, Error, Host, Portals, Time};
@@ -128,7 +129,7 @@ impl Plan {
     /// Checks the bytes of the reply in a round.
     pub(super) fn check_reply(&self, back: &Buffer, pattern: &[u8], round: u64) -> Result<(), Error> {
         let found = back.read(0, self.size);
-        let Some(at) = found.iter().zip(pattern).position(|(a, b)| a != b) else { return Ok(()) };
+        let Some(at) = first_difference(&found, pattern) else { return Ok(()) };
         let who = if self.users_handlers { "the handlers" } else { "the card" };
         Err(Error::Program(format!(
             "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x}; {who} sent back other \

@@ -34,10 +34,15 @@ impl Payload {
     pub(super) fn difference(&self, memory: &Buffer) -> Option<Difference> {
         pieces(&mut self.0.clone()?, memory.len(), |start, bytes| {
             let found = memory.read(start, bytes.len() as u64);
-            let at = found.iter().zip(bytes).position(|(a, b)| a != b)?;
+            let at = first_difference(&found, bytes)?;
             Some(Difference { at: start + at as u64, found: found[at], expected: bytes[at] })
         })
     }
+}
+
+/// Returns the index of the first different byte. Equal bytes are compared as a whole, which is many times faster.
+pub(super) fn first_difference(found: &[u8], expected: &[u8]) -> Option<usize> {
+    if found == expected { None } else { found.iter().zip(expected).position(|(a, b)| a != b) }
 }
 
 /// Calls `act` with the offset and the bytes of each piece of a payload, until it returns a value.

@@ -10,6 +10,7 @@
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
+use super::payload::first_difference;
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Point, Row};
 use nicety::apenet::{Notify, Operation};
@@ -344,7 +345,7 @@ const fn direction(puts: &Puts) -> Direction {
 /// Checks the received bytes of a round. The programs of hosts cannot do this, because it reads the memory of the other host.
 fn check(sink: &Buffer, sent: &[u8], round: u64) -> Result<(), Error> {
     let found = sink.read(0, sent.len() as u64);
-    match found.iter().zip(sent).position(|(a, b)| a != b) {
+    match first_difference(&found, sent) {
         None => Ok(()),
         Some(at) => Err(Error::Program(format!(
             "round {round} left wrong bytes in the receiver's memory from byte {at} on: {:#04x} instead of {:#04x}",
