@@ -83,7 +83,7 @@ impl Card {
     fn context(&self, start: u32, end: u32, channel: u32) -> Vec<u8> {
         let words = [PLACE + start, PLACE + end, PLACE + start, 1, channel, 0, ARGUMENTS];
         let upper: &[u32] = if self.cores == Cores::Rv64 { &[0] } else { &[] };
-        let all = [&words, upper, &[PLACE + start - HEADROOM, 0]].concat();
+        let all = [&words, upper, &[PLACE + start, 0]].concat();
         all.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 

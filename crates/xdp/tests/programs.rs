@@ -174,6 +174,34 @@ fn the_firewall_decides_by_flows() {
     compare("firewall", &[("flows", flows)], false);
 }
 
+/// Addresses of two networks differ in their last byte, the high one of a number: a lookup takes as long as with few flows.
+#[test]
+fn flows_between_two_networks_have_short_chains() {
+    let flow = |from: u32, to: u32| {
+        let (source, destination) = (address([10, 0, 0, from as u8]), address([10, 0, 1, to as u8]));
+        format!(
+            "{{\"key\": {{\"source\": {source}, \"destination\": {destination}, \"source_port\": 0, \"destination_port\": 0, \
+             \"protocol\": 17}}, \"value\": 2}}"
+        )
+    };
+    let flows = list((0..4096).map(|number| flow(number / 64, number % 64)));
+    let file = compiled("firewall");
+    for cores in Cores::ALL {
+        let request = request("firewall", cores, &[("flows", flows.clone())]);
+        let mut card = Card::new("firewall", &file, cores, &request);
+        let mut most = 0;
+        for number in (0..4096u16).step_by(61) {
+            let addresses = [10, 0, 0, (number / 64) as u8, 10, 0, 1, (number % 64) as u8];
+            let ip = [&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0][..], &addresses, &[0; 26]].concat();
+            let (verdict, instructions) = card.program(&[&[2; 12][..], &[8, 0], &ip].concat(), 0);
+            assert_eq!(verdict, 2, "{cores:?}: flow {number}");
+            most = most.max(instructions);
+        }
+        // A further entry of a chain has some 7 instructions.
+        assert!(most < 240, "{cores:?}: {most} instructions");
+    }
+}
+
 #[test]
 fn the_router_finds_the_longest_prefix() {
     let route = |bits: u32, address: [u8; 4], station: u8| {

@@ -2,39 +2,32 @@
  * a spare entry, so that pointers to its old value keep their bytes. */
 #include "map.h"
 
-/* The multiplier of words. Sums of high bits reach low bits at the end. */
+/* The multiplier of words. The high bits of a product depend on all bits of its word, so the bucket's number is there. Low bits
+ * of the next product need them as well: addresses in network order often differ in their high byte alone. */
 #define MIX 0x85ebca6bu
+#define MIX_BEGIN 0x9e3779b9u
 
 MAP_INLINE uint32_t word_at(const uint8_t *at) {
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* Where `bytes` is a constant, no loop is left of this function and of `same_bytes`. */
-MAP_INLINE uint32_t hash_bytes(const uint8_t *key, uint32_t bytes) {
-    uint32_t hash = 0x9e3779b9u;
+MAP_INLINE uint32_t mixed(uint32_t hash, uint32_t word) { return (hash ^ hash >> 15 ^ word) * MIX; }
+
+static uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) {
+    uint32_t hash = MIX_BEGIN, bytes = map->key_size;
     if ((ADDRESS(key) & 3) == 0) {
-        for (; bytes >= 8; bytes -= 8, key += 8) {
-            const uint32_t first = *(const uint32_t *)key, second = *(const uint32_t *)(key + 4);
-            hash = (hash ^ first) * MIX;
-            hash = (hash ^ second) * MIX;
-        }
-        if (bytes >= 4) {
-            hash = (hash ^ *(const uint32_t *)key) * MIX;
-            bytes -= 4, key += 4;
-        }
-    } else {
         for (; bytes >= 4; bytes -= 4, key += 4) {
-            hash = (hash ^ word_at(key)) * MIX;
+            hash = mixed(hash, *(const uint32_t *)key);
         }
+    }
+    for (; bytes >= 4; bytes -= 4, key += 4) {
+        hash = mixed(hash, word_at(key));
     }
     for (; bytes; bytes--) {
-        hash = (hash ^ *key++) * MIX;
+        hash = mixed(hash, *key++);
     }
-    hash = (hash ^ hash >> 15) * MIX;
-    return hash ^ hash >> 13;
+    return hash;
 }
-
-MAP_INLINE uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) { return hash_bytes(key, map->key_size); }
 
 MAP_INLINE bool same_bytes(const uint8_t *own, const uint8_t *key, uint32_t bytes) {
     if ((ADDRESS(key) & 3) == 0) {
@@ -59,16 +52,25 @@ MAP_INLINE bool same_bytes(const uint8_t *own, const uint8_t *key, uint32_t byte
     return true;
 }
 
+MAP_INLINE bool same_words(const uint32_t *own, const uint32_t *key, uint32_t bytes) {
+    for (uint32_t at = 0; at < bytes / 4; at++) {
+        if (own[at] != key[at]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 MAP_INLINE bool same_key(const struct nicety_map *map, const struct map_entry *entry, const uint8_t *key) {
     return same_bytes((const uint8_t *)entry + map->key_at, key, map->key_size);
 }
 
 static struct map_bucket *bucket_of(const struct nicety_map *map, uint32_t hash) {
-    return AT(struct map_bucket, map->memory + map->buckets) + (hash & map->mask);
+    return AT(struct map_bucket, map->buckets) + (hash >> map->extra);
 }
 
 /* The mark behind the last entry of a bucket. */
-static uint32_t mark_of(const struct nicety_map *map, uint32_t hash) { return (hash & map->mask) << 1 | 1; }
+static uint32_t mark_of(const struct nicety_map *map, uint32_t hash) { return hash >> map->extra << 1 | 1; }
 
 static struct map_entry *entry_at(const struct nicety_map *map, uint32_t number) {
     return AT(struct map_entry, map->memory + map->entries + number * map->entry_bytes);
@@ -112,26 +114,29 @@ uint8_t *lru_find(const struct nicety_map *map, const void *key) {
     return values;
 }
 
-/* A lookup in a plain hash with keys of a size that the translation knows. In such a map the key is behind the head of an entry,
- * and the value behind the key. */
+/* A lookup in a plain hash with an aligned key of a size that the translation knows. In such a map the key is behind the head of an
+ * entry, and the value behind the key. Addresses have the width of registers, so that none is extended in the loop. */
 MAP_INLINE uint64_t lookup_sized(uint64_t r1, uint64_t r2, uint32_t bytes) {
     const struct nicety_map *map = AT(const struct nicety_map, r1);
-    const uint8_t *key = AT(const uint8_t, r2);
-    const uint32_t hash = hash_bytes(key, bytes), number = hash & map->mask;
-    const uintptr_t buckets = (uintptr_t)map->memory + map->buckets;
-    const struct map_bucket *bucket = (const struct map_bucket *)buckets + number;
-    const volatile uint32_t *first = &bucket->first;
+    const uint32_t *key = AT(const uint32_t, r2);
+    uint32_t hash = MIX_BEGIN;
+    for (uint32_t at = 0; at < bytes / 4; at++) {
+        hash = mixed(hash, key[at]);
+    }
+    /* Below 1 << 31, so that no core has to extend it. */
+    const intptr_t number = (int32_t)(hash >> map->extra);
+    const volatile uint32_t *first = &AT(const struct map_bucket, map->buckets)[number].first;
     for (;;) {
-        uint32_t next = *first;
+        uintptr_t next = *first;
         while (next && !(next & 1)) {
-            const struct map_entry *entry = AT(const struct map_entry, next);
-            const uint8_t *own = (const uint8_t *)(entry + 1);
-            if (entry->hash == hash && same_bytes(own, key, bytes)) {
-                return ADDRESS(own + ((bytes + 7) & ~7u));
+            const struct map_entry *entry = (const struct map_entry *)next;
+            const uint32_t *own = (const uint32_t *)(entry + 1);
+            if (entry->hash == hash && same_words(own, key, bytes)) {
+                return (uintptr_t)own + ((bytes + 7) & ~7u);
             }
             next = *(const volatile uint32_t *)&entry->next;
         }
-        if (next == 0 || next == (number << 1 | 1)) {
+        if (next == 0 || next == (uintptr_t)(number << 1 | 1)) {
             return 0;
         }
     }
@@ -329,7 +334,7 @@ bool hash_evict(const struct nicety_map *map, struct map_entry *entry) {
 uint64_t hash_walk(const struct nicety_map *map, map_visitor visit, void *context) {
     uint64_t count = 0;
     for (uint32_t number = 0; number <= map->mask; number++) {
-        uint32_t next = AT(struct map_bucket, map->memory + map->buckets)[number].first;
+        uint32_t next = AT(struct map_bucket, map->buckets)[number].first;
         while (next && !(next & 1)) {
             struct map_entry *entry = AT(struct map_entry, next);
             /* The visitor may remove the entry. */

@@ -13,9 +13,9 @@ struct nicety_xdp_context {
     uint32_t ingress_ifindex;
     uint32_t rx_queue_index;
     uint32_t egress_ifindex;
-    /* The runtime's part: the frame, the first byte of its headroom, and whether a helper has changed its bounds. */
+    /* The runtime's part: the frame, its first byte on arrival, and whether a helper has changed its bounds. */
     const frame_t *frame;
-    uint32_t headroom;
+    uint32_t first;
     uint32_t changed;
 #ifdef NICETY_XDP_CLUSTER
     /* The end of the packet's memory. */
@@ -80,6 +80,7 @@ MAP_INLINE uint8_t *packet_push(const struct nicety_xdp_context *context, uint32
 MAP_INLINE void packet_pull(const struct nicety_xdp_context *context, uint32_t bytes) { (void)context, (void)bytes; }
 MAP_INLINE void packet_resize(const struct nicety_xdp_context *context, uint32_t bytes) { (void)context, (void)bytes; }
 MAP_INLINE uint32_t packet_longest(const struct nicety_xdp_context *context) { return context->room - context->data; }
+MAP_INLINE uint32_t packet_room(const struct nicety_xdp_context *context) { return context->first; }
 #else
 MAP_INLINE uint8_t *packet_push(const struct nicety_xdp_context *context, uint32_t bytes) {
     return frame_push(context->frame, bytes);
@@ -93,6 +94,10 @@ MAP_INLINE void packet_resize(const struct nicety_xdp_context *context, uint32_t
 MAP_INLINE uint32_t packet_longest(const struct nicety_xdp_context *context) {
     (void)context;
     return nicety_xdp_card.longest;
+}
+/* The first byte of the headroom. */
+MAP_INLINE uint32_t packet_room(const struct nicety_xdp_context *context) {
+    return context->first - nicety_xdp_card.headroom;
 }
 #endif
 

@@ -80,11 +80,11 @@ struct nicety_map {
     uint32_t entries;       /* the offset of the first entry */
     uint32_t key_at;        /* the offset of the key in an entry */
     uint32_t value_at;      /* the offset of the values in an entry */
-    uint32_t buckets;       /* the offset of the first bucket */
+    uint32_t buckets;       /* the address of the first bucket */
     uint32_t mask;          /* buckets less one; bits of a bloom filter less one */
     uint32_t cores;         /* the offset of the part of each core */
     uint32_t lock_at;       /* the offset of the bpf_spin_lock in a value, or ~0 */
-    uint32_t extra;         /* hash functions of a bloom filter */
+    uint32_t extra;         /* hash functions of a bloom filter; the shift from a hash to its bucket's number */
 };
 
 /* The head of a hash's, a trie's or a queue's memory. */

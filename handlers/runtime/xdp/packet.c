@@ -22,7 +22,7 @@ uint64_t nicety_bpf_xdp_adjust_head(uint64_t r1, uint64_t r2) {
     const int32_t delta = (int32_t)r2;
     const uint32_t metadata = context->data - context->data_meta, end = context->data_end;
     const int64_t data = (int64_t)context->data + delta;
-    if (data < (int64_t)context->headroom + metadata || data > (int64_t)end - SHORTEST) {
+    if (data < (int64_t)packet_room(context) + metadata || data > (int64_t)end - SHORTEST) {
         return refused(EINVAL);
     }
     uint8_t *old = AT(uint8_t, context->data_meta);
@@ -44,7 +44,7 @@ uint64_t nicety_bpf_xdp_adjust_head(uint64_t r1, uint64_t r2) {
 uint64_t nicety_bpf_xdp_adjust_meta(uint64_t r1, uint64_t r2) {
     struct nicety_xdp_context *context = CONTEXT(r1);
     const int64_t meta = (int64_t)context->data_meta + (int32_t)r2;
-    if (meta < context->headroom || meta > context->data) {
+    if (meta < packet_room(context) || meta > context->data) {
         return refused(EINVAL);
     }
     const uint32_t size = context->data - (uint32_t)meta;

@@ -35,7 +35,7 @@ static void redirect(const handler_args_t *args, const struct nicety_xdp_context
 static __handler__ void nicety_xdp_task(handler_args_t *args) {
     const task_t *task = args->task;
     struct nicety_xdp_context context;
-    context.data = context.data_meta = context.headroom = ADDRESS(task->pkt_mem);
+    context.data = context.data_meta = context.first = ADDRESS(task->pkt_mem);
     context.data_end = context.room = context.data + (uint32_t)task->pkt_mem_size;
     context.ingress_ifindex = nicety_xdp_card.interface;
     context.rx_queue_index = 0;

@@ -46,7 +46,7 @@ pub struct Layout {
     pub cores: u32,
     /// The offset of the lock in a value, or the largest number.
     pub lock_at: u32,
-    /// Hash functions of a bloom filter.
+    /// Hash functions of a bloom filter; the shift from a hash to the number of its bucket.
     pub extra: u32,
 }
 
@@ -92,7 +92,7 @@ impl Layout {
             mask: wide.mask as u32,
             cores: wide.cores as u32,
             lock_at: lock.map_or(NONE, |at| at as u32),
-            extra: map::hashes(&definition),
+            extra: if wide.buckets > 0 { 32 - (wide.mask + 1).ilog2() } else { map::hashes(&definition) },
             definition,
         })
     }
@@ -117,15 +117,16 @@ impl Layout {
             self.entries,
             self.key_at,
             self.value_at,
-            self.buckets,
-            self.mask,
-            self.cores,
-            self.lock_at,
-            self.extra,
         ];
+        let last = [self.mask, self.cores, self.lock_at, self.extra];
         let number = |word: &u32| word.to_string();
-        let memory = std::iter::once(memory.to_owned());
-        before.iter().map(number).chain(memory).chain(behind.iter().map(number)).collect()
+        let buckets = if self.buckets > 0 { format!("{memory}+{}", self.buckets) } else { "0".to_owned() };
+        let mut words: Vec<String> = before.iter().map(number).collect();
+        words.push(memory.to_owned());
+        words.extend(behind.iter().map(number));
+        words.push(buckets);
+        words.extend(last.iter().map(number));
+        words
     }
 }
 
@@ -168,7 +169,8 @@ fn wide(definition: &MapDefinition, kind: MapKind, cpus: u32, values: u64) -> Wi
 fn hash(definition: &MapDefinition, kind: MapKind, cpus: u32, values: u64) -> Wide {
     let (entries, keys, cpus) =
         (u64::from(definition.max_entries), u64::from(definition.key_size), u64::from(cpus));
-    let buckets = entries.next_power_of_two();
+    // A shift of a hash by all of its bits is undefined, so there is more than one.
+    let buckets = entries.next_power_of_two().max(2);
     let cores = HEAD + buckets * BUCKET;
     let [node, set, local] = LRU;
     // Each core has a spare entry, or its lists.

@@ -21,7 +21,8 @@ fn values_of_a_per_cpu_array_lie_together() {
 #[test]
 fn a_hash_has_buckets_spares_and_entries() {
     let layout = Layout::of(&map_of(MapKind::Hash, 6, 4, 5), 3, None).unwrap();
-    assert_eq!((layout.mask, layout.buckets, layout.cores), (7, 32, 96));
+    // The top three bits of a hash are the number of its bucket.
+    assert_eq!((layout.mask, layout.buckets, layout.cores, layout.extra), (7, 32, 96, 29));
     // Three words of spare entries are filled up to 16 bytes; an entry has 8 bytes, its key in 8, and its value in 8.
     assert_eq!((layout.entries, layout.key_at, layout.value_at, layout.entry_bytes), (112, 8, 16, 24));
     assert_eq!(layout.memory_bytes, 112 + (5 + 3) * 24);

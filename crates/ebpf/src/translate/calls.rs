@@ -56,7 +56,10 @@ impl Coder<'_> {
             }
         }
         let name = match Helper::of(number) {
-            Some(Helper::MapLookup) => names::lookup(self.maps, self.notes[at].arguments[0]),
+            Some(Helper::MapLookup) => {
+                let [map, key] = self.notes[at].arguments;
+                names::lookup(self.maps, map, key)
+            }
             _ => names::helper(number),
         };
         if self.is_last(number, at) {

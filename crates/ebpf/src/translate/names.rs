@@ -35,12 +35,13 @@ pub(super) fn helper(number: u32) -> String {
     format!("nicety_bpf_{}", helper::name(number).unwrap_or("unknown"))
 }
 
-/// A lookup in a map that is known: of a hash with keys of a usual size, code for that size.
-pub(super) fn lookup(maps: &[MapDefinition], map: Known) -> String {
+/// A lookup in a map that is known: of a hash with keys of a usual size, which are aligned on the stack, code for that size.
+pub(super) fn lookup(maps: &[MapDefinition], map: Known, key: Known) -> String {
     let plain = || helper(Helper::MapLookup as u32);
     let Known::Is(Value::Map(number)) = map else { return plain() };
+    let aligned = matches!(key, Known::Is(Value::Frame(at)) if at % 4 == 0);
     match maps.get(number as usize) {
-        Some(map) if map.kind == MapKind::Hash as u32 && LOOKUPS.contains(&map.key_size) => {
+        Some(map) if map.kind == MapKind::Hash as u32 && LOOKUPS.contains(&map.key_size) && aligned => {
             format!("nicety_bpf_map_lookup_hash{}", map.key_size)
         }
         _ => plain(),
