@@ -399,6 +399,8 @@ def test_mistakes_are_named() -> None:
         (lambda h: h.portals.pt_alloc(options=["flow"]), "InputError: 'flow' is no option of a portal table entry"),
         (lambda h: h.portals.pt_enable(9), "PTL_ARG_INVALID"),
         (lambda h: h.portals.ct_inc(12345, 1), "this handle names no counter"),
+        (lambda h: h.portals.ct_get(12345), "this handle names no counter"),
+        (lambda h: h.portals.ct_failures(12345), "this handle names no counter"),
         (lambda h: h.portals.eq_poll([]), "eq_poll takes at least one queue"),
         (
             lambda h: h.portals.eq_poll([h.portals.eq_alloc(4)], timeout_ns=-1),

@@ -140,6 +140,21 @@ def test_a_program_is_replaced() -> None:
     assert alone(main) == (True, False)
 
 
+def test_a_program_is_attached_on_the_host_that_loaded_it() -> None:
+    loaded: list[Any] = []
+
+    async def load(host: nicety.Host) -> None:
+        loaded.append(host.xdp.load(built(), program="count"))
+        await host.barrier()
+
+    async def attach(host: nicety.Host) -> None:
+        await host.barrier()
+        with pytest.raises(nicety.InputError, match="another host has loaded count; load it on this host"):
+            host.xdp.attach(loaded[0])
+
+    nicety.Cluster(2, NIC).run({0: load, 1: attach})
+
+
 @pytest.mark.parametrize(
     ("act", "error"),
     [

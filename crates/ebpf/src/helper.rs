@@ -49,6 +49,11 @@ pub enum Helper {
 }
 
 impl Helper {
+    /// Whether it changes entries of its map.
+    pub const fn changes_map(self) -> bool {
+        matches!(self, Helper::MapUpdate | Helper::MapDelete | Helper::MapPush | Helper::MapPop)
+    }
+
     /// All helpers of this machine.
     pub const ALL: [Helper; 36] = [
         Helper::MapLookup,

@@ -201,9 +201,9 @@ impl Node {
         &self.net.card.xdp
     }
 
-    /// Returns the time that a frame of this size occupies the card's link.
+    /// Returns the time that a frame of this size occupies the card's link. A short frame is padded there.
     pub fn wire_interval(&self, bytes: u64) -> Duration {
-        self.net.card.port.serialisation(bytes)
+        self.net.card.port.serialisation(bytes.max(wire::SHORTEST as u64))
     }
 
     /// Counts the frames of a tester separately from this call on.

@@ -98,7 +98,7 @@ impl Program {
         entries: &[(String, String)],
     ) -> Result<Program, HxdpError> {
         maps::set_sizes(&mut object, entries).map_err(|(name, problem)| HxdpError::Map(name, problem))?;
-        let entry = object.program(program)?.clone();
+        let entry = object.device_program(program)?.clone();
         let linked = object.link(&entry)?;
         let schedule = rows(&spec, &linked)?;
         check_maps(&spec, &object, &linked)?;

@@ -4,7 +4,7 @@ use crate::calls::{report, text};
 use crate::errors::{InputError, guarded};
 use nicety_ebpf::report::{RunRequest, Timed, run, show};
 use nicety_line_rate::xdp::{Request, run as bench};
-use nicety_traffic::capture::{Capture, link_name};
+use nicety_traffic::capture::{self, Capture, link_name};
 use nicety_xdp::Request as CardRequest;
 use pyo3::prelude::*;
 
@@ -92,10 +92,13 @@ pub fn xdp_after(
     Ok(text(&py.detach(after).map_err(invalid)?))
 }
 
-/// Returns the packets of a capture, with their times since the first packet. If `bytes` is no capture, returns it as a
-/// single packet without a time.
+/// Returns the packets of a capture, with their times since the first packet. Bytes that do not begin as a file are a single
+/// packet without a time.
 fn frames(bytes: &[u8]) -> PyResult<Vec<Timed>> {
-    let Ok(mut capture) = Capture::new(bytes) else { return Ok(vec![(bytes.to_vec(), None)]) };
+    if !capture::begins_as_file(bytes) {
+        return Ok(vec![(bytes.to_vec(), None)]);
+    }
+    let mut capture = Capture::new(capture::in_memory(bytes.to_vec()).map_err(invalid)?).map_err(invalid)?;
     let (mut frames, mut first) = (Vec::new(), None);
     while let Some(packet) = capture.next_packet() {
         let packet = packet.map_err(invalid)?;

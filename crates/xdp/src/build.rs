@@ -8,7 +8,7 @@ use crate::request::Request;
 use nicety_ebpf::card::{self, Layout, Symbols};
 use nicety_ebpf::report::maps::{self, Dumped};
 use nicety_ebpf::translate::{Isa, Options, Translation, check_verified, linked, programs};
-use nicety_ebpf::{Entry, Item, MapKind};
+use nicety_ebpf::{Entry, Item, Linked, MapKind};
 use nicety_hpu::Core;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ struct Ready {
 
 fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
     let contents = Contents::new(file, request)?;
-    let program = contents.object.program(request.program.as_deref())?.name.clone();
+    let program = contents.object.device_program(request.program.as_deref())?.name.clone();
     let options = Options {
         isa: Isa::read(&request.isa)?,
         misaligned: request.misaligned,
@@ -56,7 +56,11 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
     }
     all.first().map_or(Ok(()), |main| contents.machine.check_jumps(main))?;
     if !request.unverified && !request.lenient {
-        all.iter().try_for_each(|program| check_verified(program, &contents.object.maps))?;
+        // No packet reaches a program that no entry of an array names.
+        let reached = |linked: &&Linked| {
+            linked.name == program || contents.machine.programs().any(|name| name == linked.name)
+        };
+        all.iter().filter(reached).try_for_each(|program| check_verified(program, &contents.object.maps))?;
     }
     let translation = programs(&contents.object.maps, &all, &options)?;
     let maps = contents.maps(&translation.maps);
@@ -252,8 +256,12 @@ impl Ready {
         let number = object.maps.iter().position(|map| map.name == name).ok_or_else(wrong)?;
         let definition = &object.maps[number];
         let unused = &self.contents.machine.maps[number];
+        if matches!(unused.kind, MapKind::Programs | MapKind::ArrayOfMaps | MapKind::HashOfMaps) {
+            // A program changes none of them.
+            return Ok(maps::dump(&self.contents.machine, number, &object.btf));
+        }
         let (items, kind) = match on_card.iter().find(|map| map.number == number) {
-            Some(map) => (map.numbered(loaded, symbols)?, map.layout.kind),
+            Some(map) => (loaded.entries(map.symbol, &map.layout)?, map.layout.kind),
             None if card::is_data(definition) && self.maps.contains(&number) => {
                 let value = loaded.variable(&symbols.names[number])?.to_vec();
                 (vec![Item { key: vec![0; 4], values: vec![value] }], MapKind::Array)
@@ -262,23 +270,5 @@ impl Ready {
             None => (unused.items(), unused.kind),
         };
         Ok(maps::dump_items(&items, kind, &object.btf, definition.types))
-    }
-}
-
-impl OnCard<'_> {
-    /// The entries, with numbers in place of the addresses of programs and maps.
-    fn numbered(&self, loaded: &mut Loaded, symbols: &Symbols) -> Result<Vec<Item>, XdpError> {
-        let mut items = loaded.entries(self.symbol, &self.layout)?;
-        let known: Vec<&str> = match self.layout.kind {
-            MapKind::Programs => (0..).map_while(|number| self.ready.target(number)).collect(),
-            MapKind::ArrayOfMaps | MapKind::HashOfMaps => symbols.names.iter().map(String::as_str).collect(),
-            _ => return Ok(items),
-        };
-        for item in &mut items {
-            let address = word(&item.values[0]);
-            let number = known.iter().position(|name| loaded.address(name).is_ok_and(|at| at == address));
-            item.values = vec![(number.unwrap_or(0) as u32).to_le_bytes().to_vec()];
-        }
-        Ok(items)
     }
 }

@@ -51,11 +51,21 @@ def report_table(report: Mapping[str, Any]) -> Table:
 
     The columns are the fields of the rows in JSON. The name of a nested field is its path, as in `stages_link_ns`,
     `host_memory_1_written_bytes`, `flows_0_1_latency_ns` and `handlers_payload_cycles_mean`. A missing value is null.
-    Without rows, the table has the `places` of an XDP program.
+    An XDP program has a row for each of its `places`, with the fields of the card's row before those of the place.
     """
-    flat = [dict(flatten(row)) for row in report["rows"] or report.get("places", [])]
+    flat = [dict(flatten(row)) for row in rows_with_places(report)]
     names = list(dict.fromkeys(name for row in flat for name in row))
     return Table([(name, [row.get(name) for row in flat]) for name in names])
+
+
+def rows_with_places(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the rows of a report; for an XDP program, one for each place, as in `report_table`."""
+    places = report.get("places")
+    if not places:
+        return list(report["rows"])
+    rows = {(row["nic"], row["packet_bytes"]): row for row in report["rows"]}
+    joined = [(rows.get((place["nic"], place["packet_bytes"]), {}), place) for place in places]
+    return [{**row, **{name: value for name, value in place.items() if name not in row}} for row, place in joined]
 
 
 _COUNTED = {"refused_commands": ("commands_refused", "times"), "locks": ("lock_waits", "waits")}

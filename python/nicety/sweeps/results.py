@@ -10,7 +10,7 @@ from typing import Any
 
 from nicety.shared.files import write_whole
 from nicety.show.html import table_html
-from nicety.show.tables import Table, csv_text, flatten
+from nicety.show.tables import Table, csv_text, flatten, rows_with_places
 from nicety.sweeps.grid import Point
 from nicety.sweeps.store import Outcome
 
@@ -116,7 +116,7 @@ def rows_of(result: Any) -> list[dict[str, Any]]:
         if "rows" not in result and _are_mappings(result.get("ranks")):
             report = _row(result)
             return [report | _process(each) for each in result["ranks"]]
-        rows = result.get("rows", [result])
+        rows = rows_with_places(result) if result.get("places") else result.get("rows", [result])
     else:
         rows = result if isinstance(result, list) else [result]
     return [_row(row) for row in rows]

@@ -5,7 +5,7 @@ use super::trap::{Fault, TrapKind};
 use super::{Machine, Sample};
 use crate::address;
 use crate::helper::{self, Helper};
-use crate::map::{Errno, MapKind};
+use crate::map::{Errno, Flags, MapKind};
 use crate::object::Linked;
 use std::rc::Rc;
 
@@ -122,6 +122,12 @@ impl Machine {
         let (region, offset) = address::parts(value);
         let number = offset as usize / 8;
         if region == address::MAP && offset.is_multiple_of(8) && number < self.maps.len() {
+            let definition = &self.maps[number].definition;
+            if helper.changes_map() && definition.flags & Flags::READ_ONLY_PROGRAM != 0 {
+                let problem =
+                    format!("{} of map {}, which programs may only read", helper.name(), definition.name);
+                return Err(Fault::new(TrapKind::Argument, problem));
+            }
             return Ok(number);
         }
         let problem = format!("argument {argument} of {} is {value:#x}, no map", helper.name());

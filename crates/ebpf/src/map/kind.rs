@@ -130,6 +130,8 @@ impl Flags {
     pub const NO_PREALLOC: u32 = 1;
     /// Create: an LRU list for each CPU.
     pub const NO_COMMON_LRU: u32 = 2;
+    /// Create: inner maps of an array of maps may have other numbers of entries.
+    pub const INNER_MAP: u32 = 0x1000;
     /// Create: programs may only read.
     pub const READ_ONLY_PROGRAM: u32 = 0x80;
     /// Update: only an absent key.
@@ -155,6 +157,7 @@ impl Errno {
     pub const EEXIST: Errno = Errno(17);
     pub const EINVAL: Errno = Errno(22);
     pub const ENOSPC: Errno = Errno(28);
+    pub const EOVERFLOW: Errno = Errno(75);
     pub const ENOTSUPP: Errno = Errno(524);
 
     /// The result of a helper that fails with it.
@@ -175,6 +178,7 @@ impl fmt::Display for Errno {
             Errno::EEXIST => "EEXIST",
             Errno::EINVAL => "EINVAL",
             Errno::ENOSPC => "ENOSPC",
+            Errno::EOVERFLOW => "EOVERFLOW",
             Errno::ENOTSUPP => "ENOTSUPP",
             Errno(number) => return write!(f, "errno {number}"),
         };

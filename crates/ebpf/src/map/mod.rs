@@ -1,5 +1,6 @@
 //! Maps with Linux's semantics and error numbers, for programs and for user space.
 
+mod flags;
 mod hash;
 mod kind;
 mod lpm;
@@ -437,6 +438,9 @@ fn refused(definition: &MapDefinition, problem: impl ToString, advice: impl ToSt
     ObjectError::refused(format!("map {}", definition.name), problem, advice)
 }
 
+/// The most bytes of a value for each CPU (`PCPU_MIN_UNIT_SIZE`).
+const PER_CPU_VALUE: u32 = 32 << 10;
+
 /// Checks a definition as Linux does when it makes the map.
 fn check(definition: &MapDefinition) -> Result<MapKind, ObjectError> {
     let refuse = |problem: String, advice: &str| Err(refused(definition, problem, advice));
@@ -482,6 +486,16 @@ fn check(definition: &MapDefinition) -> Result<MapKind, ObjectError> {
     }
     if kind.is_lru() && flags & Flags::NO_PREALLOC != 0 {
         return refuse(format!("BPF_F_NO_PREALLOC on an {}", kind.name()), "remove the flag");
+    }
+    if let Some(unknown) = flags::refused(kind, flags) {
+        return refuse(
+            format!("map_flags of {flags:#x} on a {}", kind.name()),
+            &format!("remove {unknown:#x}"),
+        );
+    }
+    if kind.is_per_cpu() && value_size > PER_CPU_VALUE {
+        let problem = format!("values of {value_size} bytes for each CPU");
+        return refuse(problem, &format!("write at most {PER_CPU_VALUE}"));
     }
     if kind == MapKind::Bloom && definition.extra > 15 {
         return refuse(format!("{} hash functions", definition.extra), "write at most 15 in map_extra");

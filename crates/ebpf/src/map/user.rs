@@ -12,6 +12,9 @@ pub struct Item {
     pub values: Vec<Vec<u8>>,
 }
 
+/// The longest queue of a cpumap's entry.
+const CPU_QUEUE: u32 = 16_384;
+
 impl Map {
     /// All entries, in an order that repeats. Records of a ring buffer and values of a bloom filter are none.
     pub fn items(&self) -> Vec<Item> {
@@ -112,6 +115,10 @@ impl Map {
         let place = filled.get_mut(number as usize).ok_or(Errno::E2BIG)?;
         if flags == Flags::ABSENT {
             return Err(Errno::EEXIST);
+        }
+        let word = value.first_chunk::<4>().map_or(0, |word| u32::from_ne_bytes(*word));
+        if self.kind == MapKind::Cpus && word > CPU_QUEUE {
+            return Err(Errno::EOVERFLOW);
         }
         let empties = matches!(self.kind, MapKind::Devices | MapKind::Cpus)
             && value.first_chunk::<4>().is_none_or(|word| *word == [0; 4]);

@@ -112,6 +112,24 @@ impl Object {
     }
 }
 
+impl Object {
+    /// As [`program`](Object::program), for the program of a device.
+    ///
+    /// # Errors
+    /// As there; and Linux does not attach the program to a device, nor test it.
+    pub fn device_program(&self, name: Option<&str>) -> Result<&Entry, ObjectError> {
+        let entry = self.program(name)?;
+        let map = match entry.attach {
+            Attach::Device => return Ok(entry),
+            Attach::DeviceMap => "a devmap",
+            Attach::CpuMap => "a cpumap",
+        };
+        let problem = format!("its section {} is for an entry of {map}, not for a device", entry.section);
+        let advice = "name another program, and this one in the entries of the map";
+        Err(ObjectError::refused(format!("program {}", entry.name), problem, advice))
+    }
+}
+
 fn names<'e>(entries: impl Iterator<Item = &'e Entry>) -> String {
     entries.map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ")
 }

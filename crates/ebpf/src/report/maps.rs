@@ -2,7 +2,7 @@
 
 use super::value::{self, Shown, hex};
 use crate::machine::Machine;
-use crate::map::{Errno, Item, MapKind};
+use crate::map::{Errno, Flags, Item, Map, MapKind};
 use crate::object::btf::Btf;
 use crate::object::{Attach, Object};
 use serde::Serialize;
@@ -14,11 +14,19 @@ pub struct Dumped {
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Vec<String>>,
+    value: Option<Written>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<Vec<OfCpu<Vec<String>>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     formatted: Option<Formatted>,
+}
+
+/// A value: bytes, or the name of a program or of a map.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Written {
+    Bytes(Vec<String>),
+    Name(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,7 +49,26 @@ struct Formatted {
 /// All entries of a map.
 pub fn dump(machine: &Machine, number: usize, btf: &Btf) -> Vec<Dumped> {
     let map = &machine.maps[number];
-    dump_items(&map.items(), map.kind, btf, map.definition.types)
+    map.items().iter().map(|item| of_machine(machine, map, btf, item)).collect()
+}
+
+/// An entry of a machine's map. Programs and maps have their names, which [`fill`] takes.
+fn of_machine(machine: &Machine, map: &Map, btf: &Btf, item: &Item) -> Dumped {
+    let mut shown = dumped(item, map.kind, btf, map.definition.types);
+    let number =
+        item.values.first().and_then(|value| value.first_chunk()).map(|word| u32::from_ne_bytes(*word));
+    let name = number.map(|number| number as usize).and_then(|number| match map.kind {
+        MapKind::Programs => machine.program_name(number),
+        MapKind::ArrayOfMaps | MapKind::HashOfMaps => {
+            machine.maps.get(number).map(|inner| inner.definition.name.as_str())
+        }
+        _ => None,
+    });
+    if let Some(name) = name {
+        shown.value = Some(Written::Name(name.to_owned()));
+        shown.formatted = None;
+    }
+    shown
 }
 
 /// Entries of a map of a kind, with the types of its keys and values.
@@ -57,7 +84,7 @@ pub fn find(machine: &Machine, number: usize, btf: &Btf, key: &Value) -> Result<
     let map = &machine.maps[number];
     let key = key_of(machine, number, btf, key)?;
     let item = map.get(&key).map(|values| Item { key, values });
-    Ok(item.map(|item| dumped(&item, map.kind, btf, map.definition.types)))
+    Ok(item.map(|item| of_machine(machine, map, btf, &item)))
 }
 
 /// Removes the entry of a key. The inner error is Linux's.
@@ -103,7 +130,7 @@ fn dumped(item: &Item, kind: MapKind, btf: &Btf, types: (u32, u32)) -> Dumped {
         value: Some(value),
         values: None,
     });
-    Dumped { key, value: first.map(|bytes| hex(bytes)), values: None, formatted }
+    Dumped { key, value: first.map(|bytes| Written::Bytes(hex(bytes))), values: None, formatted }
 }
 
 /// Entries of a map as JSON: a list, or an object with the list and the size of the map.
@@ -198,13 +225,8 @@ pub fn put(
         None if sizes.0 == 0 => Vec::new(),
         None => return Err("no key; write \"key\": ...".to_owned()),
     };
-    if let (Some(Value::String(name)), true) = (given.get("value"), takes_names(kind)) {
-        let value = match kind {
-            MapKind::Programs => program(machine, name)?,
-            _ => machine
-                .map_named(name)
-                .ok_or_else(|| format!("there is no map {name}; name a map of the object"))?,
-        };
+    if takes_names(kind) {
+        let value = named(machine, number, given.get("value"), program)?;
         return machine.maps[number].set_map(&key, value as u32).map_err(|error| refused(error, kind));
     }
     let redirects = matches!(kind, MapKind::Devices | MapKind::DeviceHash | MapKind::Cpus);
@@ -240,6 +262,48 @@ pub fn put(
         values[0].extend(second.map_or(0, |number| number as u32 + 1).to_ne_bytes());
     }
     machine.maps[number].set(&key, &values, 0).map_err(|error| refused(error, kind))
+}
+
+/// The number of the program or of the map that a value names.
+fn named(
+    machine: &mut Machine,
+    number: usize,
+    value: Option<&Value>,
+    program: &mut dyn FnMut(&mut Machine, &str) -> Result<usize, String>,
+) -> Result<usize, String> {
+    let kind = machine.maps[number].kind;
+    let what = if kind == MapKind::Programs { "program" } else { "map" };
+    let Some(Value::String(name)) = value else {
+        return Err(format!("a value that is no name; write \"value\": \"NAME\", with the name of a {what}"));
+    };
+    if kind == MapKind::Programs {
+        return program(machine, name);
+    }
+    let inner =
+        machine.map_named(name).ok_or_else(|| format!("there is no map {name}; name a map of the object"))?;
+    check_inner(&machine.maps[number], &machine.maps[inner])?;
+    Ok(inner)
+}
+
+/// Checks a map as a value of a map of maps, as Linux compares it with the example of the definition.
+fn check_inner(outer: &Map, inner: &Map) -> Result<(), String> {
+    let Some(example) = &outer.definition.inner else { return Ok(()) };
+    let own = &inner.definition;
+    let differs = [
+        ("type", example.kind, own.kind),
+        ("key size", example.key_size, own.key_size),
+        ("value size", example.value_size, own.value_size),
+        ("flags", example.flags, own.flags),
+    ];
+    let sized = inner.kind == MapKind::Array && example.flags & Flags::INNER_MAP == 0;
+    let entries = ("max_entries", example.max_entries, own.max_entries);
+    match differs.into_iter().chain(sized.then_some(entries)).find(|(_, wanted, found)| wanted != found) {
+        Some((what, wanted, found)) => Err(format!(
+            "map {} has {what} {found}, and the inner maps of {} have {wanted}; name a map like the inner one",
+            own.name, outer.definition.name
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Bytes of a value with a program: a word of the map, and the program's.
@@ -282,7 +346,18 @@ fn values(
     match (given.get("value"), given.get("values")) {
         (Some(value), None) => Ok(vec![read(value)?; if per_cpu { cpus } else { 1 }]),
         (None, Some(Value::Array(list))) if per_cpu && list.len() == cpus => {
-            list.iter().map(|of_cpu| read(of_cpu.get("value").unwrap_or(of_cpu))).collect()
+            let mut all = vec![None; cpus];
+            for (at, of_cpu) in list.iter().enumerate() {
+                let cpu = match of_cpu.get("cpu") {
+                    None => at,
+                    Some(cpu) => cpu.as_u64().map_or(usize::MAX, |cpu| cpu as usize),
+                };
+                let place = all.get_mut(cpu).filter(|place| place.is_none());
+                let problem =
+                    || format!("values[{at}]: no other value may have its cpu, from 0 to {}", cpus - 1);
+                *place.ok_or_else(problem)? = Some(read(of_cpu.get("value").unwrap_or(of_cpu))?);
+            }
+            Ok(all.into_iter().flatten().collect())
         }
         (None, Some(_)) if per_cpu => {
             Err(format!("values of other CPUs; write {cpus}, or one value for all"))

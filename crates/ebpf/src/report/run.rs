@@ -123,7 +123,7 @@ pub type Timed = (Vec<u8>, Option<u64>);
 pub fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunReport, RunError> {
     let mut object = Object::read(file)?;
     maps::set_sizes(&mut object, &request.maps).map_err(|(name, problem)| RunError::Map(name, problem))?;
-    let entry = object.program(request.program.as_deref())?;
+    let entry = object.device_program(request.program.as_deref())?;
     let default = Limits::default();
     let limits = Limits {
         instructions: request.instructions.unwrap_or(default.instructions),

@@ -237,6 +237,13 @@ impl Pass<'_> {
         if a || b {
             return refused("it reads a register without a value");
         }
+        if let Kind::Helper(number) = ins.kind
+            && Helper::of(number).is_some_and(Helper::changes_map)
+            && let Some(map) = self.map_argument(at)
+            && map.flags & Flags::READ_ONLY_PROGRAM != 0
+        {
+            return refused(&format!("it changes map {}, which programs may only read", map.name));
+        }
         let Some((bytes, write)) = Pass::access(ins) else { return Ok(()) };
         let device = self.linked.attach == Attach::DeviceMap;
         let base = state.of(ins.a, self.maps);
@@ -248,7 +255,8 @@ impl Pass<'_> {
 
     /// The result of a helper.
     fn returned(&self, state: &State, number: u32, step: usize) -> Known {
-        let bytes = |size| Known::Bytes { size, at: Some(0), constant: false, lookup: Some(step) };
+        let fixed = |map: &MapDefinition| map.flags & Flags::READ_ONLY_PROGRAM != 0;
+        let bytes = |size, constant| Known::Bytes { size, at: Some(0), constant, lookup: Some(step) };
         match Helper::of(number) {
             Some(Helper::MapLookup | Helper::MapLookupPercpu) => match self.map_argument(step) {
                 Some(map) => match MapKind::of(map.kind) {
@@ -256,7 +264,7 @@ impl Pass<'_> {
                     Some(MapKind::Array | MapKind::PerCpuArray) => Known::Bytes {
                         size: Some(map.value_size.into()),
                         at: Some(0),
-                        constant: false,
+                        constant: fixed(map),
                         lookup: None,
                     },
                     Some(
@@ -265,13 +273,13 @@ impl Pass<'_> {
                         | MapKind::LruHash
                         | MapKind::LruPerCpuHash
                         | MapKind::Lpm,
-                    ) => bytes(Some(map.value_size.into())),
+                    ) => bytes(Some(map.value_size.into()), fixed(map)),
                     _ => Known::Any,
                 },
                 None => Known::Any,
             },
             Some(Helper::RingbufReserve) => match state.registers[2] {
-                Known::Number(size) => bytes(size),
+                Known::Number(size) => bytes(size, false),
                 _ => Known::Any,
             },
             Some(_) => Known::Number(None),

@@ -2,6 +2,7 @@
 
 use super::Given;
 use crate::request::{refused, traffic_of};
+use crate::tested::SHORTEST_FRAME;
 use nicety::Error;
 use nicety_ebpf::report::maps::Dumped;
 use nicety_ebpf::verdict;
@@ -110,6 +111,8 @@ impl Place<'_> {
         let (mut frame, mut wire_free, mut ends) = (Vec::new(), 0, Vec::new());
         let slower = |ps: u64| if times == 1.0 { ps } else { (ps as f64 / times).round() as u64 };
         while let Some(due) = stream.next_frame(&mut frame).map_err(|error| refused(&error))? {
+            // As a sender pads it.
+            frame.resize(frame.len().max(SHORTEST_FRAME as usize), 0);
             let interval = spec.node.link.gap.cover(frame.len() as u64 + spec.node.link.header).ps();
             // A frame is there with its last byte.
             let (begins, lasts) = match due {

@@ -60,14 +60,16 @@ impl Trial {
         per_second(self.offered.packets, self.offered.time)
     }
 
-    /// Frames a second with a carried out verdict, in the middle half of them.
+    /// Frames a second with a carried out verdict, in the middle half of them. A poll takes the frames of an interrupt at once, which
+    /// is no higher rate than that of the generator.
     pub(super) fn through_pps(&self) -> f64 {
         let marks = &self.progress.marks;
         let (first, last) = (marks.len() / 4, marks.len() * 3 / 4);
-        match last > first {
+        let rate = match last > first {
             true => per_second((last - first) as u64 * MARK, marks[last].since(marks[first])),
             false => per_second(self.progress.through, self.span()),
-        }
+        };
+        rate.min(self.offered_pps())
     }
 
     /// The work of parts that serve one frame after another: CPUs with frames, the bus, descriptor fetches and the link.

@@ -22,7 +22,8 @@ use crate::spec::pspin_map;
 use crate::stages;
 use nicety_hpu::profile::{Cause, Parts};
 use nicety_hpu::{
-    AddressSpace, Context, DeviceAccess, Exit, Image, OrderPoint, Reservations, Trap, TrapKind,
+    AddressSpace, Context, DeviceAccess, Exit, Image, OrderPoint, RETURN_ADDRESS, Reservations, Trap,
+    TrapKind,
 };
 use nicety_types::Time;
 use std::cell::RefCell;
@@ -96,8 +97,8 @@ struct Execution<'e, C> {
     looked: u64,
 }
 
-/// The start of a slice of a hardware thread: its cycle, and the completed instructions before it.
-type SliceStart = (u64, u64);
+/// The start of a slice of a hardware thread: its cycle, the completed instructions before it, and its first address.
+type SliceStart = (u64, u64, u32);
 
 impl Processors {
     /// Runs a handler's instructions in slices. Between slices, time passes and commands are carried out.
@@ -212,7 +213,7 @@ impl<'e, C: Commands> Execution<'e, C> {
     /// nothing on a core of one thread.
     async fn ready(&mut self) -> ControlFlow<Ended, SliceStart> {
         if self.processors.hpus.issue.is_none() {
-            return Continue((0, 0));
+            return Continue((0, 0, 0));
         }
         if self.due.is_some() {
             self.only_due = true;
@@ -224,18 +225,21 @@ impl<'e, C: Commands> Execution<'e, C> {
         }
         let cycle = self.thread.state.borrow().context.cycle();
         self.processors.sim.pass_until(self.running.edges.at(cycle)).await;
-        Continue((cycle, self.thread.state.borrow().context.instret()))
+        let context = &self.thread.state.borrow().context;
+        Continue((cycle, context.instret(), context.pc()))
     }
 
     /// Makes the instructions of a slice wait for a port of the core.
-    fn issue(&mut self, (cycle, completed): SliceStart, exit: &Exit) {
+    fn issue(&mut self, (cycle, completed, first): SliceStart, exit: &Exit) {
         let Some(issue) = &self.processors.hpus.issue else { return };
         // The instruction that ends it completes later.
         let last = matches!(exit, Exit::Order(_) | Exit::Ecall | Exit::Device(_));
         let instructions = self.thread.state.borrow().context.instret() - completed + u64::from(last);
         let wait = issue.take(self.thread.core, self.running.edges.card() + cycle, instructions);
         self.issue_waits += wait;
-        self.stall(Cause::Ready, wait);
+        // Behind the last instruction there is none; the wait is one of its slice.
+        let next = self.thread.state.borrow().context.pc();
+        self.stall_at(if next == RETURN_ADDRESS { first } else { next }, Cause::Ready, wait);
     }
 
     /// Executes instructions up to the next point at which the handler needs its turn or its card.
@@ -498,10 +502,15 @@ impl<'e, C: Commands> Execution<'e, C> {
 
     /// Makes the next instruction wait.
     fn stall(&self, cause: Cause, cycles: u64) {
+        let pc = self.thread.state.borrow().context.pc();
+        self.stall_at(pc, cause, cycles);
+    }
+
+    fn stall_at(&self, pc: u32, cause: Cause, cycles: u64) {
         let ThreadState { context, profile, .. } = &mut *self.thread.state.borrow_mut();
         context.stall(cycles);
         if let Some(profile) = profile {
-            profile.reach(context.pc(), cause, context.cycle());
+            profile.reach(pc, cause, context.cycle());
         }
     }
 

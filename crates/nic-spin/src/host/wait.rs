@@ -36,6 +36,15 @@ impl Card {
         self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
     }
 
+    /// As [`ct_get`](Card::ct_get), for a handle that a program has kept.
+    ///
+    /// # Errors
+    /// When the counter does not exist.
+    pub fn ct_value(&self, ct: CtHandle) -> Result<CtEvent, CallError> {
+        self.interface.borrow().ct_get(ct)?;
+        Ok(self.ct_get(ct))
+    }
+
     /// Returns the time of a counter's last change in the host's view. `None` if the counter has not changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.view.counter(ct).map(|(_, seen)| seen.path.at())

@@ -25,7 +25,7 @@ setups! {
     NiStatus { register: StatusRegister } => portals.ni_status(register);
     CtAlloc => portals.ct_alloc()?.to_bits();
     CtFree { ct: CtHandle } => portals.ct_free(ct)?;
-    CtGet { ct: CtHandle } => portals.ct_get(ct);
+    CtGet { ct: CtHandle } => portals.ct_value(ct)?;
     EqAlloc { depth: u32 } => portals.eq_alloc(depth)?.to_bits();
     EqFree { eq: EqHandle } => portals.eq_free(eq)?;
     PtAlloc { pt: Option<u32>, eq: Option<EqHandle>, options: PtOptions } => portals.pt_alloc_with(pt, eq, options)?;

@@ -351,6 +351,14 @@ impl Portals {
         self.card.ct_get(ct)
     }
 
+    /// As [`ct_get`](Portals::ct_get), for a handle that a program has kept.
+    ///
+    /// # Errors
+    /// When the counter does not exist.
+    pub fn ct_value(&self, ct: CtHandle) -> Result<CtEvent, Error> {
+        Ok(self.card.ct_value(ct)?)
+    }
+
     /// Returns the time from which the host could see the counter's last change. `None` if the counter never changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.card.ct_changed(ct)

@@ -56,7 +56,7 @@ impl Xdp {
         mode: XdpMode,
     ) -> Result<LoadedXdp, Error> {
         let input = |error: &dyn std::fmt::Display| Error::Input(error.to_string());
-        let entry = object.program(name).map_err(|error| input(&error))?;
+        let entry = object.device_program(name).map_err(|error| input(&error))?;
         let limits = Limits { cpus: self.node.spec().cpus as u32, ..Limits::default() };
         let mut machine = Machine::new(object, limits).map_err(|error| input(&error))?;
         let program = machine.add(object, entry).map_err(|error| input(&error))?;

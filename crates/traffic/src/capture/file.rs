@@ -1,9 +1,11 @@
 //! Reads capture files that are plain, or compressed by gzip or zstd. The first bytes of a file determine its format.
 
+use super::pcap;
+use super::reader::is_capture;
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +32,20 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
 /// When the file cannot be read.
 pub fn reading(file: File, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
     decompressed(BufReader::with_capacity(CHUNK, CountingReader { file, read }))
+}
+
+/// Does the same as [`open`] for the bytes of a file.
+///
+/// # Errors
+/// When they cannot be decompressed.
+pub fn in_memory(bytes: Vec<u8>) -> io::Result<Box<dyn Read + Send>> {
+    decompressed(Cursor::new(bytes))
+}
+
+/// Whether bytes begin as a capture, or as a file of another program that captures, or compressed.
+pub fn begins_as_file(bytes: &[u8]) -> bool {
+    let deflated = bytes.starts_with(&GZIP) && bytes.get(2) == Some(&8);
+    deflated || bytes.starts_with(&ZSTD) || is_capture(bytes) || pcap::other_format(bytes).is_some()
 }
 
 /// A file with a counter of the bytes that have been read.

@@ -22,6 +22,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use file::{open, reading};
+pub use file::{begins_as_file, in_memory, open, reading};
 pub use reader::{Capture, Damage, Packet};
 pub use source::{Skipped, Source, ip_of, link_name, source_of};

@@ -117,6 +117,25 @@ impl<R: Read> Capture<R> {
     }
 }
 
+/// The order of bytes and the unit of times of a pcap file that begins with this number.
+const fn pcap_of(first: u32) -> Option<(bool, Tick)> {
+    match first {
+        0xa1b2_c3d4 => Some((true, Tick::MICROSECOND)),
+        0xa1b2_3c4d => Some((true, Tick::NANOSECOND)),
+        0xd4c3_b2a1 => Some((false, Tick::MICROSECOND)),
+        0x4d3c_b2a1 => Some((false, Tick::NANOSECOND)),
+        _ => None,
+    }
+}
+
+/// Whether bytes begin as a capture.
+pub(super) fn is_capture(bytes: &[u8]) -> bool {
+    bytes.first_chunk::<4>().is_some_and(|first| {
+        let first = u32::from_be_bytes(*first);
+        first == SECTION || pcap_of(first).is_some()
+    })
+}
+
 impl Format {
     /// Returns the format, from the first bytes of a file.
     fn of<R: Read>(input: &mut Input<R>) -> Result<Format, String> {
@@ -126,19 +145,12 @@ impl Format {
             Ok(Look::Short(_)) => return Err("too short for a capture".into()),
             Ok(Look::Whole) => {}
         }
-        let first = u32_of(input.peek(4), true);
-        let (big, tick) = match first {
-            0xa1b2_c3d4 => (true, Tick::MICROSECOND),
-            0xa1b2_3c4d => (true, Tick::NANOSECOND),
-            0xd4c3_b2a1 => (false, Tick::MICROSECOND),
-            0x4d3c_b2a1 => (false, Tick::NANOSECOND),
+        let (big, tick) = match u32_of(input.peek(4), true) {
             SECTION => return Ok(Format::Pcapng(Section::none())),
-            _ => {
+            first => pcap_of(first).ok_or_else(|| {
                 let what = pcap::other_format(input.peek(4)).unwrap_or("no capture");
-                return Err(format!(
-                    "this is {what}; pcap and pcapng are read, also compressed by gzip or zstd"
-                ));
-            }
+                format!("this is {what}; pcap and pcapng are read, also compressed by gzip or zstd")
+            })?,
         };
         match input.look(pcap::HEADER) {
             Err(error) => return Err(unreadable(&error)),

@@ -208,11 +208,13 @@ class LoadedXdp:
 
     Attributes:
         number: its number on its host.
+        host: the calls of that host.
     """
 
-    def __init__(self, calls: _native.XdpCalls, number: int) -> None:
+    def __init__(self, calls: _native.XdpCalls, number: int, host: _native.Calls) -> None:
         names = json.loads(calls.names(number))
         self.number = number
+        self.host = host
         self._name = str(names["program"])
         self._maps = _Maps(calls, number, names["maps"])
 
@@ -235,6 +237,7 @@ class Xdp:
 
     def __init__(self, calls: _native.Calls) -> None:
         self._calls = _native.XdpCalls(calls)
+        self._host = calls
 
     def load(
         self,
@@ -262,16 +265,19 @@ class Xdp:
         except OSError as error:
             raise InputError(f"{file}: cannot read it ({error.strerror})") from error
         entries = [(name, json.dumps(rows)) for name, rows in (maps or {}).items()]
-        return LoadedXdp(self._calls, self._calls.load(content, program, entries, mode == "generic"))
+        number = self._calls.load(content, program, entries, mode == "generic")
+        return LoadedXdp(self._calls, number, self._host)
 
     def attach(self, program: LoadedXdp) -> Awaitable[None]:
         """Attach a program to the card's interface, or replace the attached one.
 
         Raises:
-            InputError: frames of the card are too long for it.
+            InputError: frames of the card are too long for it, or another host has loaded it.
         """
         if not isinstance(program, LoadedXdp):
             raise InputError(f"attach takes what host.xdp.load returns, not {type(program).__name__}")
+        if program.host is not self._host:
+            raise InputError(f"attach: another host has loaded {program.name}; load it on this host")
         return self._calls.attach(program.number)
 
     def detach(self) -> Awaitable[bool]:
