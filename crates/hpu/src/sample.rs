@@ -138,8 +138,8 @@ mod tests {
         let mut added = 0;
         for run in 0..1000u64 {
             if sample.takes(run) {
-                // 2000 values of one counter, with the number of the run as their sum.
-                (0..2000).for_each(|place| sample.add(1, [u64::from(place == 0) * run, 0]));
+                // 500 values of one counter, with the number of the run as their sum.
+                (0..500).for_each(|place| sample.add(1, [u64::from(place == 0) * run, 0]));
                 sample.end_run(run as u32);
                 added += 1;
             }
