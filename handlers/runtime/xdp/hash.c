@@ -63,6 +63,10 @@ MAP_INLINE bool same_key(const struct nicety_map *map, const struct map_entry *e
     return same_bytes((const uint8_t *)entry + map->key_at, key, map->key_size);
 }
 
+#ifdef NICETY_XDP_NFP
+uint32_t hash_key(const uint8_t *key, uint32_t bytes) { return hash_bytes(key, bytes); }
+#endif
+
 static struct map_bucket *bucket_of(const struct nicety_map *map, uint32_t hash) {
     return AT(struct map_bucket, map->memory + map->buckets) + (hash & map->mask);
 }
@@ -112,6 +116,7 @@ uint8_t *lru_find(const struct nicety_map *map, const void *key) {
     return values;
 }
 
+#ifndef NICETY_XDP_NFP
 /* A lookup in a plain hash with keys of a size that the translation knows. In such a map the key is behind the head of an entry,
  * and the value behind the key. */
 MAP_INLINE uint64_t lookup_sized(uint64_t r1, uint64_t r2, uint32_t bytes) {
@@ -154,6 +159,7 @@ uint64_t nicety_bpf_map_lookup_elem(uint64_t r1, uint64_t r2) {
     }
     return ADDRESS(map->type == MAP_LPM ? lpm_find(map, key) : lookup_any(map, key));
 }
+#endif
 
 /* Takes an entry out of its chain. The last one's mark may remain in the bucket: it is no entry. */
 static void unlink_from(uint32_t *before, const struct map_entry *entry) { *(volatile uint32_t *)before = entry->next; }

@@ -56,7 +56,9 @@ impl Coder<'_> {
             }
         }
         let name = match Helper::of(number) {
-            Some(Helper::MapLookup) => names::lookup(self.maps, self.notes[at].arguments[0]),
+            Some(Helper::MapLookup) if !self.options.flow_processor => {
+                names::lookup(self.maps, self.notes[at].arguments[0])
+            }
             _ => names::helper(number),
         };
         if self.is_last(number, at) {
