@@ -7,6 +7,7 @@ use crate::tested::Tested;
 use checks::{check_frame, object_sizes};
 use nicety::cards::{Card, load_distinct as load_cards};
 use nicety::nfp::NfpSpec;
+use nicety::nfp::xdp::XdpError;
 use nicety::options::default_seed;
 use nicety::{CardForXdp, Error, HandlerNames};
 use nicety_bench::{Plan, PlannedProgram};
@@ -258,6 +259,9 @@ impl Request {
         let order = all.iter().map(|(name, _)| name.clone()).collect();
         let (drivers, cards) = self.divide(all);
         for (name, card) in &cards {
+            if self.xdp.is_some() && card.spec.of::<NfpSpec>().is_ok() {
+                return wrong(format!("--nic {name}: {}", XdpError::NoFirmware));
+            }
             let tested = Tested::of(card).map_err(|error| named(name, error))?;
             self.check_xdp(name, &tested)?;
             self.check_rules(name, &tested)?;

@@ -6,7 +6,8 @@
 //! | file | content |
 //! |---|---|
 //! | `port.rs` | buffers, frames that wait, and contexts that wait |
-//! | `mod.rs` | [`XdpCard`]: a run, and its figures |
+//!
+//! [`XdpCard`] is a run, with its figures.
 
 mod port;
 
