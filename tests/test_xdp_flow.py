@@ -144,8 +144,8 @@ LOAD = "__u32 *word = xdp_data(context); if ((void *)(word + 4) > xdp_end(contex
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        (looked_up(key=60), "map values: its key has 60 bytes, and the firmware takes 56 (xdp.key; nfp_bpf_map_alloc)"),
-        (looked_up(value=57), "map values: its value has 57 bytes, and the firmware takes 56 (xdp.value;"),
+        (looked_up(key=60), "map values: its key has 60 bytes, and the firmware takes 56 (xdp.keys; nfp_bpf_map_alloc)"),
+        (looked_up(value=57), "map values: its value has 57 bytes, and the firmware takes 56 (xdp.values;"),
         (looked_up(key=20, value=44), "map values: key and value, each filled up to 8 bytes, have 72 bytes"),
         (looked_up(flags=1), "map values: maps with flags, here 0x1, are not offloaded (nfp_bpf_map_alloc)"),
         (looked_up(entries=2_048_001), "its maps have 2048001 entries, and the firmware 2048000 (xdp.entries;"),

@@ -154,8 +154,8 @@ fn check_map(map: &MapDefinition, limits: &Offload) -> Result<(), ObjectError> {
     let (key, value) = (map.key_size, map.value_size);
     let entry = u64::from(key).next_multiple_of(8) + u64::from(value).next_multiple_of(8);
     let sizes = [
-        ("its key has", u64::from(key), limits.key, "xdp.key"),
-        ("its value has", u64::from(value), limits.value, "xdp.value"),
+        ("its key has", u64::from(key), limits.key, "xdp.keys"),
+        ("its value has", u64::from(value), limits.value, "xdp.values"),
         ("key and value, each filled up to 8 bytes, have", entry, limits.entry, "xdp.entry"),
     ];
     match sizes.into_iter().find(|(_, size, most, _)| *size > u64::from(*most)) {

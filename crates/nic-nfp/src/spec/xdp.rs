@@ -83,8 +83,8 @@ pub(super) fn read(reader: &Reader<'_>, island: usize, contexts: usize, ctm: u32
         program: s.count("program", 1..=1 << 20, "instructions of a translated program") as u32,
         maps: s.count("maps", 0..=65_535, "maps") as u32,
         entries: s.count("entries", 0..=1 << 32, "entries of all maps"),
-        key: s.size("key", 0..=56, "the longest key") as u32,
-        value: s.size("value", 0..=1 << 20, "the longest value") as u32,
+        key: s.size("keys", 0..=56, "the longest key") as u32,
+        value: s.size("values", 0..=1 << 20, "the longest value") as u32,
         entry: s.size("entry", 0..=1 << 20, "the longest key and value together, each filled up to 8 bytes")
             as u32,
         updates: s.flag("updates", "whether programs may update and delete entries of maps"),
