@@ -2,7 +2,7 @@
 //! interpreter.
 
 use crate::programs::Random;
-use crate::toolchain::{Cores, compiled, linked};
+use crate::toolchain::{Cores, assembled, compiled, linked};
 use nicety_ebpf::report::maps::{Dumped, dump, fill};
 use nicety_ebpf::translate::Offload;
 use nicety_ebpf::{Limits, Machine, Object, Packet};
@@ -49,22 +49,25 @@ fn request(name: &str, spec: &NfpSpec, maps: &[(&str, String)]) -> Request {
     }
 }
 
-/// A program on the card, and its ELF file.
-fn program(name: &str, request: &Request, spec: &NfpSpec) -> (XdpProgram, Vec<u8>) {
-    let file = compiled(name);
-    let assembly = build(&file, request).unwrap().assembly;
-    let elf = finish(&file, &linked(name, &assembly, Cores::Nfp), request).unwrap();
+/// A program of an object on the card, and its ELF file.
+fn program(name: &str, file: &[u8], request: &Request, spec: &NfpSpec) -> (XdpProgram, Vec<u8>) {
+    let assembly = build(file, request).unwrap().assembly;
+    let elf = finish(file, &linked(name, &assembly, Cores::Nfp), request).unwrap();
     (XdpProgram::load(&elf, spec).unwrap(), elf)
 }
 
 /// Runs a program on frames that come `gap_ns` after each other.
 fn run(name: &str, spec: &NfpSpec, maps: &[(&str, String)], frames: &[Vec<u8>], gap_ns: u64) -> Ran {
     let request = request(name, spec, maps);
-    let (program, _) = program(name, &request, spec);
+    let (program, _) = program(name, &compiled(name), &request, spec);
+    run_program(&program, spec, frames, gap_ns)
+}
+
+fn run_program(program: &XdpProgram, spec: &NfpSpec, frames: &[Vec<u8>], gap_ns: u64) -> Ran {
     let at = |number: usize| Time::from_ps((number as u64 + 1) * gap_ns * 1000);
     let frames =
         frames.iter().enumerate().map(|(number, bytes)| Arrival { at: at(number), bytes: bytes.clone() });
-    XdpCard::new(spec, &program, None).unwrap().run(frames.collect(), true).unwrap()
+    XdpCard::new(spec, program, None).unwrap().run(frames.collect(), true).unwrap()
 }
 
 fn udp() -> Vec<u8> {
@@ -170,7 +173,7 @@ fn compare(name: &str, maps: &[(&str, String)]) {
     let returned = [("DROP", dropped), ("HOST", count("XDP_PASS")), ("WIRE", count("XDP_TX"))];
     let returned = returned.map(|(name, count)| (name.to_owned(), count)).into();
     let names: Vec<String> = object.maps.iter().map(|map| map.name.clone()).collect();
-    let (_, elf) = program(name, &request, &spec);
+    let (_, elf) = program(name, &file, &request, &spec);
     let found = after(&file, &elf, ran.variables, &request, (&returned, &names)).unwrap();
     assert_eq!(found.figures.verdicts, verdicts, "{name}");
     assert!(verdicts.len() > 1, "{name}: {verdicts:?}");
@@ -198,4 +201,74 @@ fn programs_have_the_results_of_the_interpreter() {
     compare("flow_count", &[][..]);
     compare("flow_filter", &[("flows", format!("[{}]", flows.join(",")))]);
     compare("flow_change", &[]);
+}
+
+/// A program of random arithmetic on words of the packet, in eBPF's assembly. It changes the packet, and sends it.
+fn arithmetic(random: &mut Random) -> String {
+    let mut text =
+        "\t.section xdp,\"ax\"\n\t.globl arithmetic\n\t.type arithmetic,@function\narithmetic:\n".to_owned();
+    text +=
+        "\tr2 = *(u32 *)(r1 + 0)\n\tr3 = *(u32 *)(r1 + 4)\n\tr4 = r2\n\tr4 += 40\n\tif r4 > r3 goto far\n";
+    for register in 5..10 {
+        text += &format!("\tr{register} = *(u32 *)(r2 + {})\n", random.below(36));
+    }
+    for _ in 0..60 {
+        let [to, from] = [5 + random.below(5), 5 + random.below(5)];
+        let number = random.below(1 << 30) << 1 >> random.below(30);
+        let shift = random.below(32);
+        text += &match random.below(12) {
+            // Small divisors too, and those for which a reciprocal has 33 bits.
+            0 => format!(
+                "\tw{to} = w{to}\n\tw{to} /= {}\n",
+                [1, 2, 3, 7, 10, 641, 0x7fff_ffff, number.max(1)][random.below(8) as usize]
+            ),
+            1 => format!("\tw{to} = w{to}\n\tw{to} /= {}\n", random.below(200) + 1),
+            2 => format!("\tw{to} = w{to}\n\tw{from} = w{from}\n\tw{to} *= w{from}\n"),
+            3 => format!("\tw{to} = w{to}\n\tw{from} = w{from}\n\tr{to} *= r{from}\n\tr{to} ^= {number}\n"),
+            4 => format!("\tr{to} += r{from}\n"),
+            5 => format!("\tr{to} -= r{from}\n"),
+            6 => format!("\tr{to} <<= {shift}\n\tr{to} s>>= {}\n", random.below(64)),
+            7 => format!("\tw{to} <<= {shift}\n"),
+            8 => format!("\tw{to} ^= {number}\n\tr{to} |= r{from}\n"),
+            9 => format!("\tr{to} = be{} r{to}\n", [16, 32, 64][random.below(3) as usize]),
+            10 => format!(
+                "\t*(u{} *)(r2 + {}) = r{from}\n",
+                [8, 16, 32, 64][random.below(4) as usize],
+                random.below(32)
+            ),
+            _ => format!(
+                "\tr{to} = *(u{} *)(r2 + {})\n",
+                [8, 16, 32, 64][random.below(4) as usize],
+                random.below(32)
+            ),
+        };
+    }
+    for register in 5..10 {
+        text += &format!("\t*(u64 *)(r2 + {}) = r{register}\n", 8 * (register - 5));
+    }
+    text + "\tw0 = 3\n\texit\nfar:\n\tw0 = 1\n\texit\n\t.size arithmetic,.-arithmetic\n"
+}
+
+#[test]
+fn random_arithmetic_is_that_of_the_interpreter() {
+    let spec = spec(&[]);
+    for seed in 0..12 {
+        let mut random = Random(seed);
+        let name = format!("arithmetic_{seed}");
+        let file = assembled(&name, &arithmetic(&mut random));
+        let (own, _) = program(&name, &file, &request("arithmetic", &spec, &[]), &spec);
+        let object = Object::read(&file).unwrap();
+        let mut machine = Machine::new(&object, Limits::default()).unwrap();
+        let number = machine.add(&object, object.program(None).unwrap()).unwrap();
+        let frame = |random: &mut Random| (0..60).map(|_| random.below(256) as u8).collect();
+        let frames: Vec<Vec<u8>> = (0..20).map(|_| frame(&mut random)).collect();
+        let mut ran = run_program(&own, &spec, &frames, 10);
+        ran.ended.sort_by_key(|ended| ended.number);
+        assert_eq!(ran.ended.len(), frames.len());
+        for (frame, ended) in frames.iter().zip(&ran.ended) {
+            let mut packet = Packet::new(frame, 0).unwrap();
+            assert_eq!(machine.run(number, &mut packet).unwrap().value, ended.verdict, "seed {seed}");
+            assert_eq!(format!("{:?}", ended.bytes), format!("{:?}", packet.bytes()), "seed {seed}");
+        }
+    }
 }
