@@ -582,7 +582,7 @@ impl<'a> AddressSpace<'a> {
             if size > DEVICE_BYTES {
                 return Err(Stop::Trap(TrapKind::WideOnDevice { access, address, region: region.name }));
             }
-            if !address.is_multiple_of(size) {
+            if !address.is_multiple_of(size) && !region.any_byte {
                 return Err(Stop::Trap(TrapKind::Misaligned { access, address, size }));
             }
             return Err(Stop::Device);

@@ -40,6 +40,7 @@ pub struct Region<'a> {
     pub(crate) device: bool,
     pub(crate) stack: bool,
     pub(crate) whole_words: bool,
+    pub(crate) any_byte: bool,
     pub(crate) ignores_stores: bool,
     pub(crate) beside_dma: bool,
     pub(crate) name: &'static str,
@@ -65,6 +66,7 @@ impl<'a> Region<'a> {
             device: false,
             stack: false,
             whole_words: false,
+            any_byte: false,
             ignores_stores: false,
             beside_dma: false,
             name,
@@ -154,6 +156,15 @@ impl<'a> Region<'a> {
     #[inline]
     pub const fn whole_words(mut self) -> Region<'a> {
         self.whole_words = true;
+        self
+    }
+
+    /// Makes a device take accesses at any byte where the core makes misaligned ones
+    /// ([`Misaligned::Costs`](crate::Misaligned::Costs)). It has the access's bytes, as a memory behind a bus. Other devices
+    /// trap.
+    #[inline]
+    pub const fn at_any_byte(mut self) -> Region<'a> {
+        self.any_byte = true;
         self
     }
 

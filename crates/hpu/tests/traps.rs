@@ -3,8 +3,8 @@
 use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{
-    Access, AddressSpace, Context, Core, DeviceAccess, Exit, Extension, Illegal, Image, Isa, Nearest,
-    OrderPoint, Region, Reservations, TrapKind,
+    Access, AddressSpace, Context, Core, DeviceAccess, Exit, Extension, Illegal, Image, Isa, Misaligned,
+    Nearest, OrderPoint, Region, Reservations, TrapKind,
 };
 
 const ONES: u32 = 0xffff_ffff;
@@ -356,7 +356,7 @@ fn a_slice_ends_before_a_device_access() {
 
 #[test]
 fn devices_have_no_misaligned_and_no_atomic_accesses() {
-    let core = Core { misaligned: nicety_hpu::Misaligned::Costs, ..Core::default() };
+    let core = Core { misaligned: Misaligned::Costs, ..Core::default() };
     let mut machine = Machine::on(&core, &[lw(A0, 2, A0)]);
     machine.call(&[MEMORY]);
     let exit = machine.slice_in(u64::MAX, doorbell);
@@ -371,6 +371,23 @@ fn devices_have_no_misaligned_and_no_atomic_accesses() {
     assert_eq!(exit, Exit::Order(OrderPoint::Atomic { address: MEMORY + 4, size: 4, write: true }));
     let trap = context.perform(image, &mut space, reservations).unwrap_err();
     assert_eq!(trap.kind, TrapKind::AtomicOnDevice { address: MEMORY + 4, region: "doorbell" });
+}
+
+#[test]
+fn a_memory_behind_a_bus_takes_any_byte_where_the_core_does() {
+    fn region(_: &mut [u8]) -> Region<'_> {
+        Region::device("memory", MEMORY, 64).at_any_byte()
+    }
+    let misaligned = [Misaligned::Costs, Misaligned::Trap];
+    let exits = misaligned.map(|misaligned| {
+        let mut machine = Machine::on(&Core { misaligned, ..Core::default() }, &[lw(A0, 2, A0)]);
+        machine.call(&[MEMORY]);
+        machine.slice_in(u64::MAX, region)
+    });
+    let access = DeviceAccess { address: MEMORY + 2, size: 4, write: None };
+    assert_eq!(exits[0], Exit::Device(access));
+    let kind = TrapKind::Misaligned { access: Access::Read, address: MEMORY + 2, size: 4 };
+    assert!(matches!(&exits[1], Exit::Trap(trap) if trap.kind == kind));
 }
 
 #[test]

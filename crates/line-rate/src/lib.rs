@@ -29,6 +29,7 @@
 //! | `losslessly` | the search for the highest rate without loss, for the next two |
 //! | `xdp` | XDP programs in a host's driver |
 //! | `hxdp` | XDP programs on a core that executes eBPF |
+//! | `flow` | XDP programs on microengines |
 //! | `places` | one table of an XDP program on cards and in drivers |
 
 mod burst;
@@ -38,6 +39,7 @@ mod debug;
 mod debugged;
 mod demand;
 mod faster;
+mod flow;
 mod frame;
 mod growth;
 mod hxdp;
@@ -72,6 +74,7 @@ pub mod xdp;
 pub use checked::{CheckReport, FindingCapture, SearchReport, check as check_handlers};
 pub use debug::{DebugReport, debug};
 pub use debugged::{EndOfSession, ProcessSession};
+pub use flow::Row as FlowProcessorRow;
 pub use frame::frame;
 pub use growth::GrowthRow;
 pub use hxdp::{
@@ -125,6 +128,9 @@ pub struct Report {
     /// For an XDP program, the results on cores that execute eBPF themselves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ebpf_cores: Vec<EbpfCoreRow>,
+    /// For an XDP program, the results on microengines of network flow processors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flow_processors: Vec<FlowProcessorRow>,
     /// For an XDP program, one table of all places, in the order of the cards as given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<PlaceRow>,
@@ -189,19 +195,20 @@ pub fn run(
             Ok(match program.measure(environment)? {
                 Placed::InDriver(row) => Measured::InDriver(row),
                 Placed::OnEbpfCore(row) => Measured::OnEbpfCore(row),
+                Placed::OnFlowProcessor(row) => Measured::OnFlowProcessor(row),
             })
         };
         points.measure(|| program.point.clone(), measure);
     }
     let (measured, failed_points) = points.finish()?;
-    let (mut rows, drivers_rows, ebpf_cores) = split(measured);
+    let Split { mut rows, drivers: drivers_rows, ebpf_cores, flow_processors } = split(measured);
     if !studied.is_empty() {
         // Failed points are not studied. Their runs count as finished.
         let progress = |done, of| (environment.progress)(total + runs - of + done, total + runs);
         sensitivity::study(&mut rows, &failures, &studied, request, environment, &progress)?;
     }
     let places = match request.xdp {
-        Some(_) => places(&rows, &drivers_rows, &ebpf_cores, &order),
+        Some(_) => places(&rows, (&drivers_rows, &ebpf_cores, &flow_processors), &order),
         None => Vec::new(),
     };
     let all = cards.iter().chain(drivers.iter().map(|(_, card)| card)).map(|(nic, card)| (nic, card));
@@ -215,7 +222,7 @@ pub fn run(
         failures,
         handler_lines: printed.lines(),
     };
-    Ok(Report { on_cards, drivers: drivers_rows, ebpf_cores, places })
+    Ok(Report { on_cards, drivers: drivers_rows, ebpf_cores, flow_processors, places })
 }
 
 /// The cards of a study of sensitivity, if the request asks for one.
@@ -241,16 +248,27 @@ enum Measured {
     OnCores(Box<Row>),
     InDriver(Box<xdp::Row>),
     OnEbpfCore(Box<EbpfCoreRow>),
+    OnFlowProcessor(Box<FlowProcessorRow>),
 }
 
-fn split(measured: Vec<Measured>) -> (Vec<Row>, Vec<xdp::Row>, Vec<EbpfCoreRow>) {
-    let (mut rows, mut drivers, mut ebpf_cores) = (Vec::new(), Vec::new(), Vec::new());
+/// The results by place.
+#[derive(Default)]
+struct Split {
+    rows: Vec<Row>,
+    drivers: Vec<xdp::Row>,
+    ebpf_cores: Vec<EbpfCoreRow>,
+    flow_processors: Vec<FlowProcessorRow>,
+}
+
+fn split(measured: Vec<Measured>) -> Split {
+    let mut split = Split::default();
     for point in measured {
         match point {
-            Measured::OnCores(row) => rows.push(*row),
-            Measured::InDriver(row) => drivers.push(*row),
-            Measured::OnEbpfCore(row) => ebpf_cores.push(*row),
+            Measured::OnCores(row) => split.rows.push(*row),
+            Measured::InDriver(row) => split.drivers.push(*row),
+            Measured::OnEbpfCore(row) => split.ebpf_cores.push(*row),
+            Measured::OnFlowProcessor(row) => split.flow_processors.push(*row),
         }
     }
-    (rows, drivers, ebpf_cores)
+    split
 }

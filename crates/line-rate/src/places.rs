@@ -1,11 +1,13 @@
 //! One table of an XDP program in several places: the cores of cards, and drivers of hosts.
 
 use super::check::{FRAMES, equal_frames, point_name};
+use super::flow;
 use super::hxdp;
 use super::object::XdpObject;
 use super::request::{Driver, Request};
 use super::row::Row;
 use super::xdp;
+use nicety::nfp::NfpSpec;
 use nicety::{Environment, Error};
 use nicety_nic_hxdp::HxdpSpec;
 use schemars::JsonSchema;
@@ -22,6 +24,9 @@ pub enum Place {
     /// A core of the card that executes eBPF itself.
     #[serde(rename = "eBPF core")]
     EbpfCore,
+    /// The microengines of a network flow processor.
+    #[serde(rename = "microengines")]
+    Microengines,
     /// The driver of the card's host.
     #[serde(rename = "host driver")]
     HostDriver,
@@ -110,6 +115,26 @@ impl PlaceRow {
         }
     }
 
+    /// The place of a row of a network flow processor.
+    fn on_microengines(row: &flow::Row) -> PlaceRow {
+        let sustained_pps = row.lossless_pps.unwrap_or(0.0);
+        PlaceRow {
+            nic: row.nic.clone(),
+            place: Place::Microengines,
+            packet_bytes: (row.offered_bytes + row.offered / 2) / row.offered.max(1),
+            processors: row.microengines,
+            cycles_mean: Some(row.cycles_mean),
+            offered_pps: row.offered_pps,
+            sustained_pps,
+            sustained_fraction: sustained_pps / row.offered_pps,
+            host_cpu_ns: None,
+            verdicts: row.verdicts.clone(),
+            lost: row.lost,
+            bottleneck: row.bottleneck.part.clone(),
+            bottleneck_load: Some(row.bottleneck.load),
+        }
+    }
+
     /// The place of a driver's row.
     fn in_driver(row: &xdp::Row) -> PlaceRow {
         let sustained_pps = row.lossless_pps.unwrap_or(0.0);
@@ -134,36 +159,46 @@ impl PlaceRow {
 /// One table of all places, in this order of cards.
 pub(super) fn places(
     rows: &[Row],
-    drivers: &[xdp::Row],
-    ebpf_cores: &[hxdp::Row],
+    (drivers, ebpf_cores, flow_processors): (&[xdp::Row], &[hxdp::Row], &[flow::Row]),
     order: &[String],
 ) -> Vec<PlaceRow> {
-    let on_cores = rows.iter().map(PlaceRow::on_cores);
-    let others = drivers.iter().map(PlaceRow::in_driver);
-    let mut places: Vec<PlaceRow> =
-        on_cores.chain(others).chain(ebpf_cores.iter().map(PlaceRow::on_ebpf_core)).collect();
+    let mut places: Vec<PlaceRow> = rows.iter().map(PlaceRow::on_cores).collect();
+    places.extend(drivers.iter().map(PlaceRow::in_driver));
+    places.extend(ebpf_cores.iter().map(PlaceRow::on_ebpf_core));
+    places.extend(flow_processors.iter().map(PlaceRow::on_microengines));
     places.sort_by_key(|place| order.iter().position(|nic| *nic == place.nic));
     places
 }
 
-/// The program in a host's driver or on an eBPF core, with frames of one size or with traffic.
+/// The card of a program that runs in no host's driver.
+enum OnCard {
+    /// Its core executes eBPF.
+    EbpfCore(Box<HxdpSpec>),
+    /// Its microengines execute the compiled program.
+    FlowProcessor(Box<NfpSpec>),
+}
+
+/// The program in a host's driver, on an eBPF core or on microengines, with frames of one size or with traffic.
 pub(super) struct InDriver<'r> {
     request: xdp::Request,
     program: &'r XdpObject,
-    /// The card, if its core executes eBPF.
-    core: Option<(String, HxdpSpec)>,
+    /// The card's name, and the card where the program runs on it.
+    nic: String,
+    card: Option<OnCard>,
+    /// The object, or the compiled program for microengines.
     object: &'r [u8],
     /// The name of the measurement.
     pub(super) point: String,
 }
 
-/// The result of a program in a driver or on an eBPF core.
+/// The result of such a program.
 pub(super) enum Placed {
     InDriver(Box<xdp::Row>),
     OnEbpfCore(Box<hxdp::Row>),
+    OnFlowProcessor(Box<flow::Row>),
 }
 
-/// The programs of a request in drivers, checked.
+/// The programs of a request that run in no handler, checked.
 ///
 /// # Errors
 /// The environment has no object for a card, or program, maps or traffic are wrong for it.
@@ -194,7 +229,7 @@ impl<'r> InDriver<'r> {
     ) -> Result<InDriver<'r>, Error> {
         let (nic, (name, card)) = driver;
         let bytes = environment.compiled.get(name).ok_or_else(|| {
-            Error::Input(format!("no object for {name}; give the object that the plan names"))
+            Error::Input(format!("no program for {name}; give the one that the plan names"))
         })?;
         let traffic =
             request.traffic.first().cloned().unwrap_or_else(|| equal_frames(request, packet_bytes, FRAMES));
@@ -211,28 +246,42 @@ impl<'r> InDriver<'r> {
             dumps: object.dumps.clone(),
             seed: request.seed,
         };
-        let core = card.spec.of::<HxdpSpec>().ok().map(|spec| (name.clone(), spec.clone()));
-        Ok(InDriver { request, program: object, core, object: bytes, point })
+        let core = card.spec.of::<HxdpSpec>().ok().map(|spec| OnCard::EbpfCore(Box::new(spec.clone())));
+        let flow =
+            || card.spec.of::<NfpSpec>().ok().map(|spec| OnCard::FlowProcessor(Box::new(spec.clone())));
+        Ok(InDriver {
+            request,
+            program: object,
+            nic: name.clone(),
+            card: core.or_else(flow),
+            object: bytes,
+            point,
+        })
     }
 
     fn check(&self, environment: &Environment<'_>) -> Result<(), Error> {
-        match self.on_core(environment) {
-            Some(given) => hxdp::check(&given),
+        match &self.card {
+            Some(OnCard::EbpfCore(spec)) => hxdp::check(&self.on_core(spec, environment)),
+            Some(OnCard::FlowProcessor(spec)) => flow::check(&self.on_microengines(spec, environment)),
             None => xdp::check(self.object, &self.request, environment),
         }
     }
 
-    fn on_core<'g>(&'g self, environment: &'g Environment<'g>) -> Option<hxdp::Given<'g>> {
-        let (nic, spec) = self.core.as_ref()?;
-        Some(hxdp::Given {
-            nic,
+    fn on_core<'g>(&'g self, spec: &'g HxdpSpec, environment: &'g Environment<'g>) -> hxdp::Given<'g> {
+        hxdp::Given {
+            nic: &self.nic,
             spec,
             object: self.object,
             program: self.program,
             traffic: &self.request.traffic,
             seed: self.request.seed,
             environment,
-        })
+        }
+    }
+
+    fn on_microengines<'g>(&'g self, spec: &'g NfpSpec, environment: &'g Environment<'g>) -> flow::Given<'g> {
+        let (traffic, seed) = (&self.request.traffic, self.request.seed);
+        flow::Given { nic: &self.nic, spec, elf: self.object, traffic, seed, environment }
     }
 
     /// Measures the program.
@@ -240,8 +289,16 @@ impl<'r> InDriver<'r> {
     /// # Errors
     /// A run fails, as by a trap.
     pub(super) fn measure(&self, environment: &Environment<'_>) -> Result<Placed, Error> {
-        if let Some(given) = self.on_core(environment) {
-            return Ok(Placed::OnEbpfCore(Box::new(hxdp::measure(&given)?)));
+        match &self.card {
+            Some(OnCard::EbpfCore(spec)) => {
+                let row = hxdp::measure(&self.on_core(spec, environment))?;
+                return Ok(Placed::OnEbpfCore(Box::new(row)));
+            }
+            Some(OnCard::FlowProcessor(spec)) => {
+                let row = flow::measure(&self.on_microengines(spec, environment))?;
+                return Ok(Placed::OnFlowProcessor(Box::new(row)));
+            }
+            None => {}
         }
         let quiet = Environment { progress: &|_, _| (), ..environment.clone() };
         let report = xdp::run(self.object, &self.request, &quiet)?;

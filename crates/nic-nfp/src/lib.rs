@@ -10,6 +10,7 @@
 //! | `wire` | [`Frame`]: the header of an Ethernet frame as bytes |
 //! | `spec` | [`NfpSpec`], and its spec keys |
 //! | `processor` | [`Nfp`]: microengines, their programs, the memories |
+//! | `xdp` | [`XdpCard`]: frames of a port for XDP programs on contexts |
 //! | `card` | [`Card`]: the processor, its channels to the host, and the host's driver |
 //! | `messenger` | [`Messenger`]: messages between hosts, forwarded by processes on the card |
 //! | `processes` | [`ProcessTable`]: the processes started by the host, and their outcomes |
@@ -24,6 +25,7 @@ mod processor;
 mod spec;
 pub mod stages;
 mod wire;
+pub mod xdp;
 
 pub use card::{
     Card, ChannelCounters, ChannelError, Device, Job, MESSAGE_QUEUE, Pending, PortCounters, QueueCounters,
@@ -46,5 +48,5 @@ pub use processor::{
     ContextCounters, CoreCounters, LEAST_STACK, Memory, MemoryCounters, Nfp, Outcome, Outside, Place,
     ProcessProfile, Program, ProgramError, ProgramProfile, SIGNALS, Trapped, crc32, number,
 };
-pub use spec::{ChannelSpec, DriverSpec, ManagerSpec, MemorySpec, NfpSpec, PortSpec};
+pub use spec::{ChannelSpec, DriverSpec, ManagerSpec, MemorySpec, NfpSpec, PortSpec, XdpSpec};
 pub use wire::{Address, Frame};

@@ -99,6 +99,8 @@ pub const FILES: &[(&str, &str)] = &[
     ("runtime/xdp/lru.c", include_str!("../../../handlers/runtime/xdp/lru.c")),
     ("runtime/xdp/map.h", include_str!("../../../handlers/runtime/xdp/map.h")),
     ("runtime/xdp/maps.c", include_str!("../../../handlers/runtime/xdp/maps.c")),
+    ("runtime/xdp/nfp.c", include_str!("../../../handlers/runtime/xdp/nfp.c")),
+    ("runtime/xdp/nfp.ld", include_str!("../../../handlers/runtime/xdp/nfp.ld")),
     ("runtime/xdp/other.c", include_str!("../../../handlers/runtime/xdp/other.c")),
     ("runtime/xdp/packet.c", include_str!("../../../handlers/runtime/xdp/packet.c")),
     ("runtime/xdp/queue.c", include_str!("../../../handlers/runtime/xdp/queue.c")),

@@ -455,8 +455,9 @@ pub fn line_rate_run(
     let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
         let mut report = line_rate::run(&request, environment, recorded)?;
         // The receiver exists until the run has ended, so the send cannot fail.
-        let rows = report.on_cards.rows.iter_mut();
-        let _ = leave.send(rows.map(|row| row.program_data.take()).collect());
+        let rows = report.on_cards.rows.iter_mut().map(|row| row.program_data.take());
+        let flow = report.flow_processors.iter_mut().map(|row| row.program_data.take());
+        let _ = leave.send(rows.chain(flow).collect());
         Ok(report)
     };
     let (text, recording) = measure_with_news(py, elfs, listeners, record, Box::new(run))?;

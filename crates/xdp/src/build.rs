@@ -7,7 +7,9 @@ use crate::loaded::Loaded;
 use crate::request::Request;
 use nicety_ebpf::card::{self, Layout, Symbols};
 use nicety_ebpf::report::maps::{self, Dumped};
-use nicety_ebpf::translate::{Isa, Options, Translation, check_verified, linked, programs};
+use nicety_ebpf::translate::{
+    Isa, Options, Translation, check_length, check_offload, check_verified, linked, programs,
+};
 use nicety_ebpf::{Entry, Item, Linked, MapKind};
 use nicety_hpu::Core;
 use serde::Serialize;
@@ -47,6 +49,7 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
         cpus: request.cpus,
         cluster: request.cluster,
         unverified: request.unverified,
+        flow_processor: request.offload.is_some(),
     };
     let mut all = linked(&contents.object, &program)?;
     // Of programs without a type, those that a filled program array names.
@@ -62,7 +65,13 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
         };
         all.iter().filter(reached).try_for_each(|program| check_verified(program, &contents.object.maps))?;
     }
+    if let Some(limits) = &request.offload {
+        all.iter().try_for_each(|program| check_offload(program, &contents.object.maps, limits))?;
+    }
     let translation = programs(&contents.object.maps, &all, &options)?;
+    if let Some(limits) = &request.offload {
+        check_length(&program, translation.lines, limits)?;
+    }
     let maps = contents.maps(&translation.maps);
     Ok(Ready { contents, program, translation, maps })
 }

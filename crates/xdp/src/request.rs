@@ -1,6 +1,7 @@
 //! The request for a program on a card.
 
 use nicety_ebpf::card::CardValues;
+use nicety_ebpf::translate::Offload;
 use serde::Deserialize;
 
 /// A program of an object, its card, and the contents of its maps.
@@ -28,6 +29,9 @@ pub struct Request {
     pub cycle_ps: u32,
     /// Bytes of memory for maps and data.
     pub memory: u64,
+    /// The limits of the firmware of a network flow processor; none on other cards.
+    #[serde(default)]
+    pub offload: Option<Offload>,
     /// Whether the program is checked while it runs, since Linux's verifier would refuse it.
     #[serde(default)]
     pub unverified: bool,
@@ -41,6 +45,7 @@ pub struct Request {
 impl Request {
     pub(crate) fn card(&self) -> CardValues {
         let Request { cpus, headroom, longest, queues, cycle_ps, memory, unverified, .. } = *self;
-        CardValues { cpus, headroom, longest, queues, cycle_ps, memory, unverified }
+        let table = self.offload.is_some();
+        CardValues { cpus, headroom, longest, queues, cycle_ps, memory, unverified, table }
     }
 }

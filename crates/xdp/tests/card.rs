@@ -30,6 +30,7 @@ pub(crate) fn request(program: &str, cores: Cores, maps: &[(&str, String)]) -> R
         queues: QUEUES,
         cycle_ps: 1000,
         memory: 4 << 20,
+        offload: None,
         unverified: false,
         lenient: false,
         maps: maps.iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect(),

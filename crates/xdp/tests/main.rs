@@ -1,6 +1,7 @@
 //! Tests of the crate through its public interface.
 
 mod card;
+mod flow;
 mod maps;
 mod programs;
 mod random;

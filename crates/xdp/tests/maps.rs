@@ -159,7 +159,7 @@ fn on_card(loaded: &mut Loaded, cores: Cores, map: &str, operation: &Operation) 
     };
     // On RV32 an argument is a pair of registers.
     let arguments: Vec<u32> = match cores {
-        Cores::Rv32 => arguments.iter().flat_map(|&argument| [argument, 0]).collect(),
+        Cores::Rv32 | Cores::Nfp => arguments.iter().flat_map(|&argument| [argument, 0]).collect(),
         Cores::Rv64 => arguments,
     };
     loaded.hart = operation.cpu;

@@ -13,16 +13,16 @@ const HOST: u32 = 1;
 const WIRE: u32 = 2;
 
 /// A generator of numbers below a limit.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u32) -> u32 {
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as u32) % limit
     }
 
     /// A frame of IP with few addresses and ports, or another one, possibly cut.
-    fn frame(&mut self) -> Vec<u8> {
+    pub(crate) fn frame(&mut self) -> Vec<u8> {
         let protocol = [6, 17, 17, 1, 47][self.below(5) as usize];
         let size = [46, 60, 200, 590, 1400][self.below(5) as usize];
         let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0, 0, [64, 2, 1, 0][self.below(4) as usize], protocol, 0, 0];

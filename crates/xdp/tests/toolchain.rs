@@ -18,11 +18,12 @@ fn zig() -> PathBuf {
     found.unwrap_or_else(|| panic!("no ziglang in {}; run make setup", libraries.display()))
 }
 
-/// The width of a card's cores.
+/// A card's cores: those of handlers by their width, and the contexts of a network flow processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cores {
     Rv32,
     Rv64,
+    Nfp,
 }
 
 impl Cores {
@@ -32,11 +33,13 @@ impl Cores {
         match self {
             Cores::Rv32 => "rv32imac_zicsr",
             Cores::Rv64 => "rv64imac_zicsr",
+            Cores::Nfp => "rv32ia_zicsr_zmmul_zba_zbb",
         }
     }
 
     pub const fn core(self) -> Core {
         let isa = match self {
+            Cores::Nfp => panic!("its spec has its core"),
             Cores::Rv32 => Isa::RV32IMAC,
             Cores::Rv64 => Isa::RV64IMAC,
         };
@@ -47,6 +50,11 @@ impl Cores {
         match self {
             Cores::Rv32 => ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+a+c+zicsr"],
             Cores::Rv64 => ["-target", "riscv64-freestanding-none", "-mcpu=generic_rv64+m+a+c+zicsr"],
+            Cores::Nfp => [
+                "-target",
+                "riscv32-freestanding-none",
+                "-mcpu=generic_rv32+a+zicsr+zmmul+zba+zbb+unaligned_scalar_mem",
+            ],
         }
     }
 }
@@ -74,16 +82,22 @@ fn folder() -> &'static Path {
 
 /// The runtime's objects, with checks for unverified programs or without.
 fn runtime(cores: Cores, unverified: bool) -> &'static [PathBuf] {
-    static OBJECTS: [OnceLock<Vec<PathBuf>>; 4] = [const { OnceLock::new() }; 4];
-    OBJECTS[cores as usize + 2 * usize::from(unverified)].get_or_init(|| {
+    static OBJECTS: [OnceLock<Vec<PathBuf>>; 6] = [const { OnceLock::new() }; 6];
+    OBJECTS[2 * cores as usize + usize::from(unverified)].get_or_init(|| {
         let handlers = root().join("handlers");
         let sources = std::fs::read_dir(handlers.join("runtime/xdp")).expect("the runtime").flatten();
         let mut sources: Vec<PathBuf> = sources.map(|entry| entry.path()).collect();
         sources.push(handlers.join("runtime/memory.c"));
         sources.push(handlers.join("runtime/integer.c"));
-        // The handler of PsPIN's tasks has other headers.
-        sources
-            .retain(|path| path.extension().is_some_and(|ending| ending == "c") && !path.ends_with("task.c"));
+        // Other cards' handlers. That of PsPIN's tasks has other headers.
+        let others: &[&str] = match cores {
+            Cores::Nfp => &["task.c", "frame.c", "check.c"],
+            _ => &["task.c", "nfp.c"],
+        };
+        sources.retain(|path| {
+            path.extension().is_some_and(|ending| ending == "c")
+                && !others.iter().any(|other| path.ends_with(other))
+        });
         sources.iter().map(|source| runtime_object(source, &handlers, (cores, unverified))).collect()
     })
 }
@@ -96,6 +110,9 @@ fn runtime_object(source: &Path, handlers: &Path, (cores, unverified): (Cores, b
     let mut arguments: Vec<&str> = cores.target().to_vec();
     arguments.extend(["-std=gnu17", "-O2", "-ffreestanding", "-fomit-frame-pointer", "-fno-builtin"]);
     arguments.extend(["-fno-strict-aliasing", "-fno-sanitize=all", "-ffunction-sections"]);
+    if cores == Cores::Nfp {
+        arguments.push("-DNICETY_XDP_NFP=1");
+    }
     if unverified {
         arguments.push("-DNICETY_XDP_UNVERIFIED=1");
     }
@@ -110,7 +127,11 @@ fn runtime_object(source: &Path, handlers: &Path, (cores, unverified): (Cores, b
 pub fn linked(name: &str, assembly: &str, cores: Cores) -> Vec<u8> {
     let source = folder().join(format!("{name}.{}.S", cores.isa()));
     std::fs::write(&source, assembly).expect("a writable folder");
-    let layout = root().join("handlers/runtime/layout.ld");
+    let layout = match cores {
+        Cores::Nfp => "handlers/runtime/xdp/nfp.ld",
+        _ => "handlers/runtime/layout.ld",
+    };
+    let layout = root().join(layout);
     let program = folder().join(format!("{name}.{}.elf", cores.isa()));
     let mut arguments: Vec<String> = cores.target().iter().map(|&option| option.to_owned()).collect();
     arguments.extend(["-static".to_owned(), "-nostdlib".to_owned(), "-T".to_owned()]);

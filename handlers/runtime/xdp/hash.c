@@ -13,8 +13,8 @@ MAP_INLINE uint32_t word_at(const uint8_t *at) {
 
 MAP_INLINE uint32_t mixed(uint32_t hash, uint32_t word) { return (hash ^ hash >> 15 ^ word) * MIX; }
 
-static uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) {
-    uint32_t hash = MIX_BEGIN, bytes = map->key_size;
+static uint32_t hash_bytes(const uint8_t *key, uint32_t bytes) {
+    uint32_t hash = MIX_BEGIN;
     if ((ADDRESS(key) & 3) == 0) {
         for (; bytes >= 4; bytes -= 4, key += 4) {
             hash = mixed(hash, *(const uint32_t *)key);
@@ -28,6 +28,8 @@ static uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) {
     }
     return hash;
 }
+
+static uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) { return hash_bytes(key, map->key_size); }
 
 MAP_INLINE bool same_bytes(const uint8_t *own, const uint8_t *key, uint32_t bytes) {
     if ((ADDRESS(key) & 3) == 0) {
@@ -64,6 +66,10 @@ MAP_INLINE bool same_words(const uint32_t *own, const uint32_t *key, uint32_t by
 MAP_INLINE bool same_key(const struct nicety_map *map, const struct map_entry *entry, const uint8_t *key) {
     return same_bytes((const uint8_t *)entry + map->key_at, key, map->key_size);
 }
+
+#ifdef NICETY_XDP_NFP
+uint32_t hash_key(const uint8_t *key, uint32_t bytes) { return hash_bytes(key, bytes); }
+#endif
 
 static struct map_bucket *bucket_of(const struct nicety_map *map, uint32_t hash) {
     return AT(struct map_bucket, map->buckets) + (hash >> map->extra);
@@ -114,6 +120,7 @@ uint8_t *lru_find(const struct nicety_map *map, const void *key) {
     return values;
 }
 
+#ifndef NICETY_XDP_NFP
 /* A lookup in a plain hash with an aligned key of a size that the translation knows. In such a map the key is behind the head of an
  * entry, and the value behind the key. Addresses have the width of registers, so that none is extended in the loop. */
 MAP_INLINE uint64_t lookup_sized(uint64_t r1, uint64_t r2, uint32_t bytes) {
@@ -159,6 +166,7 @@ uint64_t nicety_bpf_map_lookup_elem(uint64_t r1, uint64_t r2) {
     }
     return ADDRESS(map->type == MAP_LPM ? lpm_find(map, key) : lookup_any(map, key));
 }
+#endif
 
 /* Takes an entry out of its chain. The last one's mark may remain in the bucket: it is no entry. */
 static void unlink_from(uint32_t *before, const struct map_entry *entry) { *(volatile uint32_t *)before = entry->next; }

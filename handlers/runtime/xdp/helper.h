@@ -72,15 +72,25 @@ uint64_t array_walk(const struct nicety_map *map, map_visitor visit, void *conte
 MAP_INLINE uint64_t refused(int error) { return returned(-error); }
 
 /* Changes of a packet's bounds. A card of frames keeps these bounds, and commands change them. In a task of PsPIN only the
- * context has them: the packet stays in its memory, without room in front of it or behind it. */
-#ifdef NICETY_XDP_CLUSTER
+ * context has them: the packet stays in its memory, without room in front of it or behind it. On a network flow processor the
+ * context has them as well, and the packet has room in front of it. */
+#if defined(NICETY_XDP_CLUSTER) || defined(NICETY_XDP_NFP)
 MAP_INLINE uint8_t *packet_push(const struct nicety_xdp_context *context, uint32_t bytes) {
     return AT(uint8_t, context->data_meta - bytes);
 }
 MAP_INLINE void packet_pull(const struct nicety_xdp_context *context, uint32_t bytes) { (void)context, (void)bytes; }
 MAP_INLINE void packet_resize(const struct nicety_xdp_context *context, uint32_t bytes) { (void)context, (void)bytes; }
+#ifdef NICETY_XDP_NFP
+/* The driver's code for a network flow processor shortens a packet and never lengthens it. */
+MAP_INLINE uint32_t packet_longest(const struct nicety_xdp_context *context) { (void)context; return 0; }
+/* The first byte of the headroom. */
+MAP_INLINE uint32_t packet_room(const struct nicety_xdp_context *context) {
+    return context->first - nicety_xdp_card.headroom;
+}
+#else
 MAP_INLINE uint32_t packet_longest(const struct nicety_xdp_context *context) { return context->room - context->data; }
 MAP_INLINE uint32_t packet_room(const struct nicety_xdp_context *context) { return context->first; }
+#endif
 #else
 MAP_INLINE uint8_t *packet_push(const struct nicety_xdp_context *context, uint32_t bytes) {
     return frame_push(context->frame, bytes);

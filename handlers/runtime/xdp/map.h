@@ -112,6 +112,10 @@ struct map_entry {
     uint32_t hash;
 };
 
+#ifdef NICETY_XDP_NFP
+#include <nfp.h>
+#endif
+
 #define MAP_INLINE static inline __attribute__((always_inline, unused))
 #define AT(type, address) ((type *)(uintptr_t)(address))
 #define ADDRESS(pointer) ((uint32_t)(uintptr_t)(pointer))
@@ -134,6 +138,40 @@ MAP_INLINE uint32_t this_cpu(void) {
     return (uint32_t)hart;
 #endif
 }
+
+#ifdef NICETY_XDP_NFP
+/* The most bytes of a key: with the head of its entry, it comes by one reference. */
+#define NEAR_KEY 56u
+
+/* The head and the key of an entry, fetched to local memory. The card's maps are plain hashes, which have the key there. */
+struct near_entry {
+    struct map_entry head;
+    uint8_t key[NEAR_KEY];
+};
+
+MAP_INLINE void fetch_entry(struct near_entry *near, const struct map_entry *entry, uint32_t keys) {
+    nfp_read(near, entry, (uint32_t)sizeof(near->head) + keys);
+}
+
+MAP_INLINE bool same_near(const struct near_entry *near, const uint8_t *key, uint32_t keys) {
+    uint32_t at = 0;
+    /* The driver takes no key that is misaligned on the stack. */
+    for (; at + 4 <= keys; at += 4) {
+        if (*(const uint32_t *)(near->key + at) != *(const uint32_t *)(key + at)) {
+            return false;
+        }
+    }
+    for (; at < keys; at++) {
+        if (near->key[at] != key[at]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The hash of a key. */
+uint32_t hash_key(const uint8_t *key, uint32_t bytes);
+#endif
 
 MAP_INLINE bool is_percpu(const struct nicety_map *map) {
     return map->type == MAP_PERCPU_ARRAY || map->type == MAP_PERCPU_HASH || map->type == MAP_LRU_PERCPU_HASH;

@@ -36,6 +36,7 @@ uint64_t nicety_bpf_jiffies64(void) { return nicety_bpf_ktime_get_ns() / 4000000
 
 uint64_t nicety_bpf_get_smp_processor_id(void) { return this_cpu(); }
 
+#ifndef NICETY_XDP_NFP
 /* Marsaglia's xorshift, with a state for each core. */
 uint64_t nicety_bpf_get_prandom_u32(void) {
     uint32_t *state = &nicety_xdp_random[this_cpu()], next = *state;
@@ -45,6 +46,7 @@ uint64_t nicety_bpf_get_prandom_u32(void) {
     *state = next;
     return next;
 }
+#endif
 
 /* The most arguments of trace_vprintk, and bytes of a format. */
 #define ARGUMENTS 12u

@@ -773,6 +773,94 @@ class Flow(TypedDict):
     min_ns: NotRequired[float]
 
 
+class XdpAborted(TypedDict):
+    """Frames with `XDP_ABORTED` at a place of a program.
+
+    Attributes:
+        program: The program.
+        place: The last line in front of its end, as `firewall.c:31`; without lines in the object, the instruction.
+        frames: Frames.
+    """
+
+    program: str
+    place: str
+    frames: int
+
+
+class XdpFigures(TypedDict):
+    """The verdicts and maps of an XDP program on a card.
+
+    Attributes:
+        program: The program.
+        ebpf_instructions: Instructions of eBPF, with those of its functions.
+        code_bytes: Code and constants in the card's program memory, with the runtime.
+        map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
+        verdicts: Frames by verdict, in the first run.
+        aborted_at: Frames with `XDP_ABORTED`, by program and line.
+        invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
+        redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
+        too_long: Frames that the program made longer than the card sends. The card drops them.
+        updates_full: Updates that found a map full, by map. Maps without any are left out.
+    """
+
+    program: str
+    ebpf_instructions: int
+    code_bytes: int
+    map_bytes: dict[str, int]
+    verdicts: dict[str, int]
+    aborted_at: list[XdpAborted]
+    invalid: int
+    redirects_failed: int
+    too_long: int
+    updates_full: dict[str, int]
+
+
+class FlowProcessorRow(TypedDict):
+    """A program on the microengines of a network flow processor.
+
+    Attributes:
+        nic: The card.
+        traffic: The traffic.
+        offered: Frames of the traffic.
+        offered_bytes: Their bytes, without check sequences.
+        offered_pps: Their rate, in frames per second.
+        lost: Frames that found no buffer and a full queue at that rate.
+        taken_pps: Frames with a verdict per second, at the traffic's rate.
+        verdicts: Frames by verdict at the traffic's rate. Other numbers and redirects count as `XDP_ABORTED`.
+        lossless_pps: The highest rate without loss, at most the traffic's; none if every rate loses frames. Latency and
+            loads are of the run at this rate, or else at the traffic's.
+        microengines: Microengines that run the program.
+        contexts: Contexts that run the program.
+        instructions_per_frame: Instructions of a context for a frame, with the firmware's path and helpers, mean.
+        cycles_mean: Cycles in which a context computes for a frame, mean.
+        references_per_frame: References of a context to memories outside the microengine for a frame, mean.
+        latency: Latency from a frame's last byte on the wire to its end.
+        bottleneck: The part with the highest load.
+        parts: Loads of all parts. Those of microengines and contexts are means, those of CLS and CTM of the busiest
+            island.
+        xdp: Figures of the program. The caller, which has the object, sets them.
+    """
+
+    nic: str
+    traffic: str
+    offered: int
+    offered_bytes: int
+    offered_pps: float
+    lost: int
+    taken_pps: float
+    verdicts: dict[str, int]
+    lossless_pps: float | None
+    microengines: int
+    contexts: int
+    instructions_per_frame: float
+    cycles_mean: float
+    references_per_frame: float
+    latency: XdpLatency
+    bottleneck: XdpPart
+    parts: list[XdpPart]
+    xdp: NotRequired[XdpFigures]
+
+
 class GpuFigures(TypedDict):
     """The time of the climbs on a graphics processor, by the clock of that processor.
 
@@ -1357,48 +1445,6 @@ class Unmodelled(TypedDict):
     stored_words: int
     levels: list[str]
     keys: list[str]
-
-
-class XdpAborted(TypedDict):
-    """Frames with `XDP_ABORTED` at a place of a program.
-
-    Attributes:
-        program: The program.
-        place: The last line in front of its end, as `firewall.c:31`; without lines in the object, the instruction.
-        frames: Frames.
-    """
-
-    program: str
-    place: str
-    frames: int
-
-
-class XdpFigures(TypedDict):
-    """The verdicts and maps of an XDP program on a card.
-
-    Attributes:
-        program: The program.
-        ebpf_instructions: Instructions of eBPF, with those of its functions.
-        code_bytes: Code and constants in the card's program memory, with the runtime.
-        map_bytes: Bytes of each map and data section in the card's memory. A section of constants takes none there.
-        verdicts: Frames by verdict, in the first run.
-        aborted_at: Frames with `XDP_ABORTED`, by program and line.
-        invalid: Frames with a result that is no verdict. Like those with `XDP_ABORTED`, the card drops them.
-        redirects_failed: Frames with `XDP_REDIRECT` that had no destination.
-        too_long: Frames that the program made longer than the card sends. The card drops them.
-        updates_full: Updates that found a map full, by map. Maps without any are left out.
-    """
-
-    program: str
-    ebpf_instructions: int
-    code_bytes: int
-    map_bytes: dict[str, int]
-    verdicts: dict[str, int]
-    aborted_at: list[XdpAborted]
-    invalid: int
-    redirects_failed: int
-    too_long: int
-    updates_full: dict[str, int]
 
 
 class LineRateRow(TypedDict):
@@ -2249,7 +2295,7 @@ class XdpPlace(TypedDict):
     """
 
     nic: str
-    place: Literal["card cores", "eBPF core", "host driver"]
+    place: Literal["card cores", "eBPF core", "microengines", "host driver"]
     packet_bytes: int
     processors: int
     cycles_mean: float | None
@@ -2390,6 +2436,7 @@ class LineRateReport(TypedDict):
         drivers: For an XDP program, the results in drivers of hosts.
         ebpf_cores: For an XDP program, the results on cores that execute eBPF themselves.
         failed_points: The points with a failed run, if any.
+        flow_processors: For an XDP program, the results on microengines of network flow processors.
         handler_lines: Lines that handlers printed, if any.
         places: For an XDP program, one table of all places, in the order of the cards as given.
     """
@@ -2403,6 +2450,7 @@ class LineRateReport(TypedDict):
     drivers: NotRequired[list[XdpRow]]
     ebpf_cores: NotRequired[list[EbpfCoreRow]]
     failed_points: NotRequired[list[FailedPoint]]
+    flow_processors: NotRequired[list[FlowProcessorRow]]
     handler_lines: NotRequired[HandlerLines]
     places: NotRequired[list[XdpPlace]]
 

@@ -29,6 +29,7 @@ from nicety.bench.places.xdp_cards import (
     PLACES,
     OnCards,
     check_recordings,
+    context_words,
     core_words,
     driver_words,
     places_table,
@@ -203,6 +204,7 @@ def line_rate_html(report: LineRateReport) -> str:
         text += table_html(PLACES, places_table(report["places"]))
         text += "".join(f"<p>{escape(words)}</p>" for words in driver_words(report.get("drivers", [])))
         text += "".join(f"<p>{escape(words)}</p>" for words in core_words(report.get("ebpf_cores", [])))
+        text += "".join(f"<p>{escape(words)}</p>" for words in context_words(report.get("flow_processors", [])))
     for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
         own = [row for row in report["rows"] if row["nic"] == nic]
         text += "".join(table_html(title, rows) for title, rows in tables_of(nic, own))
@@ -282,7 +284,8 @@ def _xdp_text(report: LineRateReport) -> str:
         own = [row for row in report["rows"] if row["nic"] == nic]
         drivers = [row for row in report.get("drivers", []) if row["nic"] == nic]
         cores = [row for row in report.get("ebpf_cores", []) if row["nic"] == nic]
-        others = [*driver_words(drivers), *core_words(cores)]
+        flows = [row for row in report.get("flow_processors", []) if row["nic"] == nic]
+        others = [*driver_words(drivers), *core_words(cores), *context_words(flows)]
         for words in [*refused_at_sizes(own), *(words_of(own) if own else []), *others]:
             lines += ["", *textwrap.wrap(f"{nic}: {words}", 100, initial_indent="# ", subsequent_indent="# ")]
     return "\n".join(lines) + "\n"

@@ -27,6 +27,11 @@ _KEPT = ("nicety_xdp_prepare", "nicety_xdp_set", "nicety_xdp_entries")
 # The runtime's handler, and the function by which a card finds it.
 _OF_FRAMES = ("xdp/frame.c", "frame_handler")
 _OF_TASKS = ("xdp/task.c", "init_handlers")
+_OF_CONTEXTS = ("xdp/nfp.c", "nicety_xdp_context_runs")
+FLOW_PROCESSOR = "nfp"
+"""The interface of programs for microengines in a plan."""
+# Maps of a flow processor's firmware.
+_TABLE = "nicety_xdp_table"
 # Global names of maps and data. Code may reach these without a map's descriptor, and the host finds them by name.
 _FOR_HOST = re.compile(r"^\t\.globl (nicety_(?:map|data)_\w+)$", re.MULTILINE)
 _MACHINE = slice(18, 20)
@@ -119,7 +124,7 @@ class XdpProgram:
         found = self._of(_native.xdp_build, self.content(), self.request(isa, card))
         return cast("dict[str, Any]", json.loads(found))
 
-    def compile(self, isa: str, card: Mapping[str, Any], interface: Interface = "nicety") -> Compiled:
+    def compile(self, isa: str, card: Mapping[str, Any], interface: str = "nicety") -> Compiled:
         """Compile the program for a card, and fill its maps.
 
         Args:
@@ -131,16 +136,19 @@ class XdpProgram:
             CompileError: the compiler refused the program; its messages went to stderr.
             InputError: the object, the program or a map is wrong.
         """
+        on_contexts = interface == FLOW_PROCESSOR
+        if on_contexts and self.unverified:
+            raise InputError("--unverified: no checks on microengines, which run what Linux offloads; leave it out")
         content, request = self.content(), self.request(isa, card)
         text = self.translate(isa, card)["assembly"]
         source = keep(cache_dir() / "assembly", text.encode(), ".S")
         toolchain = find_toolchain(self.cc)
         flags = toolchain.compile_flags(isa)
-        handler, entry = _OF_FRAMES if interface == "nicety" else _OF_TASKS
+        handler, entry = _OF_CONTEXTS if on_contexts else _OF_FRAMES if interface == "nicety" else _OF_TASKS
         build = Build(
             toolchain,
             isa,
-            interface,
+            "nicety" if on_contexts else cast("Interface", interface),
             flags,
             flags,
             library_folder(),
@@ -148,8 +156,10 @@ class XdpProgram:
             runtime_defines=[
                 *([f"NICETY_XDP_CLUSTER={card['cluster']}"] if card["cluster"] else []),
                 *(["NICETY_XDP_UNVERIFIED=1"] if self.unverified else []),
+                *(["NICETY_XDP_NFP=1"] if on_contexts else []),
             ],
-            kept=(entry, *_KEPT, *_FOR_HOST.findall(text)),
+            layout="xdp/nfp.ld" if on_contexts else None,
+            kept=(entry, *_KEPT, *([_TABLE] if on_contexts else []), *_FOR_HOST.findall(text)),
             finish=lambda elf: self._of(_native.xdp_finish, content, elf, request),
             salt=content + request.encode(),
         )

@@ -197,6 +197,7 @@ class Build:
         library: the folder with nicety's handlers, headers and runtime.
         runtime: further sources of the runtime.
         runtime_defines: macros of the runtime's further sources.
+        layout: the runtime's linker script, in place of that of the interface.
         kept: names of functions that the linker must keep although no code calls them.
         finish: takes the linked program's bytes, and returns the changed program.
         salt: the inputs of `finish`, as a part of the cache key.
@@ -210,6 +211,7 @@ class Build:
     library: Path
     runtime: tuple[str, ...] = ()
     runtime_defines: Sequence[str] = ()
+    layout: str | None = None
     kept: tuple[str, ...] = ()
     finish: Callable[[bytes], bytes] | None = None
     salt: bytes = b""
@@ -312,7 +314,7 @@ class Build:
 
         # The linker would drop functions that no code calls. The card calls handlers.
         layout = program.with_suffix(".ld")
-        base = (self.library / "runtime" / _LAYOUTS[self.interface]).read_text()
+        base = (self.library / "runtime" / (self.layout or _LAYOUTS[self.interface])).read_text()
         layout.write_text(f"EXTERN({' '.join(sorted(functions))})\n{base}" if functions else base)
         arguments = self.toolchain.link_flags(self.isa, layout)
         # A program of handlers alone has no entry point.

@@ -97,6 +97,24 @@ impl Layout {
         })
     }
 
+    /// The words of an entry of a firmware's table, with the symbol of the memory.
+    pub(super) fn table_words(&self, memory: &str) -> [String; super::TABLE_WORDS] {
+        let definition = &self.definition;
+        let [kind, key, entries] = [self.kind as u32, definition.key_size, definition.max_entries];
+        let [bytes, buckets, shift, value] = [self.entry_bytes, self.buckets, self.extra, self.value_at];
+        let number = |word: u32| word.to_string();
+        [
+            number(kind),
+            number(key),
+            number(entries),
+            memory.to_owned(),
+            number(bytes),
+            number(buckets),
+            number(shift),
+            number(value),
+        ]
+    }
+
     /// The words of the descriptor, with the symbol of the memory.
     pub(super) fn words(&self, number: u32, memory: &str) -> Vec<String> {
         let definition = &self.definition;

@@ -31,6 +31,8 @@ pub struct CardValues {
     pub memory: u64,
     /// Whether the program is checked while it runs.
     pub unverified: bool,
+    /// Whether the card has a table of maps for its firmware.
+    pub table: bool,
 }
 
 impl Default for CardValues {
@@ -44,6 +46,7 @@ impl Default for CardValues {
             cycle_ps: 1000,
             memory: 1 << 20,
             unverified: false,
+            table: false,
         }
     }
 }
@@ -90,6 +93,9 @@ pub fn assembly(object: &Object, maps: &[usize], card: &CardValues) -> Result<St
         }
     }
     own(&mut text, card);
+    if card.table {
+        table(&mut text, object, maps, &symbols, card.cpus)?;
+    }
     if card.unverified {
         areas(&mut text, object, maps, &symbols, card.cpus)?;
     }
@@ -156,6 +162,38 @@ fn map(text: &mut String, name: &str, number: u32, layout: &Layout) {
     object_symbol(text, name, 4 * words.len() as u64);
     let _ = writeln!(text, "\t.word {}", words.join(", "));
 }
+
+/// The name of the table of maps that a card's firmware reads, and the bytes of an entry.
+pub const TABLE_NAME: &str = "nicety_xdp_table";
+/// See [`TABLE_NAME`].
+pub const TABLE_ENTRY: usize = 64;
+
+/// The table of maps for a firmware: an entry for each number up to the last, as `struct table` of the runtime has it.
+fn table(
+    text: &mut String,
+    object: &Object,
+    maps: &[usize],
+    symbols: &Symbols,
+    cpus: u32,
+) -> Result<(), ObjectError> {
+    let entries = maps.iter().max().map_or(0, |last| last + 1);
+    let _ = writeln!(text, "\t.section .rodata.{TABLE_NAME}, \"a\", @progbits");
+    object_symbol(text, TABLE_NAME, (TABLE_ENTRY * entries) as u64);
+    for number in 0..entries {
+        let words = match maps.contains(&number) && !is_data(&object.maps[number]) {
+            true => {
+                let memory = Symbols::memory(&symbols.names[number]);
+                Layout::of(&object.maps[number], cpus, None)?.table_words(&memory).to_vec()
+            }
+            false => vec!["0".to_owned(); TABLE_WORDS],
+        };
+        let _ = writeln!(text, "\t.word {}\n\t.zero {}", words.join(", "), TABLE_ENTRY - 4 * TABLE_WORDS);
+    }
+    Ok(())
+}
+
+/// Words of an entry of the table that are in use.
+const TABLE_WORDS: usize = 8;
 
 /// The table of all maps and data sections for checks: begin, bytes, descriptor, and whether programs may only read.
 fn areas(

@@ -56,7 +56,7 @@ impl Coder<'_> {
             }
         }
         let name = match Helper::of(number) {
-            Some(Helper::MapLookup) => {
+            Some(Helper::MapLookup) if !self.options.flow_processor => {
                 let [map, key] = self.notes[at].arguments;
                 names::lookup(self.maps, map, key)
             }

@@ -36,6 +36,8 @@ mod guard;
 mod inline;
 mod ir;
 mod names;
+mod offload;
+mod reciprocal;
 mod refused;
 mod rv32;
 mod rv32_jumps;
@@ -43,6 +45,7 @@ mod rv32_memory;
 mod rv64;
 mod sites;
 
+pub use offload::{Offload, check_length, check_offload};
 pub use refused::check_verified;
 pub use sites::ABORTED_NAME;
 
@@ -76,13 +79,15 @@ pub struct Isa {
     pub zba: bool,
     /// See `zba`.
     pub zbb: bool,
+    /// Whether it divides. Without, a program divides by constants alone.
+    pub divides: bool,
 }
 
 impl Isa {
     /// Reads a text such as `rv32imac_zicsr`.
     ///
     /// # Errors
-    /// It is no RISC-V instruction set, or it lacks M or A.
+    /// It is no RISC-V instruction set, or it lacks A, or M and Zmmul.
     pub fn read(text: &str) -> Result<Isa, ObjectError> {
         let refuse = |problem: &str| {
             Err(ObjectError::refused(format!("isa {text}"), problem, "write rv32imac or rv64imac"))
@@ -95,11 +100,13 @@ impl Isa {
         let mut parts = rest.split('_');
         let letters = parts.next().unwrap_or_default();
         let longer: Vec<&str> = parts.collect();
-        if !letters.contains('m') || !letters.contains('a') {
+        let divides = letters.contains('m');
+        let multiplies = divides || (!wide && longer.contains(&"zmmul"));
+        if !multiplies || !letters.contains('a') {
             return refuse("an XDP program needs the extensions M and A");
         }
         let has = |name: &str| letters.contains('b') || longer.contains(&"b") || longer.contains(&name);
-        Ok(Isa { wide, zba: has("zba"), zbb: has("zbb") })
+        Ok(Isa { wide, zba: has("zba"), zbb: has("zbb"), divides })
     }
 }
 
@@ -117,6 +124,8 @@ pub struct Options {
     pub cluster: Option<u32>,
     /// Whether the code checks each access and each argument of a helper. Linux's verifier would refuse such a program.
     pub unverified: bool,
+    /// Whether the core is a context of a network flow processor: its memories add, and its firmware looks up in arrays.
+    pub flow_processor: bool,
 }
 
 /// A translated program.
@@ -260,7 +269,9 @@ fn one(
         let rules = Rules { wide: options.isa.wide, whole_result: program.tail };
         let first = facts::at_blocks(&function);
         let notes = facts::rewrite(&mut function, &first, options.misaligned);
-        inline::arrays(&mut function, &notes, maps, options);
+        if !options.flow_processor {
+            inline::arrays(&mut function, &notes, maps, options);
+        }
         let at_blocks = facts::at_blocks(&function);
         let mut reached = vec![false; function.ins.len()];
         for ((first, last), facts) in function.blocks().into_iter().zip(&at_blocks) {
@@ -269,6 +280,9 @@ fn one(
         let notes = facts::rewrite(&mut function, &at_blocks, options.misaligned);
         inline::join_tests(&mut function);
         check_maps(linked, &function, &notes, &reached)?;
+        if !options.isa.divides {
+            reciprocal::check(linked, &function, &notes, &reached)?;
+        }
         if options.unverified {
             guard::check_callbacks(linked, &function, &notes, &reached)?;
         }

@@ -129,6 +129,7 @@ impl Coder<'_> {
                 }
                 (Alu::Mul, Some(shift)) if shift < 32 => return line!(self, "slli {to}, {a}, {shift}"),
                 (Alu::Div, Some(shift)) if shift < 32 => return line!(self, "srli {to}, {a}, {shift}"),
+                (Alu::Div, _) if !self.options.isa.divides => return self.divide_by(to, a, mask),
                 (Alu::Mod, Some(shift)) if shift < 12 => {
                     return line!(self, "andi {to}, {a}, {}", (1 << shift) - 1);
                 }

@@ -146,6 +146,9 @@ impl Coder<'_> {
     /// A 64-bit atomic operation: under one of the locks, which the address chooses.
     pub(super) fn atomic_pair(&mut self, ins: &Ins, note: &Note, atomic: Atomic, at: usize) {
         let Value::Reg(register) = ins.b else { return };
+        if self.options.flow_processor && atomic == Atomic::Add {
+            return self.add_by_memory(ins, note);
+        }
         let place = self.lock(ins);
         let (low, high) = (self.low[register as usize], self.high_of(ins.b, note.b, "zero"));
         let own_high = self.high[register as usize];
@@ -196,6 +199,27 @@ impl Coder<'_> {
             line!(self, "mv {own_high}, t1");
         }
         self.unlock(ins);
+    }
+
+    /// A 64-bit addition by the memory: of the low word, and of the high one where that has an addend or a carry. Sums are right once
+    /// all additions are done, as additions commute.
+    fn add_by_memory(&mut self, ins: &Ins, note: &Note) {
+        let base = self.low_of(ins.a, "t0");
+        let address = if ins.to == 0 { base } else { "t0" };
+        self.plus(address, base, i64::from(ins.to));
+        let low = self.low_of(ins.b, "t1");
+        let high = self.high_of(ins.b, note.b, "t2");
+        let done = self.label();
+        line!(self, "amoadd.w t1, {low}, ({address})");
+        line!(self, "add t1, t1, {low}");
+        line!(self, "sltu t1, t1, {low}");
+        if high != "zero" {
+            line!(self, "add t1, t1, {high}");
+        }
+        line!(self, "beqz t1, {done}");
+        line!(self, "addi t0, {address}, 4");
+        line!(self, "amoadd.w zero, t1, (t0)");
+        self.mark(&done);
     }
 
     /// The place of an atomic operation, with its lock in t2 taken. No other core sees the stack.

@@ -35,7 +35,14 @@ impl Drop for Folder {
 }
 
 pub(crate) fn options(isa: &str, misaligned: bool) -> Options {
-    Options { isa: Isa::read(isa).unwrap(), misaligned, cpus: 1, cluster: None, unverified: false }
+    Options {
+        isa: Isa::read(isa).unwrap(),
+        misaligned,
+        cpus: 1,
+        cluster: None,
+        unverified: false,
+        flow_processor: false,
+    }
 }
 
 /// Links translations with the stand-ins: their programs run on the packets of `runs`, each with the number of its program.

@@ -10,11 +10,15 @@ use nicety_ebpf::{Helper, Instruction, Linked};
 fn other_instruction_sets_are_refused() {
     let problem = |isa| Isa::read(isa).unwrap_err().to_string();
     assert!(problem("rv128imac").contains("isa rv128imac: an XDP program runs on RV32 or RV64"));
-    for isa in ["rv32i", "rv32ic_zicsr", "rv64im", "rv32ia_zmmul"] {
+    for isa in ["rv32i", "rv32ic_zicsr", "rv64im", "rv64ia_zmmul"] {
         assert!(problem(isa).contains("needs the extensions M and A; write rv32imac or rv64imac"), "{isa}");
     }
-    assert_eq!(Isa::read("rv64imac_zicsr_zbb").unwrap(), Isa { wide: true, zba: false, zbb: true });
-    assert_eq!(Isa::read("rv32imacb").unwrap(), Isa { wide: false, zba: true, zbb: true });
+    assert_eq!(
+        Isa::read("rv64imac_zicsr_zbb").unwrap(),
+        Isa { wide: true, zba: false, zbb: true, divides: true }
+    );
+    assert!(!Isa::read("rv32ia_zicsr_zmmul").unwrap().divides);
+    assert_eq!(Isa::read("rv32imacb").unwrap(), Isa { wide: false, zba: true, zbb: true, divides: true });
 }
 
 fn refused(slots: Vec<Instruction>) -> String {

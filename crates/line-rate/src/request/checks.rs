@@ -4,6 +4,7 @@ use super::{Driver, LONGEST, MOST_PACKETS, Messages, Request, USUAL_SIZES, refus
 use crate::tested::{SHORTEST_FRAME, Tested, frame_sizes};
 use nicety::Error;
 use nicety::cards::Card;
+use nicety::nfp::NfpSpec;
 use nicety_nic_ethernet::{EthernetSpec, InstallError, Rule, check_rule};
 use nicety_nic_hxdp::HxdpSpec;
 use std::iter;
@@ -221,6 +222,9 @@ impl Request {
 
 /// The lengths of frames for an eBPF object on a card, in bytes without the check sequence.
 pub(super) fn object_sizes(card: &Card) -> Result<(u64, u64), Error> {
+    if let Ok(spec) = card.spec.of::<NfpSpec>() {
+        return Ok((SHORTEST_FRAME, spec.xdp.map_or(SHORTEST_FRAME, |xdp| xdp.longest)));
+    }
     match card.spec.of::<HxdpSpec>() {
         Ok(spec) => Ok((SHORTEST_FRAME, spec.longest)),
         Err(_) => Ok(frame_sizes(card.spec.of::<EthernetSpec>()?)),

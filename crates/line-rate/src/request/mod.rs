@@ -6,6 +6,8 @@ use crate::object::{Mode, XdpObject};
 use crate::tested::Tested;
 use checks::{check_frame, object_sizes};
 use nicety::cards::{Card, load_distinct as load_cards};
+use nicety::nfp::NfpSpec;
+use nicety::nfp::xdp::XdpError;
 use nicety::options::default_seed;
 use nicety::{CardForXdp, Error, HandlerNames};
 use nicety_bench::{Plan, PlannedProgram};
@@ -157,13 +159,13 @@ impl Messages {
 /// A card with its name.
 pub(crate) type Named = (String, Card);
 
-/// A card with a program in its host's driver, or on its eBPF core: its name as given, its name, and the card.
+/// A card with a program in its host's driver, on its eBPF core or on its microengines: its name as given, its name, and the card.
 pub(crate) type Driver = (String, Named);
 
 /// A request with resolved names.
 pub(crate) struct Resolved {
     pub(crate) cards: Vec<(String, Card)>,
-    /// Cards without handler processors, for an XDP program in a host's driver or on an eBPF core.
+    /// Cards without handler processors, for an XDP program in a host's driver, on an eBPF core or on microengines.
     pub(crate) drivers: Vec<Driver>,
     /// The names of all cards, in the order of the request.
     pub(crate) order: Vec<String>,
@@ -257,6 +259,9 @@ impl Request {
         let order = all.iter().map(|(name, _)| name.clone()).collect();
         let (drivers, cards) = self.divide(all);
         for (name, card) in &cards {
+            if self.xdp.is_some() && card.spec.of::<NfpSpec>().is_ok() {
+                return wrong(format!("--nic {name}: {}", XdpError::NoFirmware));
+            }
             let tested = Tested::of(card).map_err(|error| named(name, error))?;
             self.check_xdp(name, &tested)?;
             self.check_rules(name, &tested)?;
@@ -324,9 +329,10 @@ fn named(card: &str, error: Error) -> Error {
     }
 }
 
-/// Whether a card has no handler processors, and its host's driver or its own eBPF core runs XDP programs.
+/// Whether a card has no handler processors, and its host's driver, its eBPF core or its microengines run XDP programs.
 fn has_driver(card: &Card) -> bool {
     card.spec.of::<HxdpSpec>().is_ok()
+        || card.spec.of::<NfpSpec>().is_ok_and(|spec| spec.xdp.is_some())
         || card.spec.of::<EthernetSpec>().is_ok_and(|spec| spec.handlers.is_none() && spec.xdp.is_some())
 }
 
@@ -348,6 +354,8 @@ pub(crate) fn refused(error: &TrafficError) -> Error {
     Error::Input(format!("--traffic: {error}"))
 }
 
+/// The interface of a program for microengines in a plan.
+const FLOW_PROCESSOR: &str = "nfp";
 /// An object for a host's driver in a plan.
 const OBJECT: (&str, &str) = ("bpf", "xdp");
 
@@ -375,7 +383,13 @@ pub fn plan(request: &Request) -> Result<Plan<PlannedHandlers>, Error> {
         Ok(PlannedHandlers { program, xdp: spec.for_xdp() })
     };
     let (isa, interface) = OBJECT;
-    let in_driver = |(_, (name, _)): &Driver| {
+    let in_driver = |(_, (name, card)): &Driver| {
+        if let Ok(spec) = card.spec.of::<NfpSpec>() {
+            // Memories take references at any byte.
+            let isa = format!("{}_zicclsm", spec.isa);
+            let program = PlannedProgram { key: name.clone(), isa, interface: FLOW_PROCESSOR };
+            return PlannedHandlers { program, xdp: CardForXdp::of_flow_processor(spec) };
+        }
         let program = PlannedProgram { key: name.clone(), isa: isa.to_owned(), interface };
         PlannedHandlers { program, xdp: None }
     };

@@ -331,7 +331,8 @@ impl EngineState {
             space.push(Region::memory("the data in local memory", map::LOCAL, data));
         }
         for memory in &memories.0 {
-            space.push(Region::device(memory.kind().name(), memory.kind().base(), memory.size() as u32));
+            let region = Region::device(memory.kind().name(), memory.kind().base(), memory.size() as u32);
+            space.push(region.at_any_byte());
         }
         space.push(Region::read_only("the code store", map::CODE, &program.code));
         let Slot { cpu, profile, .. } = &mut self.slots[number];

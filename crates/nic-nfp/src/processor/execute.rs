@@ -149,20 +149,20 @@ impl Nfp {
                 None => cpu.run(image, &mut space, reservations, until),
                 Some(observed) => observed.run(cpu, &mut space, reservations, until),
             };
+            if exit == Exit::Ecall
+                && let Some((result, more)) = self.unit(&cpu.args())
+            {
+                let pc = cpu.pc();
+                cpu.finish_ecall(result, more);
+                if let Some(profile) = space.profile() {
+                    image.count_in(profile, pc);
+                    profile.reach(pc, Cause::Execute, cpu.cycle());
+                }
+                continue;
+            }
             let own = match exit {
                 Exit::Order(OrderPoint::Atomic { address, .. }) => memories.find(address, 4).is_none(),
                 Exit::Order(_) => true,
-                Exit::Ecall if cpu.args()[7] == intrinsics::CRC32 => {
-                    let [crc, word, ..] = cpu.args();
-                    let more = self.spec.crc32 - u64::from(self.spec.core.costs.ecall);
-                    let pc = cpu.pc();
-                    cpu.finish_ecall(intrinsics::crc32(crc, word), more);
-                    if let Some(profile) = space.profile() {
-                        image.count_in(profile, pc);
-                        profile.reach(pc, Cause::Execute, cpu.cycle());
-                    }
-                    continue;
-                }
                 _ => false,
             };
             if !own {
@@ -175,6 +175,18 @@ impl Nfp {
         drop(space);
         state.slots[slot].reported = reported;
         exit
+    }
+
+    /// Returns the result of a call that keeps the core busy, and its cycles beside the instruction. `None` for other calls.
+    fn unit(&self, arguments: &[u32; 8]) -> Option<(u32, u64)> {
+        let &[a, b, .., number] = arguments;
+        match (number, &self.spec.xdp) {
+            (intrinsics::CRC32, _) => {
+                Some((intrinsics::crc32(a, b), self.spec.crc32 - u64::from(self.spec.core.costs.ecall)))
+            }
+            (intrinsics::XDP_WORK, Some(xdp)) => Some((0, if a == 0 { xdp.before } else { xdp.behind })),
+            _ => None,
+        }
     }
 
     /// Makes a context's call to the core or to the card. The call's instruction ends at cycle `issue`.

@@ -8,6 +8,8 @@ pub const READ: u32 = 0x200;
 pub const WRITE: u32 = 0x201;
 /// `nfp_crc32(crc, word)`.
 pub const CRC32: u32 = 0x210;
+/// The firmware's own instructions for a frame, for the runtime of XDP programs: 0 in front of the program, 1 behind it.
+pub const XDP_WORK: u32 = 0x211;
 /// `nfp_wait_all(signals)`.
 pub const WAIT_ALL: u32 = 0x220;
 /// `nfp_wait_any(signals)`.
@@ -48,6 +50,11 @@ pub const ETH_OPEN: u32 = 0x317;
 /// `nfp_eth_type()`.
 pub const ETH_TYPE: u32 = 0x314;
 
+/// Takes a frame, for the runtime of XDP programs: `take(place)`.
+pub const XDP_TAKE: u32 = 0x320;
+/// Ends a frame: `end(verdict, data, bytes)`.
+pub const XDP_END: u32 = 0x321;
+
 /// Returns the name of the function in `nfp.h` for a call in which a context may sleep.
 pub(super) fn name(number: u32) -> &'static str {
     match number {
@@ -61,6 +68,7 @@ pub(super) fn name(number: u32) -> &'static str {
         ETH_MOVE => "nfp_eth_move",
         ETH_SEND_TO => "nfp_eth_send_to",
         ETH_RECEIVE_FROM => "nfp_eth_receive_from",
+        XDP_TAKE => "the wait for a frame",
         _ => "a call of the card",
     }
 }

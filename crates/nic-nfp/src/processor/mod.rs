@@ -40,6 +40,7 @@ mod watched;
 pub use account::{ContextCounters, CoreCounters};
 pub use engine::{Outcome, SIGNALS};
 pub use intrinsics::crc32;
+pub(crate) use intrinsics::{XDP_END, XDP_TAKE};
 pub(crate) use memory::Reference;
 pub use memory::{Memory, MemoryCounters, Outside};
 pub use nfp::{Nfp, Trapped};

@@ -1,6 +1,6 @@
 //! A program that fits into microengines.
 
-use crate::map;
+use crate::map::{self, MemoryKind};
 use crate::spec::NfpSpec;
 use nicety_hpu::{Image, LoadError, Segment};
 use std::fmt;
@@ -131,8 +131,38 @@ impl Program {
     /// # Errors
     /// When the program does not fit.
     pub fn new(image: Arc<Image>, spec: &NfpSpec) -> Result<Rc<Program>, ProgramError> {
+        Program::beside(image, spec, |_| false)
+    }
+
+    /// Returns a program with its variables in EMEM, and these variables. They begin at the memory's first byte.
+    ///
+    /// # Errors
+    /// When the program or its variables do not fit.
+    pub(crate) fn with_variables_in_emem(
+        image: Arc<Image>,
+        spec: &NfpSpec,
+    ) -> Result<(Rc<Program>, Vec<u8>), ProgramError> {
+        let is_far = |segment: &Segment| segment.writable() && segment.address() == map::EMEM;
+        let size = image.segments().iter().filter(|s| is_far(s)).map(|s| u64::from(s.size())).sum();
+        let room = spec.memory(MemoryKind::Emem).size;
+        if size > u64::from(room) {
+            let key = "memory.emem.size";
+            let there = room.into();
+            return Err(ProgramError::Room { what: "bytes of EMEM", key, needed: size, there });
+        }
+        let mut variables = vec![0; size as usize];
+        image.segments().iter().filter(|s| is_far(s)).for_each(|s| write(s, map::EMEM, &mut variables));
+        Ok((Program::beside(image, spec, is_far)?, variables))
+    }
+
+    /// Returns a program, apart from segments that are elsewhere.
+    fn beside(
+        image: Arc<Image>,
+        spec: &NfpSpec,
+        elsewhere: impl Fn(&Segment) -> bool,
+    ) -> Result<Rc<Program>, ProgramError> {
         let (mut code, mut data) = (0, 0);
-        for segment in image.segments() {
+        for segment in image.segments().iter().filter(|segment| !elsewhere(segment)) {
             let end = |base: u32| {
                 segment.address().checked_sub(base).map(|at| u64::from(at) + u64::from(segment.size()))
             };
@@ -154,7 +184,8 @@ impl Program {
         let mut bytes = vec![0; code as usize];
         image.segments().iter().filter(|s| !s.writable()).for_each(|s| write(s, map::CODE, &mut bytes));
         let data = data as u32;
-        Ok(Rc::new(Program { image, code: bytes, data: data.next_multiple_of(16), local: spec.local_memory }))
+        let local = spec.local_memory;
+        Ok(Rc::new(Program { image, code: bytes, data: data.next_multiple_of(16), local }))
     }
 
     /// Returns the program's image, in which functions can be looked up.
@@ -180,7 +211,8 @@ impl Program {
     /// Fills local memory with its initial contents.
     pub(super) fn fill(&self, local: &mut [u8]) {
         local.fill(0);
-        self.image.segments().iter().filter(|s| s.writable()).for_each(|s| write(s, map::LOCAL, local));
+        let own = |s: &&Segment| s.writable() && s.address() < map::CODE;
+        self.image.segments().iter().filter(own).for_each(|s| write(s, map::LOCAL, local));
     }
 }
 

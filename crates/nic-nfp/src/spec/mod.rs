@@ -2,9 +2,11 @@
 
 mod channels;
 mod port;
+mod xdp;
 
 pub use channels::{ChannelSpec, DriverSpec, ManagerSpec};
 pub use port::PortSpec;
+pub use xdp::XdpSpec;
 
 use crate::map::{self, MemoryKind};
 use nicety_host::BusSpec;
@@ -57,6 +59,8 @@ pub struct NfpSpec {
     pub signal: u64,
     /// The memories, in the order of [`MemoryKind::ALL`].
     pub memories: [MemorySpec; 4],
+    /// XDP programs on microengines, if the card has a firmware for them.
+    pub xdp: Option<XdpSpec>,
 }
 
 /// A memory outside the microengines. Durations are in cycles.
@@ -137,6 +141,8 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
             as u32;
     let memories =
         MemoryKind::ALL.map(|kind| read_memory(&reader.section(&format!("memory.{}", kind.key())), kind));
+    let ctm = memories[MemoryKind::Ctm as usize].size;
+    let xdp = xdp::read(reader, island, contexts, ctm);
     let cards = reader.section("host").count_or(
         "cards",
         1..=MOST_CARDS,
@@ -163,6 +169,7 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
         crc32: crc32.max(least),
         signal,
         memories,
+        xdp,
     }
 }
 

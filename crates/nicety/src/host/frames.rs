@@ -2,11 +2,13 @@
 
 use super::Host;
 use crate::Error;
+use nicety_ebpf::translate::Offload;
 use nicety_nic_core::CardSpec;
 use nicety_nic_core::parts::{DueTime, Offered};
 use nicety_nic_ethernet::{
     EthernetSpec, ForHost, FrameDispositions, HandlersSpec, HostWork, InstallError, Node, Rule, RuleReport,
 };
+use nicety_nic_nfp::{MemoryKind, NfpSpec};
 use nicety_nic_processors::{Busy, Handlers, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
 use serde::Serialize;
@@ -18,6 +20,9 @@ use std::rc::Rc;
 pub struct FrameHandlers {
     node: Rc<Node>,
 }
+
+/// The numbers of a microengine's contexts in `mhartid`.
+const HARTS: usize = 8;
 
 /// The values of a card that an XDP program for its cores is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,9 +41,35 @@ pub struct CardForXdp {
     pub memory: u64,
     /// Cores of a cluster, where `mhartid` has the cluster above five bits of the core.
     pub cluster: Option<u32>,
+    /// The limits of the firmware of a network flow processor; none on other cards.
+    pub offload: Option<Offload>,
 }
 
 impl CardForXdp {
+    /// The values of a network flow processor, if it has a firmware for XDP programs.
+    pub fn of_flow_processor(spec: &NfpSpec) -> Option<CardForXdp> {
+        let xdp = spec.xdp?;
+        Some(CardForXdp {
+            cpus: (spec.cores * HARTS) as u32,
+            headroom: xdp.headroom,
+            longest: xdp.longest as u32,
+            queues: 1,
+            cycle_ps: spec.clock.cycles(1).ps() as u32,
+            memory: spec.memory(MemoryKind::Emem).size.into(),
+            cluster: None,
+            offload: Some(Offload {
+                stack: xdp.stack,
+                instructions: xdp.program,
+                maps: xdp.maps,
+                entries: xdp.entries,
+                key: xdp.key,
+                value: xdp.value,
+                entry: xdp.entry,
+                updates: xdp.updates,
+            }),
+        })
+    }
+
     /// The values of a card of frames.
     pub fn of_frames(spec: &EthernetSpec, handlers: &HandlersSpec) -> CardForXdp {
         let hpu = &handlers.hpu;
@@ -50,6 +81,7 @@ impl CardForXdp {
             cycle_ps: hpu.clock.cycles(1).ps() as u32,
             memory: hpu.memory.into(),
             cluster: None,
+            offload: None,
         }
     }
 }

@@ -10,9 +10,18 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from nicety._generated.types import EbpfCoreRow, LineRateReport, LineRateRow, XdpAborted, XdpFigures, XdpPlace, XdpRow
+from nicety._generated.types import (
+    EbpfCoreRow,
+    FlowProcessorRow,
+    LineRateReport,
+    LineRateRow,
+    XdpAborted,
+    XdpFigures,
+    XdpPlace,
+    XdpRow,
+)
 from nicety.bench.verdicts import named, program_files
-from nicety.build.card import XdpProgram
+from nicety.build.card import FLOW_PROCESSOR, XdpProgram
 from nicety.errors import InputError
 from nicety.shared.cards import show
 from nicety.shared.files import write_whole
@@ -78,10 +87,18 @@ class OnCards:
         """The report with the figures of the program, after dumps are written."""
         report = json.loads(text)
         places = {(each["nic"], each["packet_bytes"]): each for each in report["places"]}
-        for row, bytes_ in zip(report["rows"], data, strict=True):
+        rows = report["rows"]
+        flow_processors = report.get("flow_processors", [])
+        for row, bytes_ in zip([*rows, *flow_processors], data, strict=True):
             if bytes_ is None:
                 continue
             item, elf = self._items[row["nic"]], elfs[row["nic"]]
+            if "handlers" not in row:
+                card = (item["isa"], item["xdp"])
+                found = self.program.after(elf, bytes_, _destinations(row["verdicts"]), card, list(self.dumps))
+                row["xdp"] = found["figures"]
+                write_dumps(found["maps"], self.dumps)
+                continue
             found = self.program.figures(row, elf, bytes_, item, list(self.dumps))
             row["xdp"] = found["figures"]
             places[row["nic"], row["packet_bytes"]]["verdicts"] = found["figures"]["verdicts"]
@@ -104,19 +121,19 @@ def check_recordings(given: Any, plan: Mapping[str, Any], trace: str | PathLike[
         InputError: no card has a timeline, or no card has a link.
     """
     nics = [item["key"] for item in plan["compile"]]
-    in_hosts = {item["key"] for item in plan["compile"] if item["interface"] == "xdp"}
+    in_hosts = {item["key"] for item in plan["compile"] if item["interface"] in ("xdp", FLOW_PROCESSOR)}
     if trace is not None:
         kept = [nic for nic in nics if nic not in in_hosts]
         _check_recording(f"--trace {fspath(trace)}", "a timeline", nics, kept[:1], "cores for handlers")
     if (capture := active_capture()) is not None:
         asked = [show(fspath(nic)) for nic in ([given] if isinstance(given, str | PathLike) else given)]
-        linked = {card["name"] for card in asked if card["design"] != _WITHOUT_LINKS}
+        linked = {card["name"] for card in asked if card["design"] not in _WITHOUT_LINKS}
         kept = [nic for nic in nics if nic in linked]
         _check_recording(f"--capture {capture}", "a capture", nics, kept, "a link to capture")
 
 
-_WITHOUT_LINKS = "hxdp"
-"""The design of cards without a simulated link: frames arrive at the core."""
+_WITHOUT_LINKS = ("hxdp", "nfp")
+"""Designs of cards that run XDP programs without a simulated link: frames arrive at the core or the buffers."""
 
 
 def _check_recording(place: str, what: str, nics: Sequence[str], kept: Sequence[str], needed: str) -> None:
@@ -128,6 +145,12 @@ def _check_recording(place: str, what: str, nics: Sequence[str], kept: Sequence[
         )
     if len(kept) < len(nics):
         warnings.warn(f"{place}: {what} of {', '.join(kept)} only", RecordingWarning, stacklevel=2)
+
+
+def _destinations(verdicts: Mapping[str, int]) -> dict[str, int]:
+    """Frames by destination, of those by verdict."""
+    count = verdicts.get
+    return {"DROP": _dropped(verdicts), "HOST": count("XDP_PASS", 0), "WIRE": count("XDP_TX", 0)}
 
 
 def _count_drops(row: LineRateRow) -> None:
@@ -230,6 +253,7 @@ def xdp_about(report: LineRateReport) -> list[str]:
     traffic = [row["traffic"]["traffic"] for row in report["rows"] if "traffic" in row]
     traffic += [row["traffic"] for row in report.get("drivers", [])]
     traffic += [row["traffic"] for row in report.get("ebpf_cores", [])]
+    traffic += [row["traffic"] for row in report.get("flow_processors", [])]
     has_sizes = any("traffic" not in row for row in report["rows"]) or len(distinct(traffic)) > 1
     offered = "frames as fast as the wire carries them" if has_sizes else f"traffic, each packet a frame: {traffic[0]}"
     return [offered, f"seed {report['seed']}", *circumstances(report["manifest"])]
@@ -270,7 +294,31 @@ def core_words(rows: Iterable[EbpfCoreRow]) -> list[str]:
     return [f"{row['offered_bytes'] // max(row['offered'], 1)} B: {text}" for row in rows for text in _of_core(row)]
 
 
-def _rate_of_latency(row: EbpfCoreRow) -> str:
+def context_words(rows: Iterable[FlowProcessorRow]) -> list[str]:
+    """In words, the program on microengines: cycles, references, loads, latency and losses."""
+    return [f"{row['offered_bytes'] // max(row['offered'], 1)} B: {text}" for row in rows for text in _of_contexts(row)]
+
+
+def _of_contexts(row: FlowProcessorRow) -> list[str]:
+    latency = row["latency"]
+    p50, p99 = (fixed(latency[name]) for name in ("p50_ns", "p99_ns"))
+    per_frame = fixed(row["instructions_per_frame"], 1)
+    loads = ", ".join(f"{each['part']} {fixed(100 * each['load'], 1)}%" for each in row["parts"])
+    texts = [
+        (
+            f"{row['contexts']} contexts on {row['microengines']} microengines share the frames. A frame takes"
+            f" {fixed(row['cycles_mean'], 1)} cycles of computing for {per_frame} instructions, with the firmware's"
+            f" path, and {fixed(row['references_per_frame'], 1)} references to memories, during which its context"
+            " sleeps."
+        ),
+        f"{_rate_of_latency(row)} its latency is {p50} ns (median) and {p99} ns (p99). Loads: {loads}.",
+    ]
+    if row["lost"]:
+        texts.append(f"{row['lost']} of {row['offered']} frames found no buffer at the offered rate.")
+    return texts + (_of(row["xdp"]) if "xdp" in row else [])
+
+
+def _rate_of_latency(row: EbpfCoreRow | FlowProcessorRow) -> str:
     """In words, the rate of the run that gave the latency. Near the core's own rate, the queue grows with the run."""
     if row["lossless_pps"] is not None:
         rate = fixed(row["lossless_pps"] / 1e6, 2)

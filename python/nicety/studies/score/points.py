@@ -10,8 +10,10 @@ from nicety.bench.measured import Progress
 from nicety.bench.messages import run_benchmark
 from nicety.bench.single.pcie import bench_pcie
 from nicety.errors import InputError
+from nicety.shared.cards import show
 from nicety.studies.score.dpa import LOADS, REFLECT, aggregation_gain, load_cycles, rate_mpps
 from nicety.studies.score.rows import DPA, PCIE, PINGPONG, XDP, Point, Published
+from nicety.studies.xdp.flow import rate_on_contexts
 from nicety.studies.xdp.rates import measure_xdp
 
 _CHECK_SEQUENCE = 4
@@ -129,6 +131,8 @@ def _rate(row: Published, overrides: Sequence[str]) -> float:
         raise InputError(f"size_bytes of {row.test} is {_SHORTEST} to {_LONGEST}, not {row.size}")
     if not row.cpus:
         raise InputError(f"cpus of {row.test} is at least 1, not 0")
+    if show(row.card)["design"] == "nfp":
+        return rate_on_contexts(row.test, nic=row.card, size=row.size - _CHECK_SEQUENCE, overrides=overrides)
     found = measure_xdp(
         XDP[row.test],
         nic=row.card,
