@@ -141,10 +141,32 @@ def test_the_ten_programs_are_refused_by_name(nicety: Callable[..., Result], tmp
 LOAD = "__u32 *word = xdp_data(context); if ((void *)(word + 4) > xdp_end(context)) return XDP_DROP;"
 
 
+def words(body: str) -> str:
+    """A program with two words of an entry, and with words of the packet."""
+    found = "__u32 key = 0; __u32 *value = bpf_map_lookup_elem(&values, &key); if (!value) return XDP_DROP;"
+    return program(f"{LOAD} {found} {body}", HASH.format(entries=4, flags=0, key=4, value=8))
+
+
+def test_a_value_has_a_word_that_is_read_beside_a_counter(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    text = words("__atomic_fetch_add(&value[1], 1, __ATOMIC_RELAXED); return value[0] & 1;")
+    (tmp_path / "entries.json").write_text('[{"key": [0, 0, 0, 0], "value": [1, 0, 0, 0, 0, 0, 0, 0]}]')
+    options = ["--packet-sizes", "60", "--messages", "300", "--map", f"values={tmp_path / 'entries.json'}"]
+    out = tmp_path / "out.json"
+    found = nicety(
+        "bench", "handlers", of_text("beside", text, tmp_path), "--nic", CARD, *options, "--dump", f"values={out}"
+    )
+    assert found.status == 0, found.stderr
+    counted = json.loads(out.read_text())[0]["value"]
+    assert [int(byte, 16) for byte in counted] == [1, 0, 0, 0, 300 % 256, 300 // 256, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        (looked_up(key=60), "map values: its key has 60 bytes, and the firmware takes 56 (xdp.keys; nfp_bpf_map_alloc)"),
+        (
+            looked_up(key=60),
+            "map values: its key has 60 bytes, and the firmware takes 56 (xdp.keys; nfp_bpf_map_alloc)",
+        ),
         (looked_up(value=57), "map values: its value has 57 bytes, and the firmware takes 56 (xdp.values;"),
         (looked_up(key=20, value=44), "map values: key and value, each filled up to 8 bytes, have 72 bytes"),
         (looked_up(flags=1), "map values: maps with flags, here 0x1, are not offloaded (nfp_bpf_map_alloc)"),
@@ -183,6 +205,21 @@ LOAD = "__u32 *word = xdp_data(context); if ((void *)(word + 4) > xdp_end(contex
                 HASH.format(entries=4, flags=0, key=4, value=8),
             ),
             "the card adds atomically, without the old value, and does nothing else (nfp_bpf_check_atomic)",
+        ),
+        (
+            words("__atomic_fetch_add(&value[1], 1, __ATOMIC_RELAXED); return value[1] > 4 ? XDP_DROP : XDP_PASS;"),
+            "bytes 4 to 7 of a value of values are both read and added to (nfp_bpf_map_mark_used_one); keep counters",
+        ),
+        (
+            words(
+                "if (word[0]) return *(volatile __u64 *)value & 1; __atomic_fetch_add(&value[1], 1, __ATOMIC_RELAXED);"
+                " return XDP_DROP;"
+            ),
+            "bytes 4 to 7 of a value of values are both read and added to (nfp_bpf_map_mark_used_one); keep counters",
+        ),
+        (
+            words("__u32 *at = &value[word[0] & 1]; __atomic_fetch_add(at, 1, __ATOMIC_RELAXED); return XDP_DROP;"),
+            "a place in a value of values that depends on data (nfp_bpf_map_mark_used); use a member, or an entry",
         ),
     ],
 )

@@ -44,6 +44,7 @@ mod rv32_jumps;
 mod rv32_memory;
 mod rv64;
 mod sites;
+mod uses;
 
 pub use offload::{Offload, check_length, check_offload};
 pub use refused::check_verified;

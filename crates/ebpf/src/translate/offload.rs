@@ -6,6 +6,7 @@
 
 use super::fact::{Known, Note, Place, WORD};
 use super::ir::{Function, Ins, Kind, Value};
+use super::uses::Uses;
 use super::{facts, ir, refuse};
 use crate::error::ObjectError;
 use crate::helper::{self, Helper};
@@ -51,7 +52,9 @@ pub fn check_offload(linked: &Linked, maps: &[MapDefinition], limits: &Offload) 
     }
     let functions = ir::functions(linked)?;
     let mut depths = Vec::new();
+    let mut uses = Uses::default();
     for mut function in functions {
+        uses.check(linked, maps, &function)?;
         let blocks = facts::at_blocks(&function);
         let mut reached = vec![false; function.ins.len()];
         for ((first, last), facts) in function.blocks().into_iter().zip(&blocks) {
