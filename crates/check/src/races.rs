@@ -1,7 +1,7 @@
 //! Data races: two accesses to a byte, at least one of them a store, by runs that nothing orders.
 //!
-//! Each byte of shared memory keeps its last store and a few loads (FastTrack, PLDI 2009). A run is a thread. So a race is found
-//! although the runs were on one core, or far apart in time.
+//! Each byte of shared memory keeps its last plain store, and a few loads and atomic stores (FastTrack, PLDI 2009). A run is a
+//! thread. So a race is found although the runs were on one core, or far apart in time.
 
 use crate::calls::Site;
 use crate::clocks::Clock;
@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 
 /// Bytes of a page.
 const PAGE: usize = 64;
-/// Loads kept of a byte.
+/// Loads and atomic stores kept of a byte.
 const LOADS: usize = 3;
+const ATOMICS: usize = 2;
 
 /// An access of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,10 @@ impl Access {
 
 #[derive(Clone, Copy, Default)]
 struct Byte {
+    /// The last plain store.
     store: Option<Access>,
+    /// Atomic stores and loads since then.
+    atomics: [Option<Access>; ATOMICS],
     loads: [Option<Access>; LOADS],
 }
 
@@ -100,30 +104,41 @@ impl Races {
 
 impl Byte {
     fn take(&mut self, access: Access, clock: &Clock) -> Option<Access> {
-        let again = |known: &Access| (known.run, known.step) == (access.run, access.step);
-        let stored = self.store.as_ref().is_some_and(again);
-        if stored && self.loads.iter().all(Option::is_none) {
+        let again = |known: &Option<Access>| {
+            known.is_some_and(|known| (known.run, known.step) == (access.run, access.step))
+        };
+        // The present record says as much: nothing weaker than a store of this step was there since.
+        let only_store = self.atomics.iter().chain(&self.loads).all(Option::is_none);
+        if only_store && again(&self.store) {
             return None;
         }
-        let earlier = |other: &Option<Access>| other.filter(|other| !other.precedes(&access, clock));
-        // A plain load beside an atomic store is C11's relaxed load: both are the same instruction. A loop of a process
-        // may wait for a word that another process stores in one reference.
-        let harmless =
-            |store: &Access| store.atomic && (access.atomic || !access.store) || store.single && access.polls;
-        let mut race = earlier(&self.store).filter(|store| !harmless(store));
-        if access.store {
-            let loads = self.loads.iter().filter_map(earlier);
-            let counts = |load: &Access| !(access.atomic || access.single && load.polls);
-            race = race.or_else(|| loads.into_iter().find(counts));
-            self.store = Some(access);
-            self.loads = [None; LOADS];
-            return race;
+        let race = self.race(&access, clock);
+        let next_to = |known: &[Option<Access>]| {
+            let place =
+                known.iter().position(|known| known.is_none_or(|known| known.precedes(&access, clock)));
+            place.unwrap_or(0)
+        };
+        match access {
+            Access { store: true, atomic: false, .. } => {
+                *self = Byte { store: Some(access), ..Byte::default() }
+            }
+            Access { store: true, .. } => self.atomics[next_to(&self.atomics)] = Some(access),
+            _ => self.loads[next_to(&self.loads)] = Some(access),
         }
-        let place = self.loads.iter().position(|load| match load {
-            None => true,
-            Some(load) => load.precedes(&access, clock),
-        });
-        self.loads[place.unwrap_or(0)] = Some(access);
         race
+    }
+
+    /// Returns an earlier access with which this one races.
+    fn race(&self, access: &Access, clock: &Clock) -> Option<Access> {
+        let earlier = |other: &Option<Access>| other.filter(|other| !other.precedes(access, clock));
+        // A loop of a process may wait for a word that another process stores in one reference.
+        let stored = earlier(&self.store).filter(|store| !(store.single && access.polls));
+        if stored.is_some() || access.atomic || !access.store {
+            // A plain load beside an atomic store is C11's relaxed load: both are the same instruction.
+            return stored;
+        }
+        let counts = |load: &Access| !(access.single && load.polls);
+        let stored = self.atomics.iter().find_map(earlier);
+        stored.or_else(|| self.loads.iter().filter_map(earlier).find(counts))
     }
 }
