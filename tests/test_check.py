@@ -23,6 +23,7 @@ from nicety.bench.check.fuzz import Search
 from nicety.bench.check.handlers import check_handlers, check_text, extend
 from nicety.build.compiler import library_source
 from nicety.build.xdp import compile_xdp
+from nicety.program.failures import HandlerFailure
 
 ROOT = Path(__file__).parent.parent
 SUITE = ROOT / "tests/check"
@@ -133,6 +134,33 @@ def test_programs_for_frames_of_the_library_have_no_findings(path: Path, tmp_pat
     # Its state is the table of flows and the counters.
     given: dict[str, Any] = {"state_bytes": 256 << 10} if path == ROOT / "handlers/frames/firewall.c" else {}
     assert check_handlers(source, nics=["spin-100g"], traffic=[TRAFFIC], **given)["findings"] == []
+
+
+FAILING = {
+    "fail": """#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) { return p.offset == 64 ? FAIL : SUCCESS; }""",
+    "segv": """#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    PtlHandlerDMAToHostB(p.base, 0x7fffffff, 8, PTL_ME_HOST_MEM);
+    return SUCCESS;
+}""",
+    "short": """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) { frame_resize(frame, 5); return FRAME_WIRE; }""",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [("fail", "fail", "returned FAIL"), ("segv", "refused", "PTL_SEGV"), ("short", "fail", "a frame of 5 bytes")],
+)
+def test_a_run_that_fails_without_a_finding_fails_the_check(name: str, kind: str, text: str, tmp_path: Path) -> None:
+    source = tmp_path / f"{name}.c"
+    source.write_text(FAILING[name])
+    given: dict[str, Any] = {"nics": ["spin-100g"]} if name == "short" else MESSAGE
+    with pytest.raises(HandlerFailure, match=text) as failed:
+        check_handlers(source, **given)
+    assert failed.value.report["findings"] == []
+    assert check_handlers(source, allow_failures=kind, **given)["failures"] == failed.value.report["failures"]
 
 
 READERS = """\
