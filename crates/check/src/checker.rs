@@ -5,6 +5,7 @@ use crate::clocks::Clock;
 use crate::code::Code;
 use crate::contexts::Processes;
 use crate::finding::Defect;
+use crate::held::LastStores;
 use crate::locks::Locks;
 use crate::races::Races;
 use crate::raw::{Findings, Place};
@@ -77,6 +78,8 @@ pub struct Checker {
     /// The clocks of releases, by word.
     pub(crate) releases: FxHashMap<u32, Clock>,
     pub(crate) findings: Findings,
+    /// The last stores by the number of the core.
+    pub(crate) by_core: LastStores,
     /// The order and the transfers of processes.
     pub(crate) processes: Processes,
     /// The entry of an XDP program, which returns a verdict.
@@ -101,6 +104,7 @@ impl Checker {
             locks: Locks::default(),
             releases: FxHashMap::default(),
             findings: Findings::default(),
+            by_core: LastStores::default(),
             processes: Processes::default(),
             verdict_of,
         }

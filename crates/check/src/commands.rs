@@ -23,6 +23,7 @@ mod number {
     pub const CT_GET: u32 = 0x121;
     pub const CAS: u32 = 0x130;
     pub const FADD: u32 = 0x131;
+    pub const YIELD: u32 = 0x140;
 }
 
 /// Bytes of the arguments of a put.
@@ -215,6 +216,7 @@ impl Checker {
             number::DMA_TEST if result == 1 => {
                 run.transfers.retain(|transfer| transfer.number != registers[0]);
             }
+            number::YIELD => run.section += 1,
             number::CAS if reference_of(space, registers[0], 8).area.is_shared() => {
                 self.acquire(run, registers[0]);
                 let (expected, new) = exchanged(&registers);

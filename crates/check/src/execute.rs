@@ -250,6 +250,7 @@ impl Checker {
                     self.acquire(run, address);
                 }
                 self.shared_access(run, &reference, false, acquires);
+                self.load_by_core(run, &reference);
             }
             Area::Local => self.load_local(run, &reference, rd),
             Area::Outer => self.load_outer(run, &reference),
@@ -292,6 +293,7 @@ impl Checker {
             Area::Nowhere | Area::Code => return,
             Area::Shared => {
                 self.shared_access(run, &reference, true, fenced);
+                self.store_by_core(run, &reference, fenced);
                 let zero = bytes >= 4 && value == 0;
                 if zero && (fenced || self.locks.knows(address)) {
                     self.change(run, space, address, bytes, value);
@@ -338,6 +340,9 @@ impl Checker {
             }
             if reference.area != Area::Local {
                 self.shared_access(run, &reference, writes, true);
+            }
+            if writes {
+                self.store_by_core(run, &reference, true);
             }
             self.lock_operation(run, &instruction, &reference, context, space);
             if releases && writes {

@@ -16,6 +16,7 @@
 //! | begin and end of runs | `checker.rs` |
 //! | instructions | `execute.rs`, `order.rs` |
 //! | commands of nicety.h, registers of PsPIN | `commands.rs`, `registers.rs` |
+//! | words by the number of the core | `cores.rs` |
 //! | calls of nfp.h, memory of a microengine | `contexts.rs`, `processes.rs`, `held.rs`, `local.rs` |
 //! | findings by instruction, and by line | `raw.rs`, `report.rs` |
 //!
@@ -32,6 +33,7 @@ mod clocks;
 mod code;
 mod commands;
 mod contexts;
+mod cores;
 mod execute;
 mod finding;
 mod held;

@@ -2,9 +2,11 @@
 
 use crate::calls::{Calls, Site};
 use crate::clocks::Clock;
+use crate::cores::Loaded;
 use crate::held::Held;
 use crate::shadow::{OriginId, Shadow};
 use nicety_hpu::{Image, TrapError};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The stack pointer, the first argument, and the register with the number of a command.
@@ -168,6 +170,9 @@ pub(crate) struct Running {
     pub error: TrapError,
     /// Whether the present instruction polls a word of memory in a loop.
     pub polls: bool,
+    /// The number of times that it has yielded, and its loads by the number of the core.
+    pub section: u32,
+    pub loaded: FxHashMap<u32, Loaded>,
     /// The values from local memory, for a process.
     pub held: Option<Box<Held>>,
 }
@@ -207,6 +212,8 @@ impl Running {
             explained: false,
             error: TrapError::Other,
             polls: false,
+            section: 0,
+            loaded: FxHashMap::default(),
             held: (record.handler == Handler::Process).then(Box::default),
         }
     }
