@@ -7,7 +7,7 @@ use crate::checker::{Checker, Interface};
 use crate::code::{Decoded, Rules};
 use crate::finding::Defect;
 use crate::locks::{At, Change};
-use crate::run::{A0, Handler, Pending, Running, SP, Unit};
+use crate::run::{A0, Behind, Handler, Pending, Running, SP, Unit};
 use crate::shadow::{BY_CORE, OriginId};
 use nicety_hpu::{AddressSpace, Context, Image, Instruction, Kind};
 
@@ -41,9 +41,10 @@ impl Checker {
         context: &Context,
         space: &AddressSpace<'_>,
     ) {
-        let fenced = run.fenced;
-        // A store releases if only computations lie between a fence and it.
-        run.fenced = fenced && !decoded.rules.ends_fence();
+        let behind = run.behind;
+        if behind >= Behind::Stores && decoded.rules.ends_fence() {
+            run.behind = if decoded.rules == Rules::Store { Behind::Stores } else { Behind::Earlier };
+        }
         let instruction = decoded.instruction;
         let Instruction { rd, rs1, rs2, imm, .. } = instruction;
         if let Some(held) = &mut run.held {
@@ -52,7 +53,7 @@ impl Checker {
         match decoded.rules {
             Rules::Compute | Rules::Divide => self.compute(run, decoded, context),
             Rules::Load => self.load(run, decoded, context, space),
-            Rules::Store => self.store(run, instruction, context, space, fenced),
+            Rules::Store => self.store(run, instruction, context, space, behind),
             Rules::Branch => self.branch(run, instruction, context),
             Rules::Jal => {
                 self.check_division(run, imm, context);
@@ -62,7 +63,7 @@ impl Checker {
             Rules::Jalr => self.jump(run, instruction, context),
             Rules::Ecall if run.record.handler == Handler::Process => self.call_card(run, context, space),
             Rules::Ecall => self.command(run, context, space),
-            Rules::Fence => run.fenced = true,
+            Rules::Fence => run.fence(decoded.fences),
             Rules::Csr => run.set(rd, 0, if imm == HART { BY_CORE } else { 0 }),
             Rules::Constant => run.set(rd, 0, 0),
             Rules::Nothing | Rules::Unknown => {}
@@ -248,6 +249,8 @@ impl Checker {
                 let acquires = decoded.before_fence;
                 if acquires {
                     self.acquire(run, address);
+                } else {
+                    self.acquire_at_fence(run, address);
                 }
                 self.shared_access(run, &reference, false, acquires);
                 self.load_by_core(run, &reference);
@@ -280,7 +283,7 @@ impl Checker {
         instruction: Instruction,
         context: &Context,
         space: &AddressSpace<'_>,
-        fenced: bool,
+        behind: Behind,
     ) {
         let Instruction { kind, rs1, rs2, imm, .. } = instruction;
         let (bytes, _) = loaded(kind);
@@ -292,6 +295,8 @@ impl Checker {
             Area::Device => return self.store_register(run, address, value as u32),
             Area::Nowhere | Area::Code => return,
             Area::Shared => {
+                // A store releases if only computations lie between a fence and it.
+                let fenced = behind == Behind::Fence;
                 self.shared_access(run, &reference, true, fenced);
                 self.store_by_core(run, &reference, fenced);
                 let zero = bytes >= 4 && value == 0;
@@ -300,6 +305,8 @@ impl Checker {
                 }
                 if fenced {
                     self.release(run, address);
+                } else if behind != Behind::Nothing {
+                    self.release_from_fence(run, address);
                 }
             }
             Area::Local => self.store_local(run, &reference, rs2),
@@ -335,8 +342,10 @@ impl Checker {
         };
         let shared = reference.area.is_shared();
         if shared {
-            if acquires && kind != Kind::Sc {
-                self.acquire(run, reference.key);
+            match acquires {
+                _ if kind == Kind::Sc => {}
+                true => self.acquire(run, reference.key),
+                false => self.acquire_at_fence(run, reference.key),
             }
             if reference.area != Area::Local {
                 self.shared_access(run, &reference, writes, true);
@@ -347,6 +356,8 @@ impl Checker {
             self.lock_operation(run, &instruction, &reference, context, space);
             if releases && writes {
                 self.release(run, reference.key);
+            } else if writes && run.behind != Behind::Nothing {
+                self.release_from_fence(run, reference.key);
             }
             if reference.area == Area::Outer {
                 run.rests();

@@ -5,6 +5,7 @@
 
 use crate::calls::Site;
 use crate::clocks::Clock;
+use crate::run::Behind;
 use rustc_hash::FxHashMap;
 
 /// Bytes of a page.
@@ -26,6 +27,8 @@ pub(crate) struct Access {
     /// Whether it is a store of a process in one reference, or a load that polls a word.
     pub single: bool,
     pub polls: bool,
+    /// The place of a plain store behind a fence.
+    pub behind: Behind,
     /// The core, for an address that depends on its number.
     pub by_core: Option<u32>,
 }
@@ -35,6 +38,12 @@ impl Access {
     fn precedes(&self, access: &Access, clock: &Clock) -> bool {
         let same_core = self.by_core.is_some() && self.by_core == access.by_core;
         self.run == access.run || same_core || clock.covers(self.run, self.step)
+    }
+
+    /// Whether a plain store may be C11's relaxed store of a flag, which an atomic access takes. Both are the same
+    /// instruction.
+    fn is_flag_for(&self, other: &Access) -> bool {
+        other.atomic && self.behind >= if other.store { Behind::Stores } else { Behind::Earlier }
     }
 }
 
@@ -132,13 +141,14 @@ impl Byte {
     fn race(&self, access: &Access, clock: &Clock) -> Option<Access> {
         let earlier = |other: &Option<Access>| other.filter(|other| !other.precedes(access, clock));
         // A loop of a process may wait for a word that another process stores in one reference.
-        let stored = earlier(&self.store).filter(|store| !(store.single && access.polls));
+        let stored =
+            earlier(&self.store).filter(|store| !(store.single && access.polls || store.is_flag_for(access)));
         if stored.is_some() || access.atomic || !access.store {
             // A plain load beside an atomic store is C11's relaxed load: both are the same instruction.
             return stored;
         }
-        let counts = |load: &Access| !(access.single && load.polls);
-        let stored = self.atomics.iter().find_map(earlier);
+        let counts = |load: &Access| !(access.single && load.polls || access.is_flag_for(load));
+        let stored = self.atomics.iter().filter_map(earlier).find(|store| !access.is_flag_for(store));
         stored.or_else(|| self.loads.iter().filter_map(earlier).find(counts))
     }
 }

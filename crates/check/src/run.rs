@@ -107,6 +107,18 @@ impl Pending {
     }
 }
 
+/// The place of an instruction behind a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Behind {
+    Nothing,
+    /// A fence is somewhere before.
+    Earlier,
+    /// Stores lie between a fence and it.
+    Stores,
+    /// Only computations lie between a fence and it.
+    Fence,
+}
+
 /// The unit that numbers a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -157,8 +169,11 @@ pub(crate) struct Running {
     pub site: Site,
     pub result_at: Site,
     pub stack_pointer: u32,
-    /// Whether a fence precedes directly, so that a store releases.
-    pub fenced: bool,
+    /// The place of the present instruction behind a fence that orders stores, and all that precedes that fence.
+    pub behind: Behind,
+    pub before_fence: Clock,
+    /// All that precedes the values of loads that do not acquire. A fence makes them acquire.
+    pub loads: Clock,
     /// The word of an LR without its SC, with its value.
     pub reserved: Option<(u32, u64)>,
     /// The command that CMD_TEST asks for, and the engine's registers: source, destination, bytes.
@@ -205,7 +220,9 @@ impl Running {
             site: Site::default(),
             result_at: Site::default(),
             stack_pointer: 0,
-            fenced: false,
+            behind: Behind::Nothing,
+            before_fence: Clock::default(),
+            loads: Clock::default(),
             reserved: None,
             tested: 0,
             engine: [0; 3],
