@@ -386,12 +386,18 @@ impl Checker {
     ) {
         let Instruction { kind, rd, rs2, imm: bytes, .. } = *instruction;
         let Reference { address, key, .. } = *reference;
-        let operand = context.reg(usize::from(rs2) & 31) & (u64::MAX >> (64 - 8 * bytes));
+        let all = u64::MAX >> (64 - 8 * bytes);
+        let operand = context.reg(usize::from(rs2) & 31) & all;
         let old = value_at(space, address, bytes);
-        let new = match kind {
-            Kind::AmoSwap => operand,
-            Kind::AmoOr => old | operand,
-            Kind::AmoAnd => old & operand,
+        let (new, cover) = match kind {
+            Kind::AmoSwap => (operand, all),
+            Kind::AmoOr => (old | operand, operand),
+            Kind::AmoAnd => (old & operand, all & !operand),
+            Kind::AmoAdd if self.locks.knows(key) => {
+                let at = At { run: run.number, site: run.site };
+                let new = old.wrapping_add(operand) & all;
+                return self.locks.add(Change { address: key, old, new, cover: all, at, initial: false });
+            }
             Kind::Lr => {
                 // An LR without its SC: the value was not the expected one.
                 if run.reserved.is_some_and(|(reserved, _)| reserved == key) && old != 0 {
@@ -412,7 +418,7 @@ impl Checker {
             }
             _ => return,
         };
-        self.changed(run, (key, old, new), run.site);
+        self.changed_bits(run, (key, old, new), cover, run.site);
     }
 
     /// Reports a change of a word to the locks.
@@ -422,13 +428,24 @@ impl Checker {
     }
 
     /// Reports a change of a word with a known old value.
-    pub(crate) fn changed(&mut self, run: &mut Running, (address, old, new): (u32, u64, u64), site: Site) {
+    pub(crate) fn changed(&mut self, run: &mut Running, change: (u32, u64, u64), site: Site) {
+        self.changed_bits(run, change, u64::MAX, site);
+    }
+
+    /// Reports a change of bits of a word.
+    fn changed_bits(
+        &mut self,
+        run: &mut Running,
+        (address, old, new): (u32, u64, u64),
+        cover: u64,
+        site: Site,
+    ) {
         let at = At { run: run.number, site };
         // A word that is set to zero before its first use is being initialised.
         let begins = matches!(run.record.handler, Handler::Header | Handler::Process);
         let first = begins && !self.locks.has_held(run.number, address);
-        let initial = new == 0 && old == 0 && (first || is_initialisation(&run.image, site));
-        if let Some(suspect) = self.locks.change(Change { address, old, new, at, initial }) {
+        let initial = (old | new) & cover == 0 && (first || is_initialisation(&run.image, site));
+        if let Some(suspect) = self.locks.change(Change { address, old, new, cover, at, initial }) {
             self.suspected(&suspect);
             run.explained = true;
         }

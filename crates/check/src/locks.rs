@@ -1,7 +1,8 @@
 //! Locks: words that runs take and release by atomic operations.
 //!
-//! No instruction says that a word is a lock. A word is one if a run has changed it from 0 by an atomic operation, and has set it to 0
-//! again. A word is also one if a run has tried that in vain several times in a row. Findings wait for this until the end.
+//! No instruction says that a word is a lock. Bits of a word are one if a run has set them from 0 by an atomic operation, and has
+//! cleared them again. Bits are also one if a run has tried that in vain several times in a row. Findings wait for this until the end.
+//! An operation covers the bits that it may change: all of a word, those of a mask, or those of a byte.
 //!
 //! A word counts its holders if a compare and swap changes it from one value above 0 to another. A lock of readers and a writer is
 //! such a word. No single run holds it, so that it has no findings.
@@ -30,6 +31,8 @@ pub(crate) struct Change {
     pub address: u32,
     pub old: u64,
     pub new: u64,
+    /// The bits that the operation may change.
+    pub cover: u64,
     pub at: At,
     /// Whether the source names it an initialisation.
     pub initial: bool,
@@ -40,14 +43,27 @@ pub(crate) struct Change {
 pub(crate) struct Suspect {
     pub defect: Defect,
     pub words: Vec<u32>,
+    /// The bits of the words.
+    pub bits: u64,
     pub at: At,
     pub other: Option<At>,
 }
 
+/// Bits of a word that a run has set.
+#[derive(Clone, Copy)]
+struct Taken {
+    address: u32,
+    bits: u64,
+    /// Whether other bits of the word were set, as in a map of slots. Alone, these bits then are no lock.
+    beside: bool,
+    at: At,
+}
+
 #[derive(Default)]
 struct Word {
-    holder: Option<At>,
-    is_lock: bool,
+    holder: Option<Taken>,
+    /// The bits that are locks.
+    locks: u64,
     /// Whether it counts its holders.
     counts: bool,
 }
@@ -56,6 +72,7 @@ struct Word {
 #[derive(Clone, Copy, Default)]
 struct Spin {
     address: u32,
+    bits: u64,
     tries: u32,
 }
 
@@ -63,7 +80,7 @@ struct Spin {
 #[derive(Default)]
 pub(crate) struct Locks {
     words: FxHashMap<u32, Word>,
-    held: FxHashMap<u32, Vec<(u32, At)>>,
+    held: FxHashMap<u32, Vec<Taken>>,
     once_held: FxHashSet<(u32, u32)>,
     spins: FxHashMap<u32, Spin>,
     /// Instructions that take locks.
@@ -82,15 +99,28 @@ impl Locks {
 
     /// Takes an atomic operation that may take or release a lock. Returns a double lock.
     pub fn change(&mut self, change: Change) -> Option<Suspect> {
-        let Change { address, old, new, at, .. } = change;
+        let Change { address, cover, at, .. } = change;
+        let (old, new) = (change.old & cover, change.new & cover);
+        let beside = change.old & !cover != 0;
+        let taken = Taken { address, bits: new, beside, at };
         if old == 0 && new != 0 {
-            self.taken(address, at);
+            self.taken(taken);
         } else if new == 0 {
             self.released(change);
         } else if old == new {
-            return self.in_vain(address, at);
+            return self.in_vain(taken);
         }
         None
+    }
+
+    /// Takes an addition, which may release a lock that the run holds.
+    pub fn add(&mut self, change: Change) {
+        let Change { address, old, new, at, .. } = change;
+        let cleared = if new == 0 { u64::MAX } else { old & !new };
+        let held = self.held.get(&at.run).into_iter().flatten();
+        if held.clone().any(|taken| taken.address == address && taken.bits & !cleared == 0) {
+            self.released(Change { new: 0, cover: cleared, ..change });
+        }
     }
 
     /// Takes a compare and swap from one value above 0 to another: the word counts its holders.
@@ -98,11 +128,16 @@ impl Locks {
         self.words.entry(address).or_default().counts = true;
     }
 
-    fn taken(&mut self, address: u32, at: At) {
+    fn taken(&mut self, taken: Taken) {
+        let Taken { address, bits, at, .. } = taken;
         self.order(address, at);
         self.spins.remove(&at.run);
-        self.words.entry(address).or_default().holder = Some(at);
-        self.held.entry(at.run).or_default().push((address, at));
+        let word = self.words.entry(address).or_default();
+        // Bits beside a lock that another run holds are not the lock.
+        if word.holder.is_none_or(|holder| holder.at.run == at.run || holder.bits & bits != 0) {
+            word.holder = Some(taken);
+        }
+        self.held.entry(at.run).or_default().push(taken);
         self.once_held.insert((at.run, address));
     }
 
@@ -110,17 +145,18 @@ impl Locks {
     fn order(&mut self, address: u32, at: At) {
         // Bits that a run only sets, as in a sketch, are no locks, and there may be thousands of them.
         let Some(held) = self.held.get(&at.run).filter(|held| held.len() <= MOST_HELD) else { return };
-        let all: BTreeSet<u32> = held.iter().map(|(held, _)| *held).collect();
-        for &(first, before) in held.iter().filter(|(first, _)| *first != address) {
-            let known = self.orders.entry((first, address)).or_insert_with(|| (before, at, all.clone()));
+        let all: BTreeSet<u32> = held.iter().map(|held| held.address).collect();
+        for held in held.iter().filter(|held| held.address != address) {
+            let first = (held.address, address);
+            let known = self.orders.entry(first).or_insert_with(|| (held.at, at, all.clone()));
             known.2.retain(|held| all.contains(held));
         }
     }
 
-    fn in_vain(&mut self, address: u32, at: At) -> Option<Suspect> {
+    fn in_vain(&mut self, Taken { address, bits, at, .. }: Taken) -> Option<Suspect> {
         let spin = self.spins.entry(at.run).or_default();
-        if spin.address != address {
-            *spin = Spin { address, tries: 0 };
+        if (spin.address, spin.bits) != (address, bits) {
+            *spin = Spin { address, bits, tries: 0 };
             self.order(address, at);
         }
         let spin = self.spins.get_mut(&at.run).expect("just entered");
@@ -129,30 +165,33 @@ impl Locks {
             return None;
         }
         let word = self.words.entry(address).or_default();
-        word.is_lock = true;
+        word.locks |= bits;
         self.takers.insert(at.site.pc);
-        let own = word.holder.filter(|holder| holder.run == at.run)?;
-        Some(Suspect { defect: Defect::DoubleLock, words: vec![address], at, other: Some(own) })
+        let own = word.holder.filter(|holder| holder.at.run == at.run && holder.bits & bits != 0)?;
+        Some(Suspect { defect: Defect::DoubleLock, words: vec![address], bits, at, other: Some(own.at) })
     }
 
-    fn released(&mut self, Change { address, old, at, initial, .. }: Change) {
+    fn released(&mut self, Change { address, old, cover, at, initial, .. }: Change) {
         let word = self.words.entry(address).or_default();
-        let holder = word.holder.take();
+        let holder = word.holder.take_if(|holder| holder.bits & !cover == 0);
         let held = self.held.entry(at.run).or_default();
-        if let Some(index) = held.iter().rposition(|(held, _)| *held == address) {
-            let (_, taken) = held.remove(index);
-            word.is_lock = true;
-            self.takers.insert(taken.site.pc);
+        let is_own = |taken: &Taken| taken.address == address && taken.bits & !cover == 0;
+        if held.iter().any(is_own) {
+            for taken in held.extract_if(.., |taken| is_own(taken)).filter(|taken| !taken.beside) {
+                word.locks |= taken.bits;
+                self.takers.insert(taken.at.site.pc);
+            }
             return;
         }
         if initial {
             return;
         }
         // The holder still releases it later, which shows that the word is a lock.
-        let others = holder.filter(|_| old != 0);
+        let others = holder.filter(|_| old & cover != 0).map(|holder| holder.at);
         self.suspects.push(Suspect {
             defect: Defect::UnlockWithoutLock,
             words: vec![address],
+            bits: cover,
             at,
             other: others,
         });
@@ -161,14 +200,10 @@ impl Locks {
     /// Ends a run. A run that was stopped keeps its locks, but that is no mistake of its own.
     pub fn end(&mut self, run: u32, returned: bool) {
         self.spins.remove(&run);
-        for (address, at) in self.held.remove(&run).unwrap_or_default() {
+        for Taken { address, bits, at, .. } in self.held.remove(&run).unwrap_or_default() {
             if returned {
-                self.suspects.push(Suspect {
-                    defect: Defect::LockKept,
-                    words: vec![address],
-                    at,
-                    other: None,
-                });
+                let words = vec![address];
+                self.suspects.push(Suspect { defect: Defect::LockKept, words, bits, at, other: None });
             }
         }
     }
@@ -181,14 +216,17 @@ impl Locks {
     /// Returns the findings, now that all locks are known.
     pub fn findings(&mut self) -> Vec<Suspect> {
         let suspects = std::mem::take(&mut self.suspects);
-        let is_lock = |address: &u32| self.words.get(address).is_some_and(|word| word.is_lock);
+        let locks = |address: &u32| self.words.get(address).map_or(0, |word| word.locks);
         let counts = |address: &u32| self.words.get(address).is_some_and(|word| word.counts);
         let of_taker = |suspect: &Suspect| {
-            suspect.defect == Defect::LockKept && self.takers.contains(&suspect.at.site.pc)
+            let own = suspect.words.iter().all(|word| locks(word) == 0);
+            suspect.defect == Defect::LockKept && own && self.takers.contains(&suspect.at.site.pc)
         };
         let mut found: Vec<Suspect> = suspects
             .into_iter()
-            .filter(|suspect| suspect.words.iter().all(is_lock) || of_taker(suspect))
+            .filter(|suspect| {
+                suspect.words.iter().all(|word| locks(word) & suspect.bits != 0) || of_taker(suspect)
+            })
             .filter(|suspect| !suspect.words.iter().any(counts))
             .collect();
         found.extend(self.cycles());
@@ -197,7 +235,7 @@ impl Locks {
 
     /// Returns the cycles of orders among locks, without those under a common lock.
     fn cycles(&self) -> Vec<Suspect> {
-        let is_lock = |address: &u32| self.words.get(address).is_some_and(|word| word.is_lock);
+        let is_lock = |address: &u32| self.words.get(address).is_some_and(|word| word.locks != 0);
         let edges: Vec<_> =
             self.orders.iter().filter(|((first, second), _)| is_lock(first) && is_lock(second)).collect();
         let mut found = Vec::new();
@@ -209,7 +247,8 @@ impl Locks {
                 && !under.iter().any(|gate| gate != first && gates.contains(gate))
             {
                 let words = vec![*first, *second];
-                found.push(Suspect { defect: Defect::LockOrder, words, at: *at, other: Some(other) });
+                let bits = u64::MAX;
+                found.push(Suspect { defect: Defect::LockOrder, words, bits, at: *at, other: Some(other) });
             }
         }
         found

@@ -1,5 +1,6 @@
 //! Runs of hand-made programs under the checker, one after the other or interleaved, as a driver reports them.
 
+mod locks;
 mod order;
 
 use nicety_check::{Begin, Checker, Defect, Ending, Handler, Interface, Limits};

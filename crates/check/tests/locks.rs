@@ -1,0 +1,55 @@
+//! Locks of other forms than a word that is 0 or 1.
+
+use super::*;
+
+/// Adds the bits for acquire and release.
+fn ordered(words: &[u32]) -> Vec<u32> {
+    words.iter().map(|&word| if word & 0x7f == 0x2f { word | ORDERED } else { word }).collect()
+}
+
+/// Runs a first and a second program as payload handlers of one message, and returns the kinds of findings.
+fn after(first: &[u32], second: &[u32]) -> Vec<Defect> {
+    let first = program(first);
+    let mut trial = Trial::new(&[&first[..], &program(second)].concat());
+    trial.run(1, Handler::Payload, 0, 0, 0);
+    trial.run(2, Handler::Payload, 0, 64, first.len() as u32);
+    trial.kinds()
+}
+
+#[test]
+fn a_subtraction_releases_a_lock() {
+    let count = [lw(A1, 4, A0), addi(A1, A1, 1), sw(A1, 4, A0)];
+    let give = ordered(&[addi(A2, ZERO, -1), amoadd_w(ZERO, A2, A0)]);
+    let locked = [&take()[..], &count, &give].concat();
+    assert_eq!(Trial::two(&program(&locked)), []);
+    assert_eq!(after(&locked, &[&take()[..], &count].concat()), [Defect::LockKept]);
+    // A counter is no lock.
+    let counted =
+        ordered(&[addi(A2, ZERO, 1), amoadd_w(ZERO, A2, A0), addi(A2, ZERO, -1), amoadd_w(ZERO, A2, A0)]);
+    assert_eq!(after(&counted, &counted[..2]), []);
+}
+
+#[test]
+fn a_bit_of_a_word_is_a_lock() {
+    let take = ordered(&[addi(A2, ZERO, 1), amoor_w(A3, A2, A0), andi(A3, A3, 1), bne(A3, ZERO, -8)]);
+    let count = [lw(A1, 4, A0), addi(A1, A1, 1), sw(A1, 4, A0)];
+    let mark = [addi(A2, ZERO, 2), amoor_w(ZERO, A2, A0)];
+    let give = ordered(&[addi(A2, ZERO, -2), amoand_w(ZERO, A2, A0)]);
+    let whole = [&take[..], &count, &mark, &give].concat();
+    assert_eq!(Trial::two(&program(&whole)), []);
+    // The other bit is set by then.
+    assert_eq!(after(&whole, &[&take[..], &count].concat()), [Defect::LockKept]);
+    assert_eq!(after(&whole, &give), [Defect::UnlockWithoutLock]);
+    // A run that only clears the other bit releases nothing.
+    let clear = [addi(A2, ZERO, -3), amoand_w(ZERO, A2, A0)];
+    assert_eq!(after(&whole, &clear), []);
+}
+
+#[test]
+fn a_lock_of_readers_and_a_writer_is_released_by_a_subtraction() {
+    let reads = ordered(&[lr_w(A1, A0), addi(A1, A1, 1), sc_w(A2, A1, A0)]);
+    let gives = ordered(&[addi(A2, ZERO, -1), amoadd_w(ZERO, A2, A0)]);
+    let both = [&reads[..], &gives].concat();
+    assert_eq!(after(&both, &both), []);
+    assert_eq!(after(&both, &reads), [Defect::LockKept]);
+}
