@@ -299,9 +299,10 @@ impl Checker {
                 let fenced = behind == Behind::Fence;
                 self.shared_access(run, &reference, true, fenced);
                 self.store_by_core(run, &reference, fenced);
-                let zero = bytes >= 4 && value == 0;
-                if zero && (fenced || self.locks.knows(address)) {
-                    self.change(run, space, address, bytes, value);
+                let word = if bytes < 4 { address & !3 } else { address };
+                let stored = value & (u64::MAX >> (64 - 8 * bytes));
+                if stored == 0 && (fenced || self.locks.knows(word)) {
+                    self.clear(run, space, word, address - word, bytes);
                 }
                 if fenced {
                     self.release(run, address);
@@ -347,8 +348,13 @@ impl Checker {
                 true => self.acquire(run, reference.key),
                 false => self.acquire_at_fence(run, reference.key),
             }
-            if reference.area != Area::Local {
-                self.shared_access(run, &reference, writes, true);
+            let part = match reference.area {
+                Area::Local => None,
+                Area::Shared => part_of(&reference, affected(run, &instruction, context)),
+                _ => Some(reference),
+            };
+            if let Some(part) = part {
+                self.shared_access(run, &part, writes, true);
             }
             if writes {
                 self.store_by_core(run, &reference, true);
@@ -421,10 +427,11 @@ impl Checker {
         self.changed_bits(run, (key, old, new), cover, run.site);
     }
 
-    /// Reports a change of a word to the locks.
-    fn change(&mut self, run: &mut Running, space: &AddressSpace<'_>, address: u32, bytes: u32, new: u64) {
-        let old = value_at(space, address, bytes);
-        self.changed(run, (address, old, new), run.site);
+    /// Reports bytes of a word that become zero to the locks.
+    fn clear(&mut self, run: &mut Running, space: &AddressSpace<'_>, word: u32, first: u32, bytes: u32) {
+        let old = value_at(space, word, bytes.max(4));
+        let cover = u64::MAX >> (64 - 8 * bytes) << (8 * first);
+        self.changed_bits(run, (word, old, old & !cover), cover, run.site);
     }
 
     /// Reports a change of a word with a known old value.
@@ -481,6 +488,28 @@ impl Checker {
             }
         }
     }
+}
+
+/// The bits that an atomic operation on a word concerns. Those on bytes are made of such operations.
+fn affected(run: &Running, instruction: &Instruction, context: &Context) -> u64 {
+    let operand = context.reg(usize::from(instruction.rs2) & 31);
+    match instruction.kind {
+        Kind::AmoOr | Kind::AmoXor => operand,
+        Kind::AmoAnd => !operand,
+        // The SC knows which bytes are new, and the LR does not.
+        Kind::Lr => 0,
+        Kind::Sc => run.reserved.map_or(u64::MAX, |(_, old)| old ^ operand),
+        _ => u64::MAX,
+    }
+}
+
+/// The bytes of a word with these bits. None if there are none.
+fn part_of(reference: &Reference, bits: u64) -> Option<Reference> {
+    let bits = bits & (u64::MAX >> (64 - 8 * reference.bytes));
+    let first = bits.trailing_zeros() / 8;
+    let bytes = 8u32.checked_sub(first + bits.leading_zeros() / 8).filter(|_| bits != 0)?;
+    let Reference { address, key, .. } = *reference;
+    Some(Reference { address: address + first, key: key + first, bytes, ..*reference })
 }
 
 /// Whether a site is in a function that initialises a lock, by its name.

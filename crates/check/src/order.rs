@@ -13,6 +13,11 @@ use crate::shadow::BY_CORE;
 /// Bytes of a word, which processes store in one reference.
 const WORD: u32 = 4;
 
+/// The word of a byte. Atomic operations on bytes are those on their words.
+const fn word_of(address: u32) -> u32 {
+    address & !(WORD - 1)
+}
+
 impl Running {
     /// A fence. Earlier relaxed loads acquire, and later relaxed stores release, as in C11.
     #[inline(never)]
@@ -49,26 +54,26 @@ impl Checker {
 
     /// Orders all that a release of a word preceded before the next steps of a run.
     pub(crate) fn acquire(&mut self, run: &mut Running, address: u32) {
-        if let Some(released) = self.releases.get(&address) {
+        if let Some(released) = self.releases.get(&word_of(address)) {
             run.clock.join(released);
         }
     }
 
     /// A load that does not acquire. A later fence orders all that a release of the word preceded.
     pub(crate) fn acquire_at_fence(&self, run: &mut Running, address: u32) {
-        if let Some(released) = self.releases.get(&address) {
+        if let Some(released) = self.releases.get(&word_of(address)) {
             run.loads.join(released);
         }
     }
 
     /// Lets later acquires of a word follow all steps of a run before its fence.
     pub(crate) fn release_from_fence(&mut self, run: &Running, address: u32) {
-        self.releases.entry(address).or_default().join(&run.before_fence);
+        self.releases.entry(word_of(address)).or_default().join(&run.before_fence);
     }
 
     /// Lets later acquires of a word follow all earlier steps of a run.
     pub(crate) fn release(&mut self, run: &mut Running, address: u32) {
-        self.releases.entry(address).or_default().join(&run.clock);
+        self.releases.entry(word_of(address)).or_default().join(&run.clock);
         run.clock.advance(run.number);
     }
 }

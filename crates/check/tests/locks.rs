@@ -53,3 +53,25 @@ fn a_lock_of_readers_and_a_writer_is_released_by_a_subtraction() {
     assert_eq!(after(&both, &both), []);
     assert_eq!(after(&both, &reads), [Defect::LockKept]);
 }
+
+/// Takes the lock in byte 1 by an exchange of the byte, as compilers make it.
+fn take_byte() -> Vec<u32> {
+    let exchange = [lr_w(A3, A0), or(A4, A3, A2), sc_w(A5, A4, A0), bne(A5, ZERO, -12)];
+    [&[addi(A2, ZERO, 0x100)], &ordered(&exchange)[..], &[and(A3, A3, A2), bne(A3, ZERO, -20)]].concat()
+}
+
+#[test]
+fn a_byte_is_a_lock() {
+    let count = [lw(A1, 4, A0), addi(A1, A1, 1), sw(A1, 4, A0)];
+    let exchanged = [&take_byte()[..], &count, &[fence(), sb(ZERO, 1, A0)]].concat();
+    assert_eq!(Trial::two(&program(&exchanged)), []);
+    let set = ordered(&[addi(A2, ZERO, 0x100), amoor_w(A3, A2, A0), and(A3, A3, A2), bne(A3, ZERO, -8)]);
+    let flag = [&set[..], &count, &[fence(), sb(ZERO, 1, A0)]].concat();
+    assert_eq!(Trial::two(&program(&flag)), []);
+    assert_eq!(after(&flag, &[&set[..], &count].concat()), [Defect::LockKept]);
+    // Another byte of the word has nothing to do with the lock.
+    assert_eq!(after(&flag, &[sb(ZERO, 0, A0)]), []);
+    assert_eq!(after(&exchanged, &[sb(A0, 0, A0)]), []);
+    assert_eq!(after(&flag, &[addi(A1, ZERO, 1), sb(A1, 1, A0)]), [Defect::Race]);
+    assert_eq!(after(&exchanged, &[addi(A1, ZERO, 1), sb(A1, 1, A0)]), [Defect::Race]);
+}
