@@ -75,6 +75,8 @@ pub struct Checker {
     pub(crate) stacks: Stacks,
     pub(crate) races: Races,
     pub(crate) locks: Locks,
+    /// Whether atomic operations wait, by program and address.
+    pub(crate) waits: FxHashMap<(u32, u32), bool>,
     /// The clocks of releases, by word.
     pub(crate) releases: FxHashMap<u32, Clock>,
     pub(crate) findings: Findings,
@@ -102,6 +104,7 @@ impl Checker {
             stacks: Stacks::default(),
             races: Races::default(),
             locks: Locks::default(),
+            waits: FxHashMap::default(),
             releases: FxHashMap::default(),
             findings: Findings::default(),
             by_core: LastStores::default(),

@@ -7,7 +7,8 @@ use crate::checker::{Checker, Interface};
 use crate::code::{Decoded, Rules};
 use crate::finding::Defect;
 use crate::locks::{At, Change};
-use crate::run::{A0, Behind, Handler, Pending, Running, SP, Unit};
+use crate::loops::waits;
+use crate::run::{A0, Behind, Handler, Pending, Reserved, Running, SP, Unit};
 use crate::shadow::{BY_CORE, OriginId};
 use nicety_hpu::{AddressSpace, Context, Image, Instruction, Kind};
 
@@ -402,49 +403,60 @@ impl Checker {
             Kind::AmoAdd if self.locks.knows(key) => {
                 let at = At { run: run.number, site: run.site };
                 let new = old.wrapping_add(operand) & all;
-                return self.locks.add(Change { address: key, old, new, cover: all, at, initial: false });
+                let change = Change { address: key, old, new, cover: all, at, waits: false, initial: false };
+                return self.locks.add(change);
             }
             Kind::Lr => {
                 // An LR without its SC: the value was not the expected one.
-                if run.reserved.is_some_and(|(reserved, _)| reserved == key) && old != 0 {
-                    self.changed(run, (key, old, old), run.site);
+                if run.reserved.is_some_and(|reserved| reserved.key == key) && old != 0 {
+                    self.changed_bits(run, (key, old, old), (u64::MAX, false), run.site);
                 }
-                run.reserved = Some((key, old));
+                run.reserved = Some(Reserved { key, value: old, pc: run.site.pc });
                 return;
             }
             Kind::Sc => {
-                let reserved = run.reserved.take().filter(|(reserved, _)| *reserved == key);
-                let Some((_, old)) = reserved else { return };
+                let reserved = run.reserved.take().filter(|reserved| reserved.key == key);
+                let Some(Reserved { value: old, pc: first, .. }) = reserved else { return };
                 match operand {
                     // A release counts before others can take the lock.
                     0 => self.changed(run, (key, value_at(space, address, bytes), 0), run.site),
-                    new => run.pending = Pending::Conditional { address, key, old, new, rd, at: run.site },
+                    new => {
+                        let (waits, at) = (self.waits(run, first), run.site);
+                        run.pending = Pending::Conditional { address, key, old, new, waits, rd, at };
+                    }
                 }
                 return;
             }
             _ => return,
         };
-        self.changed_bits(run, (key, old, new), cover, run.site);
+        let waits = self.waits(run, run.site.pc);
+        self.changed_bits(run, (key, old, new), (cover, waits), run.site);
+    }
+
+    /// Whether the present atomic operation waits for its word. `first` is its LR, or itself.
+    fn waits(&mut self, run: &Running, first: u32) -> bool {
+        let place = (run.record.program, run.site.pc);
+        *self.waits.entry(place).or_insert_with(|| waits(&run.image, first, run.site.pc))
     }
 
     /// Reports bytes of a word that become zero to the locks.
     fn clear(&mut self, run: &mut Running, space: &AddressSpace<'_>, word: u32, first: u32, bytes: u32) {
         let old = value_at(space, word, bytes.max(4));
         let cover = u64::MAX >> (64 - 8 * bytes) << (8 * first);
-        self.changed_bits(run, (word, old, old & !cover), cover, run.site);
+        self.changed_bits(run, (word, old, old & !cover), (cover, false), run.site);
     }
 
     /// Reports a change of a word with a known old value.
     pub(crate) fn changed(&mut self, run: &mut Running, change: (u32, u64, u64), site: Site) {
-        self.changed_bits(run, change, u64::MAX, site);
+        self.changed_bits(run, change, (u64::MAX, true), site);
     }
 
-    /// Reports a change of bits of a word.
+    /// Reports a change of bits of a word. `waits` is whether a run waits until it may set them.
     fn changed_bits(
         &mut self,
         run: &mut Running,
         (address, old, new): (u32, u64, u64),
-        cover: u64,
+        (cover, waits): (u64, bool),
         site: Site,
     ) {
         let at = At { run: run.number, site };
@@ -452,7 +464,7 @@ impl Checker {
         let begins = matches!(run.record.handler, Handler::Header | Handler::Process);
         let first = begins && !self.locks.has_held(run.number, address);
         let initial = (old | new) & cover == 0 && (first || is_initialisation(&run.image, site));
-        if let Some(suspect) = self.locks.change(Change { address, old, new, cover, at, initial }) {
+        if let Some(suspect) = self.locks.change(Change { address, old, new, cover, at, waits, initial }) {
             self.suspected(&suspect);
             run.explained = true;
         }
@@ -463,13 +475,13 @@ impl Checker {
     pub(crate) fn complete(&mut self, run: &mut Running, context: &Context, space: &AddressSpace<'_>) {
         match run.pending() {
             Pending::Nothing => {}
-            Pending::Conditional { address, key, old, new, rd, at } => {
+            Pending::Conditional { address, key, old, new, waits, rd, at } => {
                 let stored = match rd {
                     0 => value_at(space, address, 4) as u32 == new as u32,
                     rd => context.reg(usize::from(rd)) == 0,
                 };
                 if stored {
-                    self.changed(run, (key, old, new), at);
+                    self.changed_bits(run, (key, old, new), (u64::MAX, waits), at);
                     if old != 0 && new != 0 && old != new {
                         self.locks.count(key);
                     }
@@ -498,7 +510,7 @@ fn affected(run: &Running, instruction: &Instruction, context: &Context) -> u64 
         Kind::AmoAnd => !operand,
         // The SC knows which bytes are new, and the LR does not.
         Kind::Lr => 0,
-        Kind::Sc => run.reserved.map_or(u64::MAX, |(_, old)| old ^ operand),
+        Kind::Sc => run.reserved.map_or(u64::MAX, |reserved| reserved.value ^ operand),
         _ => u64::MAX,
     }
 }

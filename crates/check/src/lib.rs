@@ -11,6 +11,7 @@
 //! | vector clocks, races | `clocks.rs`, `races.rs` |
 //! | locks, their order and misuse | `locks.rs` |
 //! | call stacks | `calls.rs` |
+//! | loops that wait | `loops.rs` |
 //! | programs, decoded | `code.rs` |
 //! | the shadow of a run | `run.rs` |
 //! | begin and end of runs | `checker.rs` |
@@ -39,6 +40,7 @@ mod finding;
 mod held;
 mod local;
 mod locks;
+mod loops;
 mod order;
 mod processes;
 mod races;

@@ -34,6 +34,8 @@ pub(crate) struct Change {
     /// The bits that the operation may change.
     pub cover: u64,
     pub at: At,
+    /// Whether the run waits until it may set the bits.
+    pub waits: bool,
     /// Whether the source names it an initialisation.
     pub initial: bool,
 }
@@ -68,6 +70,16 @@ struct Word {
     counts: bool,
 }
 
+/// An order of two locks.
+struct Order {
+    /// The place of the second one.
+    second: At,
+    /// All locks held at each second one.
+    under: BTreeSet<u32>,
+    /// Whether runs wait for the second one. A run that only tries cannot be in a deadlock by it.
+    waits: bool,
+}
+
 /// The tries of a run in vain.
 #[derive(Clone, Copy, Default)]
 struct Spin {
@@ -83,10 +95,12 @@ pub(crate) struct Locks {
     held: FxHashMap<u32, Vec<Taken>>,
     once_held: FxHashSet<(u32, u32)>,
     spins: FxHashMap<u32, Spin>,
+    /// Instructions that have tried in vain again and again.
+    waiters: FxHashSet<u32>,
     /// Instructions that take locks.
     takers: FxHashSet<u32>,
-    /// Orders of two locks: the places of the first and the second, and all locks held at each second one.
-    orders: BTreeMap<(u32, u32), (At, At, BTreeSet<u32>)>,
+    /// Orders of two locks.
+    orders: BTreeMap<(u32, u32), Order>,
     suspects: Vec<Suspect>,
 }
 
@@ -104,11 +118,11 @@ impl Locks {
         let beside = change.old & !cover != 0;
         let taken = Taken { address, bits: new, beside, at };
         if old == 0 && new != 0 {
-            self.taken(taken);
+            self.taken(taken, change.waits);
         } else if new == 0 {
             self.released(change);
         } else if old == new {
-            return self.in_vain(taken);
+            return self.in_vain(taken, change.waits);
         }
         None
     }
@@ -128,9 +142,9 @@ impl Locks {
         self.words.entry(address).or_default().counts = true;
     }
 
-    fn taken(&mut self, taken: Taken) {
+    fn taken(&mut self, taken: Taken, waits: bool) {
         let Taken { address, bits, at, .. } = taken;
-        self.order(address, at);
+        self.order(address, at, waits);
         self.spins.remove(&at.run);
         let word = self.words.entry(address).or_default();
         // Bits beside a lock that another run holds are not the lock.
@@ -142,25 +156,32 @@ impl Locks {
     }
 
     /// Notes that a run takes a lock, or tries to, while it holds others.
-    fn order(&mut self, address: u32, at: At) {
+    fn order(&mut self, address: u32, at: At, waits: bool) {
         // Bits that a run only sets, as in a sketch, are no locks, and there may be thousands of them.
         let Some(held) = self.held.get(&at.run).filter(|held| held.len() <= MOST_HELD) else { return };
         let all: BTreeSet<u32> = held.iter().map(|held| held.address).collect();
         for held in held.iter().filter(|held| held.address != address) {
-            let first = (held.address, address);
-            let known = self.orders.entry(first).or_insert_with(|| (held.at, at, all.clone()));
-            known.2.retain(|held| all.contains(held));
+            let order = || Order { second: at, under: all.clone(), waits };
+            let known = self.orders.entry((held.address, address)).or_insert_with(order);
+            match (known.waits, waits) {
+                (false, true) => *known = order(),
+                (true, false) => {}
+                _ => known.under.retain(|held| all.contains(held)),
+            }
         }
     }
 
-    fn in_vain(&mut self, Taken { address, bits, at, .. }: Taken) -> Option<Suspect> {
+    fn in_vain(&mut self, Taken { address, bits, at, .. }: Taken, waits: bool) -> Option<Suspect> {
         let spin = self.spins.entry(at.run).or_default();
         if (spin.address, spin.bits) != (address, bits) {
             *spin = Spin { address, bits, tries: 0 };
-            self.order(address, at);
+            self.order(address, at, waits);
         }
         let spin = self.spins.get_mut(&at.run).expect("just entered");
         spin.tries += 1;
+        if spin.tries == 2 {
+            self.waiters.insert(at.site.pc);
+        }
         if spin.tries != SPINS {
             return None;
         }
@@ -236,10 +257,12 @@ impl Locks {
     /// Returns the cycles of orders among locks, without those under a common lock.
     fn cycles(&self) -> Vec<Suspect> {
         let is_lock = |address: &u32| self.words.get(address).is_some_and(|word| word.locks != 0);
-        let edges: Vec<_> =
-            self.orders.iter().filter(|((first, second), _)| is_lock(first) && is_lock(second)).collect();
+        let counts = |((first, second), order): &(&(u32, u32), &Order)| {
+            is_lock(first) && is_lock(second) && self.waits(order)
+        };
+        let edges: Vec<_> = self.orders.iter().filter(counts).collect();
         let mut found = Vec::new();
-        for ((first, second), (_, at, under)) in &edges {
+        for ((first, second), Order { second: at, under, .. }) in &edges {
             if first > second {
                 continue;
             }
@@ -254,12 +277,20 @@ impl Locks {
         found
     }
 
+    /// Whether runs wait for the second lock of an order.
+    fn waits(&self, order: &Order) -> bool {
+        order.waits || self.waiters.contains(&order.second.site.pc)
+    }
+
     /// Finds a path of orders from one lock to another. Returns the place of its last step, and the locks held there.
     fn path(&self, from: u32, to: u32) -> Option<(At, BTreeSet<u32>)> {
         let mut seen = BTreeSet::from([from]);
         let mut next = vec![from];
         while let Some(lock) = next.pop() {
-            for ((_, second), (_, at, under)) in self.orders.range((lock, 0)..=(lock, u32::MAX)) {
+            let orders = self.orders.range((lock, 0)..=(lock, u32::MAX));
+            for ((_, second), Order { second: at, under, .. }) in
+                orders.filter(|(_, order)| self.waits(order))
+            {
                 if *second == to {
                     let gates = under.iter().copied().filter(|gate| *gate != lock).collect();
                     return Some((*at, gates));

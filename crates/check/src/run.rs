@@ -87,7 +87,7 @@ pub(crate) enum Pending {
     #[default]
     Nothing,
     /// An SC: the address, and the values before and after.
-    Conditional { address: u32, key: u32, old: u64, new: u64, rd: u8, at: Site },
+    Conditional { address: u32, key: u32, old: u64, new: u64, waits: bool, rd: u8, at: Site },
     /// A command of nicety.h with its registers.
     Command { registers: [u32; 8], at: Site },
     /// A load of a register of the core, into `rd`.
@@ -105,6 +105,14 @@ impl Pending {
     pub const fn is_some(&self) -> bool {
         !matches!(self, Pending::Nothing)
     }
+}
+
+/// A word of an LR, with its value and the LR's address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved {
+    pub key: u32,
+    pub value: u64,
+    pub pc: u32,
 }
 
 /// The place of an instruction behind a fence.
@@ -174,8 +182,8 @@ pub(crate) struct Running {
     pub before_fence: Clock,
     /// All that precedes the values of loads that do not acquire. A fence makes them acquire.
     pub loads: Clock,
-    /// The word of an LR without its SC, with its value.
-    pub reserved: Option<(u32, u64)>,
+    /// An LR without its SC.
+    pub reserved: Option<Reserved>,
     /// The command that CMD_TEST asks for, and the engine's registers: source, destination, bytes.
     pub tested: u32,
     pub engine: [u32; 3],

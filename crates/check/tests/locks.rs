@@ -75,3 +75,16 @@ fn a_byte_is_a_lock() {
     assert_eq!(after(&flag, &[addi(A1, ZERO, 1), sb(A1, 1, A0)]), [Defect::Race]);
     assert_eq!(after(&exchanged, &[addi(A1, ZERO, 1), sb(A1, 1, A0)]), [Defect::Race]);
 }
+
+#[test]
+fn a_lock_that_is_only_tried_has_no_order() {
+    let take_at = |offset: i32| ordered(&[addi(A4, A0, offset), addi(A2, ZERO, 1), amoswap_w(A3, A2, A4)]);
+    let wait = [bne(A3, ZERO, -4)];
+    let give = ordered(&[amoswap_w(ZERO, ZERO, A0), addi(A4, A0, 4), amoswap_w(ZERO, ZERO, A4)]);
+    let orders = |second: &[u32]| {
+        let both = |held, next| [&take_at(held)[..], &wait, &take_at(next), second, &give].concat();
+        after(&both(0, 4), &both(4, 0))
+    };
+    assert_eq!(orders(&wait), [Defect::LockOrder]);
+    assert_eq!(orders(&[]), []);
+}
