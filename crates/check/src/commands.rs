@@ -20,10 +20,16 @@ mod number {
     pub const DMA_FETCH_ADD: u32 = 0x113;
     pub const DMA_TEST: u32 = 0x114;
     pub const DMA_WAIT: u32 = 0x115;
+    pub const CT_INC: u32 = 0x120;
     pub const CT_GET: u32 = 0x121;
+    pub const CT_SET: u32 = 0x122;
     pub const CAS: u32 = 0x130;
     pub const FADD: u32 = 0x131;
     pub const YIELD: u32 = 0x140;
+    pub const PRINTF: u32 = 0x150;
+    pub const FRAME_PUSH: u32 = 0x170;
+    pub const FRAME_PULL: u32 = 0x171;
+    pub const FRAME_RESIZE: u32 = 0x172;
 }
 
 /// Bytes of the arguments of a put.
@@ -55,6 +61,10 @@ impl Use {
             number::CT_GET => (1, [none; 2], (a0, 8)),
             number::CAS => (5, [none; 2], none),
             number::FADD => (4, [none; 2], (a1, 8)),
+            number::CT_INC | number::CT_SET => (2, [none; 2], none),
+            number::FRAME_PUSH | number::FRAME_PULL | number::FRAME_RESIZE => (1, [none; 2], none),
+            number::PRINTF => (2, [none; 2], none),
+            // A yield has no arguments.
             _ => (0, [none; 2], none),
         };
         Use { arguments, reads, writes }

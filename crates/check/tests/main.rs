@@ -1,5 +1,6 @@
 //! Runs of hand-made programs under the checker, one after the other or interleaved, as a driver reports them.
 
+mod commands;
 mod locks;
 mod order;
 
