@@ -3,7 +3,7 @@
 use crate::area::Area;
 use crate::calls::Site;
 use crate::checker::Checker;
-use crate::execute::{Reference, value_at, verb};
+use crate::execute::{Reference, value_at};
 use crate::finding::Defect;
 use crate::raw::Place;
 use crate::run::{A0, Pending, Running, Transfer, Unit};
@@ -209,22 +209,23 @@ impl Checker {
                 shadow.fill(handle_at, 4, true);
                 let (address, bytes) = used.writes;
                 if bytes > 0 {
-                    let shared = reference_of(space, address, bytes).area.is_shared();
-                    run.transfers.push(Transfer {
+                    let area = reference_of(space, address, bytes).area;
+                    let transfer = Transfer {
                         unit: Unit::Commands,
                         number: value_at(space, handle_at, 4) as u32,
                         address,
                         bytes,
                         writes: true,
-                        shared,
+                        area,
                         run: run.number,
                         at,
-                    });
+                    };
+                    self.begin_transfer(run, transfer);
                 }
             }
-            number::DMA_WAIT => run.transfers.retain(|transfer| transfer.number != registers[0]),
+            number::DMA_WAIT => self.end_transfers(run, Unit::Commands, |number| number == registers[0]),
             number::DMA_TEST if result == 1 => {
-                run.transfers.retain(|transfer| transfer.number != registers[0]);
+                self.end_transfers(run, Unit::Commands, |number| number == registers[0]);
             }
             number::YIELD => run.section += 1,
             number::CAS if reference_of(space, registers[0], 8).area.is_shared() => {
@@ -241,26 +242,6 @@ impl Checker {
             }
             _ => {}
         }
-    }
-
-    /// Checks an access against the transfers in flight.
-    pub(crate) fn check_transfers(&mut self, run: &mut Running, reference: &Reference, store: bool) {
-        if run.transfers.is_empty() && !reference.area.is_shared() {
-            return;
-        }
-        let Reference { address, bytes, .. } = *reference;
-        let hit = |transfer: &&Transfer| transfer.overlaps(address, bytes) && (transfer.writes || store);
-        let own = run.transfers.iter().find(hit).copied();
-        let fetched = || self.fetches(run).iter().find(hit).copied();
-        let Some(transfer) = own.or_else(|| fetched().filter(|_| reference.area.is_shared())) else { return };
-        let action = if transfer.writes { "begins to write the bytes" } else { "begins to read the bytes" };
-        let place = Place { run: transfer.run, site: transfer.at, action: action.to_owned() };
-        let (defect, what) = match transfer.writes {
-            true => (Defect::BufferReuse, "that a transfer in flight writes"),
-            false => (Defect::WriteWhileSending, "that a transfer in flight reads"),
-        };
-        let text = format!("{} bytes {what}", verb(store));
-        self.report(defect, run, run.site, text, Some(place));
     }
 }
 

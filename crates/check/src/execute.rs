@@ -490,13 +490,13 @@ impl Checker {
             Pending::Call { registers, at } => self.call_completed(run, registers, at, context, space),
             Pending::Command { registers, at } => self.commanded(run, registers, at, context, space),
             Pending::Register { address, rd, at } => {
-                self.register_loaded(run, address, at, context.reg(usize::from(rd) & 31) as u32);
+                self.register_loaded(run, address, at, context.reg(usize::from(rd) & 31) as u32, space);
             }
             Pending::Issued { words, rd, at } => {
                 self.issued(run, words, at, context.reg(usize::from(rd) & 31) as u32, space);
             }
             Pending::Waited { handle } => {
-                run.transfers.retain(|transfer| transfer.unit != Unit::Commands || transfer.number != handle);
+                self.end_transfers(run, Unit::Commands, |number| number == handle);
             }
         }
     }

@@ -18,6 +18,7 @@
 //! | instructions | `execute.rs`, `order.rs` |
 //! | commands of nicety.h, registers of PsPIN | `commands.rs`, `registers.rs` |
 //! | words by the number of the core | `cores.rs` |
+//! | transfers in flight | `transfers.rs` |
 //! | calls of nfp.h, memory of a microengine | `contexts.rs`, `processes.rs`, `held.rs`, `local.rs` |
 //! | findings by instruction, and by line | `raw.rs`, `report.rs` |
 //!
@@ -49,6 +50,7 @@ mod registers;
 mod report;
 mod run;
 mod shadow;
+mod transfers;
 
 pub use crate::checker::{Checker, Ending, Interface, Limits};
 pub use crate::finding::{Defect, Finding, Frame, PlaceKey, Side};

@@ -255,7 +255,7 @@ impl Checker {
             address: reference.key,
             bytes,
             writes,
-            shared: true,
+            area: Area::Outer,
             run: run.number,
             at: run.site,
         });

@@ -1,5 +1,6 @@
 //! The shadow of a run: registers, its own memory, calls and transfers in flight.
 
+use crate::area::Area;
 use crate::calls::{Calls, Site};
 use crate::clocks::Clock;
 use crate::cores::Loaded;
@@ -145,8 +146,8 @@ pub(crate) struct Transfer {
     pub bytes: u32,
     /// Whether it writes the bytes. Otherwise it reads them.
     pub writes: bool,
-    /// Whether other runs can access the bytes.
-    pub shared: bool,
+    /// The memory of the bytes.
+    pub area: Area,
     pub run: u32,
     pub at: Site,
 }

@@ -7,15 +7,6 @@ fn ordered(words: &[u32]) -> Vec<u32> {
     words.iter().map(|&word| if word & 0x7f == 0x2f { word | ORDERED } else { word }).collect()
 }
 
-/// Runs a first and a second program as payload handlers of one message, and returns the kinds of findings.
-fn after(first: &[u32], second: &[u32]) -> Vec<Defect> {
-    let first = program(first);
-    let mut trial = Trial::new(&[&first[..], &program(second)].concat());
-    trial.run(1, Handler::Payload, 0, 0, 0);
-    trial.run(2, Handler::Payload, 0, 64, first.len() as u32);
-    trial.kinds()
-}
-
 #[test]
 fn a_subtraction_releases_a_lock() {
     let count = [lw(A1, 4, A0), addi(A1, A1, 1), sw(A1, 4, A0)];

@@ -102,6 +102,15 @@ fn program(words: &[u32]) -> Vec<u32> {
     [words, &done()].concat()
 }
 
+/// Runs a first and a second program as payload handlers of one message, and returns the kinds of findings.
+fn after(first: &[u32], second: &[u32]) -> Vec<Defect> {
+    let first = program(first);
+    let mut trial = Trial::new(&[&first[..], &program(second)].concat());
+    trial.run(1, Handler::Payload, 0, 0, 0);
+    trial.run(2, Handler::Payload, 0, 64, first.len() as u32);
+    trial.kinds()
+}
+
 #[test]
 fn a_plain_counter_is_a_race_although_its_runs_follow_one_another() {
     let plain = [lw(A1, 0, A0), addi(A1, A1, 1), sw(A1, 0, A0)];

@@ -42,15 +42,6 @@ fn fence_of(before: u32, after: u32) -> u32 {
     fence() & 0x000f_ffff | before << 24 | after << 20
 }
 
-/// Runs two programs as payload handlers of one message, and returns the kinds of findings.
-fn after(first: &[u32], second: &[u32]) -> Vec<Defect> {
-    let first = program(first);
-    let mut trial = Trial::new(&[&first[..], second, &done()].concat());
-    trial.run(1, Handler::Payload, 0, 0, 0);
-    trial.run(2, Handler::Payload, 0, 64, first.len() as u32);
-    trial.kinds()
-}
-
 #[test]
 fn an_acquire_fence_makes_earlier_loads_acquire() {
     let acquire = [fence_of(2, 3)];
