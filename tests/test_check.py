@@ -73,7 +73,7 @@ def test_the_table_names_the_marked_lines() -> None:
         for name, lines in sources.items()
     }
     assert {program["name"]: program["lines"] for program in PROGRAMS} == marked
-    assert len(PROGRAMS) == 60
+    assert len(PROGRAMS) == 71
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program["name"])
@@ -114,7 +114,9 @@ OWN: list[tuple[str, dict[str, str], bytes]] = [
 @pytest.mark.parametrize(("name", "names", "state"), OWN, ids=lambda value: value if isinstance(value, str) else "")
 def test_handlers_of_the_library_have_no_findings(name: str, names: dict[str, str], state: bytes) -> None:
     handlers = Handlers(ROOT / f"handlers/{name}.c", **names)
-    assert check_handlers(handlers, state=state, state_bytes=16384, **MESSAGE)["findings"] == []
+    # Random packets are no requests, and the offsets of some are outside the memory of the host.
+    given: dict[str, Any] = {"allow_failures": "fail,refused", **MESSAGE}
+    assert check_handlers(handlers, state=state, state_bytes=16384, **given)["findings"] == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "handlers").glob("pspin/*.c")), ids=lambda path: path.stem)
