@@ -108,7 +108,7 @@ def findings(text: str, path: Path, given: dict[str, Any], folder: Path) -> list
     """The findings of a source in place of a file."""
     source = folder / path.name
     source.write_text(text)
-    own = {**given, "overrides": LIMIT}
+    own = {**given, "overrides": LIMIT, "allow_failures": "all"}
     include = [path.parent, ROOT / "handlers/include"]
     if "<xdp.h>" in text:
         made = compile_xdp(source, output=folder / f"{path.stem}.o", include_dirs=include)

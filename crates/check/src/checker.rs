@@ -5,6 +5,7 @@ use crate::clocks::Clock;
 use crate::code::Code;
 use crate::contexts::Processes;
 use crate::finding::Defect;
+use crate::held::LastStores;
 use crate::locks::Locks;
 use crate::races::Races;
 use crate::raw::{Findings, Place};
@@ -54,7 +55,7 @@ struct Message {
     /// The end of its header handler, and the ends of its payload handlers so far.
     header: Clock,
     payloads: Clock,
-    /// Transfers into shared memory by handlers that have ended.
+    /// Transfers from and into shared memory by handlers that have ended.
     fetches: Vec<Transfer>,
     /// Parts of host memory that it still sends: offset, bytes, and the place.
     pub sent: Vec<(u32, u32, Place)>,
@@ -74,9 +75,15 @@ pub struct Checker {
     pub(crate) stacks: Stacks,
     pub(crate) races: Races,
     pub(crate) locks: Locks,
+    /// Whether atomic operations wait, by program and address.
+    pub(crate) waits: FxHashMap<(u32, u32), bool>,
     /// The clocks of releases, by word.
     pub(crate) releases: FxHashMap<u32, Clock>,
     pub(crate) findings: Findings,
+    /// Transfers of runs in progress from or to shared memory.
+    pub(crate) flights: Vec<Transfer>,
+    /// The last stores by the number of the core.
+    pub(crate) by_core: LastStores,
     /// The order and the transfers of processes.
     pub(crate) processes: Processes,
     /// The entry of an XDP program, which returns a verdict.
@@ -99,8 +106,11 @@ impl Checker {
             stacks: Stacks::default(),
             races: Races::default(),
             locks: Locks::default(),
+            waits: FxHashMap::default(),
             releases: FxHashMap::default(),
             findings: Findings::default(),
+            flights: Vec::new(),
+            by_core: LastStores::default(),
             processes: Processes::default(),
             verdict_of,
         }
@@ -227,9 +237,13 @@ impl Checker {
     pub fn end(&mut self, key: u64, ending: Ending<'_>) {
         let Some(mut run) = self.opened(key) else { return };
         match ending {
-            Ending::Returned(value) => self.returned(&mut run, value),
+            Ending::Returned(value) => {
+                self.returned(&mut run, value);
+                self.leave_transfers(&run);
+            }
             Ending::Stopped(why) => self.stopped(&run, why),
         }
+        self.flights.retain(|transfer| transfer.run != run.number);
         self.locks.end(run.number, matches!(ending, Ending::Returned(_)));
         if run.record.handler == Handler::Process {
             return self.ended(&run);
@@ -243,13 +257,11 @@ impl Checker {
                 return;
             }
         }
-        // Transfers into the stack or packet of a handler that has ended are dropped.
-        message
-            .fetches
-            .extend(run.transfers.iter().copied().filter(|transfer| transfer.writes && transfer.shared));
+        // Transfers from or into the packet of a handler that has ended are dropped.
+        message.fetches.extend(run.transfers.iter().filter(|transfer| transfer.area.is_shared()));
     }
 
-    /// The transfers into memory by ended handlers of the same message.
+    /// The transfers by ended handlers of the same message.
     pub(crate) fn fetches(&self, run: &Running) -> &[Transfer] {
         self.messages.get(&run.record.message).map_or(&[], |message| &message.fetches)
     }

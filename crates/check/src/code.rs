@@ -56,6 +56,15 @@ impl Rules {
     }
 }
 
+/// The effects of a fence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fences {
+    /// Whether earlier loads acquire.
+    pub acquires: bool,
+    /// Whether later stores release.
+    pub releases: bool,
+}
+
 /// The word of an instruction FENCE. Bits 27 to 24 are its predecessors, and bits 23 to 20 its successors. The bits of
 /// each are input, output, read and write (RISC-V, the unprivileged ISA, Memory Ordering Instructions).
 struct Fence(u32);
@@ -83,6 +92,8 @@ pub(crate) struct Decoded {
     pub copies: bool,
     /// Whether a fence that orders loads follows directly, so that a load acquires.
     pub before_fence: bool,
+    /// The effects of a fence.
+    pub fences: Fences,
 }
 
 impl Decoded {
@@ -92,6 +103,7 @@ impl Decoded {
         immediate: false,
         copies: false,
         before_fence: false,
+        fences: Fences { acquires: false, releases: false },
     };
 
     fn at(image: &Image, pc: u32) -> Option<Decoded> {
@@ -99,12 +111,16 @@ impl Decoded {
         let next = image.instruction(pc.wrapping_add(u32::from(instruction.len)));
         let kind = instruction.kind;
         let fence = |at| Fence(image.word_at(at));
-        let releases = kind != Kind::Fence || fence(pc).releases();
+        let fences = match kind {
+            Kind::Fence => Fences { acquires: fence(pc).acquires(), releases: fence(pc).releases() },
+            _ => Fences { acquires: false, releases: kind == Kind::FenceI },
+        };
         Some(Decoded {
             instruction,
-            rules: if releases { Rules::of(kind) } else { Rules::Nothing },
+            rules: Rules::of(kind),
             immediate: is_immediate(kind),
             copies: copies(kind),
+            fences,
             before_fence: next.is_some_and(|next| next.kind == Kind::Fence)
                 && fence(pc.wrapping_add(u32::from(instruction.len))).acquires(),
         })

@@ -3,7 +3,7 @@
 use crate::area::Area;
 use crate::calls::Site;
 use crate::checker::Checker;
-use crate::execute::{Reference, value_at, verb};
+use crate::execute::{Reference, value_at};
 use crate::finding::Defect;
 use crate::raw::Place;
 use crate::run::{A0, Pending, Running, Transfer, Unit};
@@ -20,9 +20,16 @@ mod number {
     pub const DMA_FETCH_ADD: u32 = 0x113;
     pub const DMA_TEST: u32 = 0x114;
     pub const DMA_WAIT: u32 = 0x115;
+    pub const CT_INC: u32 = 0x120;
     pub const CT_GET: u32 = 0x121;
+    pub const CT_SET: u32 = 0x122;
     pub const CAS: u32 = 0x130;
     pub const FADD: u32 = 0x131;
+    pub const YIELD: u32 = 0x140;
+    pub const PRINTF: u32 = 0x150;
+    pub const FRAME_PUSH: u32 = 0x170;
+    pub const FRAME_PULL: u32 = 0x171;
+    pub const FRAME_RESIZE: u32 = 0x172;
 }
 
 /// Bytes of the arguments of a put.
@@ -54,6 +61,10 @@ impl Use {
             number::CT_GET => (1, [none; 2], (a0, 8)),
             number::CAS => (5, [none; 2], none),
             number::FADD => (4, [none; 2], (a1, 8)),
+            number::CT_INC | number::CT_SET => (2, [none; 2], none),
+            number::FRAME_PUSH | number::FRAME_PULL | number::FRAME_RESIZE => (1, [none; 2], none),
+            number::PRINTF => (2, [none; 2], none),
+            // A yield has no arguments.
             _ => (0, [none; 2], none),
         };
         Use { arguments, reads, writes }
@@ -198,23 +209,25 @@ impl Checker {
                 shadow.fill(handle_at, 4, true);
                 let (address, bytes) = used.writes;
                 if bytes > 0 {
-                    let shared = reference_of(space, address, bytes).area.is_shared();
-                    run.transfers.push(Transfer {
+                    let area = reference_of(space, address, bytes).area;
+                    let transfer = Transfer {
                         unit: Unit::Commands,
                         number: value_at(space, handle_at, 4) as u32,
                         address,
                         bytes,
                         writes: true,
-                        shared,
+                        area,
                         run: run.number,
                         at,
-                    });
+                    };
+                    self.begin_transfer(run, transfer);
                 }
             }
-            number::DMA_WAIT => run.transfers.retain(|transfer| transfer.number != registers[0]),
+            number::DMA_WAIT => self.end_transfers(run, Unit::Commands, |number| number == registers[0]),
             number::DMA_TEST if result == 1 => {
-                run.transfers.retain(|transfer| transfer.number != registers[0]);
+                self.end_transfers(run, Unit::Commands, |number| number == registers[0]);
             }
+            number::YIELD => run.section += 1,
             number::CAS if reference_of(space, registers[0], 8).area.is_shared() => {
                 self.acquire(run, registers[0]);
                 let (expected, new) = exchanged(&registers);
@@ -229,26 +242,6 @@ impl Checker {
             }
             _ => {}
         }
-    }
-
-    /// Checks an access against the transfers in flight.
-    pub(crate) fn check_transfers(&mut self, run: &mut Running, reference: &Reference, store: bool) {
-        if run.transfers.is_empty() && !reference.area.is_shared() {
-            return;
-        }
-        let Reference { address, bytes, .. } = *reference;
-        let hit = |transfer: &&Transfer| transfer.overlaps(address, bytes) && (transfer.writes || store);
-        let own = run.transfers.iter().find(hit).copied();
-        let fetched = || self.fetches(run).iter().find(hit).copied();
-        let Some(transfer) = own.or_else(|| fetched().filter(|_| reference.area.is_shared())) else { return };
-        let action = if transfer.writes { "begins to write the bytes" } else { "begins to read the bytes" };
-        let place = Place { run: transfer.run, site: transfer.at, action: action.to_owned() };
-        let (defect, what) = match transfer.writes {
-            true => (Defect::BufferReuse, "that a transfer in flight writes"),
-            false => (Defect::WriteWhileSending, "that a transfer in flight reads"),
-        };
-        let text = format!("{} bytes {what}", verb(store));
-        self.report(defect, run, run.site, text, Some(place));
     }
 }
 

@@ -7,7 +7,8 @@ use crate::checker::{Checker, Interface};
 use crate::code::{Decoded, Rules};
 use crate::finding::Defect;
 use crate::locks::{At, Change};
-use crate::run::{A0, Handler, Pending, Running, SP, Unit};
+use crate::loops::waits;
+use crate::run::{A0, Behind, Handler, Pending, Reserved, Running, SP, Unit};
 use crate::shadow::{BY_CORE, OriginId};
 use nicety_hpu::{AddressSpace, Context, Image, Instruction, Kind};
 
@@ -41,9 +42,10 @@ impl Checker {
         context: &Context,
         space: &AddressSpace<'_>,
     ) {
-        let fenced = run.fenced;
-        // A store releases if only computations lie between a fence and it.
-        run.fenced = fenced && !decoded.rules.ends_fence();
+        let behind = run.behind;
+        if behind >= Behind::Stores && decoded.rules.ends_fence() {
+            run.behind = if decoded.rules == Rules::Store { Behind::Stores } else { Behind::Earlier };
+        }
         let instruction = decoded.instruction;
         let Instruction { rd, rs1, rs2, imm, .. } = instruction;
         if let Some(held) = &mut run.held {
@@ -52,7 +54,7 @@ impl Checker {
         match decoded.rules {
             Rules::Compute | Rules::Divide => self.compute(run, decoded, context),
             Rules::Load => self.load(run, decoded, context, space),
-            Rules::Store => self.store(run, instruction, context, space, fenced),
+            Rules::Store => self.store(run, instruction, context, space, behind),
             Rules::Branch => self.branch(run, instruction, context),
             Rules::Jal => {
                 self.check_division(run, imm, context);
@@ -62,7 +64,7 @@ impl Checker {
             Rules::Jalr => self.jump(run, instruction, context),
             Rules::Ecall if run.record.handler == Handler::Process => self.call_card(run, context, space),
             Rules::Ecall => self.command(run, context, space),
-            Rules::Fence => run.fenced = true,
+            Rules::Fence => run.fence(decoded.fences),
             Rules::Csr => run.set(rd, 0, if imm == HART { BY_CORE } else { 0 }),
             Rules::Constant => run.set(rd, 0, 0),
             Rules::Nothing | Rules::Unknown => {}
@@ -248,8 +250,11 @@ impl Checker {
                 let acquires = decoded.before_fence;
                 if acquires {
                     self.acquire(run, address);
+                } else {
+                    self.acquire_at_fence(run, address);
                 }
                 self.shared_access(run, &reference, false, acquires);
+                self.load_by_core(run, &reference);
             }
             Area::Local => self.load_local(run, &reference, rd),
             Area::Outer => self.load_outer(run, &reference),
@@ -279,7 +284,7 @@ impl Checker {
         instruction: Instruction,
         context: &Context,
         space: &AddressSpace<'_>,
-        fenced: bool,
+        behind: Behind,
     ) {
         let Instruction { kind, rs1, rs2, imm, .. } = instruction;
         let (bytes, _) = loaded(kind);
@@ -291,13 +296,19 @@ impl Checker {
             Area::Device => return self.store_register(run, address, value as u32),
             Area::Nowhere | Area::Code => return,
             Area::Shared => {
+                // A store releases if only computations lie between a fence and it.
+                let fenced = behind == Behind::Fence;
                 self.shared_access(run, &reference, true, fenced);
-                let zero = bytes >= 4 && value == 0;
-                if zero && (fenced || self.locks.knows(address)) {
-                    self.change(run, space, address, bytes, value);
+                self.store_by_core(run, &reference, fenced);
+                let word = if bytes < 4 { address & !3 } else { address };
+                let stored = value & (u64::MAX >> (64 - 8 * bytes));
+                if stored == 0 && (fenced || self.locks.knows(word)) {
+                    self.clear(run, space, word, address - word, bytes);
                 }
                 if fenced {
                     self.release(run, address);
+                } else if behind != Behind::Nothing {
+                    self.release_from_fence(run, address);
                 }
             }
             Area::Local => self.store_local(run, &reference, rs2),
@@ -333,15 +344,27 @@ impl Checker {
         };
         let shared = reference.area.is_shared();
         if shared {
-            if acquires && kind != Kind::Sc {
-                self.acquire(run, reference.key);
+            match acquires {
+                _ if kind == Kind::Sc => {}
+                true => self.acquire(run, reference.key),
+                false => self.acquire_at_fence(run, reference.key),
             }
-            if reference.area != Area::Local {
-                self.shared_access(run, &reference, writes, true);
+            let part = match reference.area {
+                Area::Local => None,
+                Area::Shared => part_of(&reference, affected(run, &instruction, context)),
+                _ => Some(reference),
+            };
+            if let Some(part) = part {
+                self.shared_access(run, &part, writes, true);
+            }
+            if writes {
+                self.store_by_core(run, &reference, true);
             }
             self.lock_operation(run, &instruction, &reference, context, space);
             if releases && writes {
                 self.release(run, reference.key);
+            } else if writes && run.behind != Behind::Nothing {
+                self.release_from_fence(run, reference.key);
             }
             if reference.area == Area::Outer {
                 run.rests();
@@ -370,49 +393,78 @@ impl Checker {
     ) {
         let Instruction { kind, rd, rs2, imm: bytes, .. } = *instruction;
         let Reference { address, key, .. } = *reference;
-        let operand = context.reg(usize::from(rs2) & 31) & (u64::MAX >> (64 - 8 * bytes));
+        let all = u64::MAX >> (64 - 8 * bytes);
+        let operand = context.reg(usize::from(rs2) & 31) & all;
         let old = value_at(space, address, bytes);
-        let new = match kind {
-            Kind::AmoSwap => operand,
-            Kind::AmoOr => old | operand,
-            Kind::AmoAnd => old & operand,
+        let (new, cover) = match kind {
+            Kind::AmoSwap => (operand, all),
+            Kind::AmoOr => (old | operand, operand),
+            Kind::AmoAnd => (old & operand, all & !operand),
+            Kind::AmoAdd if self.locks.knows(key) => {
+                let at = At { run: run.number, site: run.site };
+                let new = old.wrapping_add(operand) & all;
+                let change = Change { address: key, old, new, cover: all, at, waits: false, initial: false };
+                return self.locks.add(change);
+            }
             Kind::Lr => {
                 // An LR without its SC: the value was not the expected one.
-                if run.reserved.is_some_and(|(reserved, _)| reserved == key) && old != 0 {
-                    self.changed(run, (key, old, old), run.site);
+                if run.reserved.is_some_and(|reserved| reserved.key == key) && old != 0 {
+                    self.changed_bits(run, (key, old, old), (u64::MAX, false), run.site);
                 }
-                run.reserved = Some((key, old));
+                run.reserved = Some(Reserved { key, value: old, pc: run.site.pc });
                 return;
             }
             Kind::Sc => {
-                let reserved = run.reserved.take().filter(|(reserved, _)| *reserved == key);
-                let Some((_, old)) = reserved else { return };
+                let reserved = run.reserved.take().filter(|reserved| reserved.key == key);
+                let Some(Reserved { value: old, pc: first, .. }) = reserved else { return };
                 match operand {
                     // A release counts before others can take the lock.
                     0 => self.changed(run, (key, value_at(space, address, bytes), 0), run.site),
-                    new => run.pending = Pending::Conditional { address, key, old, new, rd, at: run.site },
+                    new => {
+                        let (waits, at) = (self.waits(run, first), run.site);
+                        run.pending = Pending::Conditional { address, key, old, new, waits, rd, at };
+                    }
                 }
                 return;
             }
             _ => return,
         };
-        self.changed(run, (key, old, new), run.site);
+        let waits = self.waits(run, run.site.pc);
+        self.changed_bits(run, (key, old, new), (cover, waits), run.site);
     }
 
-    /// Reports a change of a word to the locks.
-    fn change(&mut self, run: &mut Running, space: &AddressSpace<'_>, address: u32, bytes: u32, new: u64) {
-        let old = value_at(space, address, bytes);
-        self.changed(run, (address, old, new), run.site);
+    /// Whether the present atomic operation waits for its word. `first` is its LR, or itself.
+    fn waits(&mut self, run: &Running, first: u32) -> bool {
+        let place = (run.record.program, run.site.pc);
+        *self.waits.entry(place).or_insert_with(|| waits(&run.image, first, run.site.pc))
+    }
+
+    /// Reports bytes of a word that become zero to the locks.
+    fn clear(&mut self, run: &mut Running, space: &AddressSpace<'_>, word: u32, first: u32, bytes: u32) {
+        let old = value_at(space, word, bytes.max(4));
+        let cover = u64::MAX >> (64 - 8 * bytes) << (8 * first);
+        self.changed_bits(run, (word, old, old & !cover), (cover, false), run.site);
     }
 
     /// Reports a change of a word with a known old value.
-    pub(crate) fn changed(&mut self, run: &mut Running, (address, old, new): (u32, u64, u64), site: Site) {
+    pub(crate) fn changed(&mut self, run: &mut Running, change: (u32, u64, u64), site: Site) {
+        self.changed_bits(run, change, (u64::MAX, true), site);
+    }
+
+    /// Reports a change of bits of a word. `waits` is whether a run waits until it may set them.
+    fn changed_bits(
+        &mut self,
+        run: &mut Running,
+        (address, old, new): (u32, u64, u64),
+        (cover, waits): (u64, bool),
+        site: Site,
+    ) {
         let at = At { run: run.number, site };
         // A word that is set to zero before its first use is being initialised.
         let begins = matches!(run.record.handler, Handler::Header | Handler::Process);
         let first = begins && !self.locks.has_held(run.number, address);
-        let initial = new == 0 && old == 0 && (first || is_initialisation(&run.image, site));
-        if let Some(suspect) = self.locks.change(Change { address, old, new, at, initial }) {
+        let initial = (old | new) & cover == 0 && (first || is_initialisation(&run.image, site));
+        if let Some(suspect) = self.locks.change(Change { address, old, new, cover, at, waits, initial }) {
             self.suspected(&suspect);
             run.explained = true;
         }
@@ -423,13 +475,13 @@ impl Checker {
     pub(crate) fn complete(&mut self, run: &mut Running, context: &Context, space: &AddressSpace<'_>) {
         match run.pending() {
             Pending::Nothing => {}
-            Pending::Conditional { address, key, old, new, rd, at } => {
+            Pending::Conditional { address, key, old, new, waits, rd, at } => {
                 let stored = match rd {
                     0 => value_at(space, address, 4) as u32 == new as u32,
                     rd => context.reg(usize::from(rd)) == 0,
                 };
                 if stored {
-                    self.changed(run, (key, old, new), at);
+                    self.changed_bits(run, (key, old, new), (u64::MAX, waits), at);
                     if old != 0 && new != 0 && old != new {
                         self.locks.count(key);
                     }
@@ -438,16 +490,38 @@ impl Checker {
             Pending::Call { registers, at } => self.call_completed(run, registers, at, context, space),
             Pending::Command { registers, at } => self.commanded(run, registers, at, context, space),
             Pending::Register { address, rd, at } => {
-                self.register_loaded(run, address, at, context.reg(usize::from(rd) & 31) as u32);
+                self.register_loaded(run, address, at, context.reg(usize::from(rd) & 31) as u32, space);
             }
             Pending::Issued { words, rd, at } => {
                 self.issued(run, words, at, context.reg(usize::from(rd) & 31) as u32, space);
             }
             Pending::Waited { handle } => {
-                run.transfers.retain(|transfer| transfer.unit != Unit::Commands || transfer.number != handle);
+                self.end_transfers(run, Unit::Commands, |number| number == handle);
             }
         }
     }
+}
+
+/// The bits that an atomic operation on a word concerns. Those on bytes are made of such operations.
+fn affected(run: &Running, instruction: &Instruction, context: &Context) -> u64 {
+    let operand = context.reg(usize::from(instruction.rs2) & 31);
+    match instruction.kind {
+        Kind::AmoOr | Kind::AmoXor => operand,
+        Kind::AmoAnd => !operand,
+        // The SC knows which bytes are new, and the LR does not.
+        Kind::Lr => 0,
+        Kind::Sc => run.reserved.map_or(u64::MAX, |reserved| reserved.value ^ operand),
+        _ => u64::MAX,
+    }
+}
+
+/// The bytes of a word with these bits. None if there are none.
+fn part_of(reference: &Reference, bits: u64) -> Option<Reference> {
+    let bits = bits & (u64::MAX >> (64 - 8 * reference.bytes));
+    let first = bits.trailing_zeros() / 8;
+    let bytes = 8u32.checked_sub(first + bits.leading_zeros() / 8).filter(|_| bits != 0)?;
+    let Reference { address, key, .. } = *reference;
+    Some(Reference { address: address + first, key: key + first, bytes, ..*reference })
 }
 
 /// Whether a site is in a function that initialises a lock, by its name.

@@ -11,11 +11,14 @@
 //! | vector clocks, races | `clocks.rs`, `races.rs` |
 //! | locks, their order and misuse | `locks.rs` |
 //! | call stacks | `calls.rs` |
+//! | loops that wait | `loops.rs` |
 //! | programs, decoded | `code.rs` |
 //! | the shadow of a run | `run.rs` |
 //! | begin and end of runs | `checker.rs` |
 //! | instructions | `execute.rs`, `order.rs` |
 //! | commands of nicety.h, registers of PsPIN | `commands.rs`, `registers.rs` |
+//! | words by the number of the core | `cores.rs` |
+//! | transfers in flight | `transfers.rs` |
 //! | calls of nfp.h, memory of a microengine | `contexts.rs`, `processes.rs`, `held.rs`, `local.rs` |
 //! | findings by instruction, and by line | `raw.rs`, `report.rs` |
 //!
@@ -32,11 +35,13 @@ mod clocks;
 mod code;
 mod commands;
 mod contexts;
+mod cores;
 mod execute;
 mod finding;
 mod held;
 mod local;
 mod locks;
+mod loops;
 mod order;
 mod processes;
 mod races;
@@ -45,6 +50,7 @@ mod registers;
 mod report;
 mod run;
 mod shadow;
+mod transfers;
 
 pub use crate::checker::{Checker, Ending, Interface, Limits};
 pub use crate::finding::{Defect, Finding, Frame, PlaceKey, Side};

@@ -2,15 +2,36 @@
 
 use crate::area::Area;
 use crate::checker::Checker;
+use crate::code::Fences;
 use crate::execute::{Reference, verb};
 use crate::finding::Defect;
 use crate::races::Access;
 use crate::raw::Place;
-use crate::run::Running;
+use crate::run::{Behind, Running};
 use crate::shadow::BY_CORE;
 
 /// Bytes of a word, which processes store in one reference.
 const WORD: u32 = 4;
+
+/// The word of a byte. Atomic operations on bytes are those on their words.
+const fn word_of(address: u32) -> u32 {
+    address & !(WORD - 1)
+}
+
+impl Running {
+    /// A fence. Earlier relaxed loads acquire, and later relaxed stores release, as in C11.
+    #[inline(never)]
+    pub(crate) fn fence(&mut self, fences: Fences) {
+        if fences.acquires {
+            self.clock.join(&std::mem::take(&mut self.loads));
+        }
+        if fences.releases {
+            self.before_fence = self.clock.clone();
+            self.clock.advance(self.number);
+            self.behind = Behind::Fence;
+        }
+    }
+}
 
 impl Checker {
     /// Takes an access to memory that other runs access too.
@@ -20,7 +41,8 @@ impl Checker {
         let step = run.clock.step(run.number);
         let single = reference.area == Area::Outer && store && bytes <= WORD;
         let polls = reference.area == Area::Outer && !store && run.polls;
-        let access = Access { run: run.number, step, site: run.site, store, atomic, single, polls, by_core };
+        let (number, site, behind) = (run.number, run.site, run.behind);
+        let access = Access { run: number, step, site, store, atomic, single, polls, behind, by_core };
         let Some(other) = self.races.access(access, key, bytes, &run.clock) else { return };
         let action = |access: &Access| {
             format!("{} {memory}{}", verb(access.store), if access.atomic { ", atomically" } else { "" })
@@ -32,14 +54,26 @@ impl Checker {
 
     /// Orders all that a release of a word preceded before the next steps of a run.
     pub(crate) fn acquire(&mut self, run: &mut Running, address: u32) {
-        if let Some(released) = self.releases.get(&address) {
+        if let Some(released) = self.releases.get(&word_of(address)) {
             run.clock.join(released);
         }
     }
 
+    /// A load that does not acquire. A later fence orders all that a release of the word preceded.
+    pub(crate) fn acquire_at_fence(&self, run: &mut Running, address: u32) {
+        if let Some(released) = self.releases.get(&word_of(address)) {
+            run.loads.join(released);
+        }
+    }
+
+    /// Lets later acquires of a word follow all steps of a run before its fence.
+    pub(crate) fn release_from_fence(&mut self, run: &Running, address: u32) {
+        self.releases.entry(word_of(address)).or_default().join(&run.before_fence);
+    }
+
     /// Lets later acquires of a word follow all earlier steps of a run.
     pub(crate) fn release(&mut self, run: &mut Running, address: u32) {
-        self.releases.entry(address).or_default().join(&run.clock);
+        self.releases.entry(word_of(address)).or_default().join(&run.clock);
         run.clock.advance(run.number);
     }
 }

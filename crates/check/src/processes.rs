@@ -10,9 +10,10 @@ use crate::commands::reference_of;
 use crate::contexts::Frame;
 use crate::execute::{Reference, value_at, verb};
 use crate::finding::Defect;
+use crate::loops::polls;
 use crate::raw::Place;
 use crate::run::{A0, Pending, Running, Transfer, Unit};
-use nicety_hpu::{AddressSpace, Context, Image, Kind};
+use nicety_hpu::{AddressSpace, Context};
 
 /// Numbers of calls, as in nfp.h.
 mod number {
@@ -50,8 +51,6 @@ const MOST_GUARDS: u32 = 64;
 /// Bytes of a guard, and of its words before the result.
 const GUARD: u32 = 20;
 const ASKED: u32 = 16;
-/// Instructions between a load and the branch of its loop.
-const LOOP: usize = 24;
 
 impl Running {
     /// Returns the number of a byte among those of all processes.
@@ -256,7 +255,7 @@ impl Checker {
             address: reference.key,
             bytes,
             writes,
-            shared: true,
+            area: Area::Outer,
             run: run.number,
             at: run.site,
         });
@@ -400,56 +399,4 @@ fn indirect_guards(space: &AddressSpace<'_>, guards: u32, count: u32) -> Vec<(u3
         |guard: u32, index: u32| value_at(space, guards.wrapping_add(guard * GUARD + 4 * index), 4) as u32;
     let guards = (0..count.min(MOST_GUARDS)).filter(|guard| word(*guard, 3) == 1);
     guards.map(|guard| (word(guard, 1), word(guard, 2))).collect()
-}
-
-/// Whether a load polls: its value decides on a branch back to it, or on the exit of a loop around it. Nothing is stored
-/// in the loop before.
-fn polls(image: &Image, pc: u32) -> bool {
-    let Some(load) = image.instruction(pc) else { return false };
-    let mut from_load = 1u64 << load.rd & !1;
-    let mut next = pc.wrapping_add(u32::from(load.len));
-    let mut decides = false;
-    for _ in 0..LOOP {
-        let Some(instruction) = image.instruction(next) else { return false };
-        let uses =
-            from_load >> (instruction.rs1 & 31) & 1 != 0 || from_load >> (instruction.rs2 & 31) & 1 != 0;
-        match instruction.kind {
-            Kind::Beq | Kind::Bne | Kind::Blt | Kind::Bge | Kind::Bltu | Kind::Bgeu => {
-                let back = instruction.imm <= pc;
-                if uses && back {
-                    return true;
-                }
-                decides |= uses;
-            }
-            Kind::Jal if instruction.rd == 0 => return decides && instruction.imm <= pc,
-            // A compiler makes the first test of a loop apart, in front of it.
-            kind if (kind, instruction.rs1, instruction.imm) == (load.kind, load.rs1, load.imm) => {
-                return decides && polls(image, next);
-            }
-            Kind::Jal | Kind::Jalr | Kind::Sb | Kind::Sh | Kind::Sw => return false,
-            kind if kind.is_atomic() => return false,
-            _ if uses => from_load |= 1 << (instruction.rd & 31) & !1,
-            _ => from_load &= !(1 << (instruction.rd & 31)),
-        }
-        next = next.wrapping_add(u32::from(instruction.len));
-    }
-    false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::polls;
-    use nicety_hpu::asm::*;
-    use nicety_hpu::{Core, Image};
-
-    #[test]
-    fn a_load_polls_where_its_value_decides_on_its_loop() {
-        let of = |words: &[u32]| polls(&Image::from_words(0x1d00_0000, words, &Core::default()), 0x1d00_0000);
-        assert!(of(&[lw(A1, 0, A0), beq(A1, ZERO, -4), ret()]));
-        assert!(of(&[lw(A1, 0, A0), andi(A1, A1, 1), bne(A1, ZERO, -8), ret()]));
-        assert!(!of(&[lw(A1, 0, A0), addi(A1, ZERO, 3), bne(A1, ZERO, -8), ret()]));
-        assert!(!of(&[lw(A1, 0, A0), sw(A1, 4, A0), beq(A1, ZERO, -8), ret()]));
-        assert!(of(&[lw(A1, 0, A0), bne(A1, ZERO, 12), lw(A1, 0, A0), beq(A1, ZERO, -4), ret()]));
-        assert!(!of(&[lw(A1, 0, A0), beq(A1, ZERO, 4), ret()]));
-    }
 }

@@ -1,16 +1,18 @@
 //! Data races: two accesses to a byte, at least one of them a store, by runs that nothing orders.
 //!
-//! Each byte of shared memory keeps its last store and a few loads (FastTrack, PLDI 2009). A run is a thread. So a race is found
-//! although the runs were on one core, or far apart in time.
+//! Each byte of shared memory keeps its last plain store, and a few loads and atomic stores (FastTrack, PLDI 2009). A run is a
+//! thread. So a race is found although the runs were on one core, or far apart in time.
 
 use crate::calls::Site;
 use crate::clocks::Clock;
+use crate::run::Behind;
 use rustc_hash::FxHashMap;
 
 /// Bytes of a page.
 const PAGE: usize = 64;
-/// Loads kept of a byte.
+/// Loads and atomic stores kept of a byte.
 const LOADS: usize = 3;
+const ATOMICS: usize = 2;
 
 /// An access of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(crate) struct Access {
     /// Whether it is a store of a process in one reference, or a load that polls a word.
     pub single: bool,
     pub polls: bool,
+    /// The place of a plain store behind a fence.
+    pub behind: Behind,
     /// The core, for an address that depends on its number.
     pub by_core: Option<u32>,
 }
@@ -35,11 +39,20 @@ impl Access {
         let same_core = self.by_core.is_some() && self.by_core == access.by_core;
         self.run == access.run || same_core || clock.covers(self.run, self.step)
     }
+
+    /// Whether a plain store may be C11's relaxed store of a flag, which an atomic access takes. Both are the same
+    /// instruction.
+    fn is_flag_for(&self, other: &Access) -> bool {
+        other.atomic && self.behind >= if other.store { Behind::Stores } else { Behind::Earlier }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
 struct Byte {
+    /// The last plain store.
     store: Option<Access>,
+    /// Atomic stores and loads since then.
+    atomics: [Option<Access>; ATOMICS],
     loads: [Option<Access>; LOADS],
 }
 
@@ -100,30 +113,42 @@ impl Races {
 
 impl Byte {
     fn take(&mut self, access: Access, clock: &Clock) -> Option<Access> {
-        let again = |known: &Access| (known.run, known.step) == (access.run, access.step);
-        let stored = self.store.as_ref().is_some_and(again);
-        if stored && self.loads.iter().all(Option::is_none) {
+        let again = |known: &Option<Access>| {
+            known.is_some_and(|known| (known.run, known.step) == (access.run, access.step))
+        };
+        // The present record says as much: nothing weaker than a store of this step was there since.
+        let only_store = self.atomics.iter().chain(&self.loads).all(Option::is_none);
+        if only_store && again(&self.store) {
             return None;
         }
-        let earlier = |other: &Option<Access>| other.filter(|other| !other.precedes(&access, clock));
-        // A plain load beside an atomic store is C11's relaxed load: both are the same instruction. A loop of a process
-        // may wait for a word that another process stores in one reference.
-        let harmless =
-            |store: &Access| store.atomic && (access.atomic || !access.store) || store.single && access.polls;
-        let mut race = earlier(&self.store).filter(|store| !harmless(store));
-        if access.store {
-            let loads = self.loads.iter().filter_map(earlier);
-            let counts = |load: &Access| !(access.atomic || access.single && load.polls);
-            race = race.or_else(|| loads.into_iter().find(counts));
-            self.store = Some(access);
-            self.loads = [None; LOADS];
-            return race;
+        let race = self.race(&access, clock);
+        let next_to = |known: &[Option<Access>]| {
+            let place =
+                known.iter().position(|known| known.is_none_or(|known| known.precedes(&access, clock)));
+            place.unwrap_or(0)
+        };
+        match access {
+            Access { store: true, atomic: false, .. } => {
+                *self = Byte { store: Some(access), ..Byte::default() }
+            }
+            Access { store: true, .. } => self.atomics[next_to(&self.atomics)] = Some(access),
+            _ => self.loads[next_to(&self.loads)] = Some(access),
         }
-        let place = self.loads.iter().position(|load| match load {
-            None => true,
-            Some(load) => load.precedes(&access, clock),
-        });
-        self.loads[place.unwrap_or(0)] = Some(access);
         race
+    }
+
+    /// Returns an earlier access with which this one races.
+    fn race(&self, access: &Access, clock: &Clock) -> Option<Access> {
+        let earlier = |other: &Option<Access>| other.filter(|other| !other.precedes(access, clock));
+        // A loop of a process may wait for a word that another process stores in one reference.
+        let stored =
+            earlier(&self.store).filter(|store| !(store.single && access.polls || store.is_flag_for(access)));
+        if stored.is_some() || access.atomic || !access.store {
+            // A plain load beside an atomic store is C11's relaxed load: both are the same instruction.
+            return stored;
+        }
+        let counts = |load: &Access| !(access.single && load.polls || access.is_flag_for(load));
+        let stored = self.atomics.iter().filter_map(earlier).find(|store| !access.is_flag_for(store));
+        stored.or_else(|| self.loads.iter().filter_map(earlier).find(counts))
     }
 }

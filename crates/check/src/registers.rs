@@ -93,28 +93,36 @@ impl Checker {
     }
 
     /// A register that was loaded.
-    pub(crate) fn register_loaded(&mut self, run: &mut Running, address: u32, at: Site, value: u32) {
+    pub(crate) fn register_loaded(
+        &mut self,
+        run: &mut Running,
+        address: u32,
+        at: Site,
+        value: u32,
+        space: &AddressSpace<'_>,
+    ) {
         match address {
             register::TEST if value == 1 => {
                 let tested = run.tested;
-                run.transfers.retain(|transfer| transfer.unit != Unit::Commands || transfer.number != tested);
+                self.end_transfers(run, Unit::Commands, |number| number == tested);
             }
             register::DONE => {
-                run.transfers.retain(|transfer| transfer.unit != Unit::Engine || transfer.number > value);
+                self.end_transfers(run, Unit::Engine, |number| number <= value);
             }
             register::START => {
                 let [source, destination, bytes] = run.engine;
                 for (address, writes) in [(source, false), (destination, true)] {
-                    run.transfers.push(Transfer {
+                    let transfer = Transfer {
                         unit: Unit::Engine,
                         number: value,
                         address,
                         bytes,
                         writes,
-                        shared: false,
+                        area: reference_of(space, address, bytes).area,
                         run: run.number,
                         at,
-                    });
+                    };
+                    self.begin_transfer(run, transfer);
                 }
             }
             _ => {}
@@ -136,16 +144,16 @@ impl Checker {
             HOST_DMA => (length, last != 1),
             _ => return,
         };
-        let shared = reference_of(space, data, bytes).area.is_shared();
-        run.transfers.push(Transfer {
+        let transfer = Transfer {
             unit: Unit::Commands,
             number: handle,
             address: data,
             bytes,
             writes,
-            shared,
+            area: reference_of(space, data, bytes).area,
             run: run.number,
             at,
-        });
+        };
+        self.begin_transfer(run, transfer);
     }
 }

@@ -1,10 +1,13 @@
 //! The shadow of a run: registers, its own memory, calls and transfers in flight.
 
+use crate::area::Area;
 use crate::calls::{Calls, Site};
 use crate::clocks::Clock;
+use crate::cores::Loaded;
 use crate::held::Held;
 use crate::shadow::{OriginId, Shadow};
 use nicety_hpu::{Image, TrapError};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The stack pointer, the first argument, and the register with the number of a command.
@@ -85,7 +88,7 @@ pub(crate) enum Pending {
     #[default]
     Nothing,
     /// An SC: the address, and the values before and after.
-    Conditional { address: u32, key: u32, old: u64, new: u64, rd: u8, at: Site },
+    Conditional { address: u32, key: u32, old: u64, new: u64, waits: bool, rd: u8, at: Site },
     /// A command of nicety.h with its registers.
     Command { registers: [u32; 8], at: Site },
     /// A load of a register of the core, into `rd`.
@@ -103,6 +106,26 @@ impl Pending {
     pub const fn is_some(&self) -> bool {
         !matches!(self, Pending::Nothing)
     }
+}
+
+/// A word of an LR, with its value and the LR's address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved {
+    pub key: u32,
+    pub value: u64,
+    pub pc: u32,
+}
+
+/// The place of an instruction behind a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Behind {
+    Nothing,
+    /// A fence is somewhere before.
+    Earlier,
+    /// Stores lie between a fence and it.
+    Stores,
+    /// Only computations lie between a fence and it.
+    Fence,
 }
 
 /// The unit that numbers a transfer.
@@ -123,8 +146,8 @@ pub(crate) struct Transfer {
     pub bytes: u32,
     /// Whether it writes the bytes. Otherwise it reads them.
     pub writes: bool,
-    /// Whether other runs can access the bytes.
-    pub shared: bool,
+    /// The memory of the bytes.
+    pub area: Area,
     pub run: u32,
     pub at: Site,
 }
@@ -155,10 +178,13 @@ pub(crate) struct Running {
     pub site: Site,
     pub result_at: Site,
     pub stack_pointer: u32,
-    /// Whether a fence precedes directly, so that a store releases.
-    pub fenced: bool,
-    /// The word of an LR without its SC, with its value.
-    pub reserved: Option<(u32, u64)>,
+    /// The place of the present instruction behind a fence that orders stores, and all that precedes that fence.
+    pub behind: Behind,
+    pub before_fence: Clock,
+    /// All that precedes the values of loads that do not acquire. A fence makes them acquire.
+    pub loads: Clock,
+    /// An LR without its SC.
+    pub reserved: Option<Reserved>,
     /// The command that CMD_TEST asks for, and the engine's registers: source, destination, bytes.
     pub tested: u32,
     pub engine: [u32; 3],
@@ -168,6 +194,9 @@ pub(crate) struct Running {
     pub error: TrapError,
     /// Whether the present instruction polls a word of memory in a loop.
     pub polls: bool,
+    /// The number of times that it has yielded, and its loads by the number of the core.
+    pub section: u32,
+    pub loaded: FxHashMap<u32, Loaded>,
     /// The values from local memory, for a process.
     pub held: Option<Box<Held>>,
 }
@@ -200,13 +229,17 @@ impl Running {
             site: Site::default(),
             result_at: Site::default(),
             stack_pointer: 0,
-            fenced: false,
+            behind: Behind::Nothing,
+            before_fence: Clock::default(),
+            loads: Clock::default(),
             reserved: None,
             tested: 0,
             engine: [0; 3],
             explained: false,
             error: TrapError::Other,
             polls: false,
+            section: 0,
+            loaded: FxHashMap::default(),
             held: (record.handler == Handler::Process).then(Box::default),
         }
     }

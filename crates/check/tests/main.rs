@@ -1,5 +1,9 @@
 //! Runs of hand-made programs under the checker, one after the other or interleaved, as a driver reports them.
 
+mod commands;
+mod locks;
+mod order;
+
 use nicety_check::{Begin, Checker, Defect, Ending, Handler, Interface, Limits};
 use nicety_hpu::asm::*;
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Isa, Region, Reservations};
@@ -17,6 +21,14 @@ struct Trial {
     state: Vec<u8>,
 }
 
+/// A run in progress.
+struct Going {
+    key: u64,
+    context: Context,
+    memory: [u8; 512],
+    reservations: Reservations,
+}
+
 impl Trial {
     fn new(words: &[u32]) -> Trial {
         let core = Core { isa: Isa::RV32IMAC, ..Core::default() };
@@ -27,24 +39,45 @@ impl Trial {
 
     /// Runs a handler from an instruction to its end. a0 is the address of the state.
     fn run(&mut self, key: u64, handler: Handler, message: u64, offset: u64, first: u32) {
-        self.checker.begin(key, Begin { handler, message, offset: Some(offset), core: 0 });
-        let (mut stack, mut reservations) = ([0u8; 512], Reservations::new());
+        let mut going = self.begin(key, Begin { handler, message, offset: Some(offset), core: 0 }, first);
+        self.finish(&mut going);
+    }
+
+    /// Begins a run at an instruction.
+    fn begin(&mut self, key: u64, begin: Begin, first: u32) -> Going {
+        self.checker.begin(key, begin);
         let mut context = Context::new(0);
         context.call(&self.image, CODE + 4 * first, STACK + 512, &[STATE], 100_000);
-        let value = loop {
+        Going { key, context, memory: [0; 512], reservations: Reservations::new() }
+    }
+
+    /// Goes on with a run until a command, without it, or until its end. Returns its value then.
+    fn go_on(&mut self, going: &mut Going) -> Option<u32> {
+        let Going { key, context, memory, reservations } = going;
+        loop {
             let mut space = AddressSpace::new()
                 .with(Region::memory("the state", STATE, &mut self.state))
-                .with(Region::stack("the stack", STACK, &mut stack, 256));
-            self.checker.step(key, &context, &space);
+                .with(Region::stack("the stack", STACK, memory, 256));
+            self.checker.step(*key, context, &space);
             let until = context.cycle() + 1;
-            match context.run(&self.image, &mut space, &mut reservations, until) {
+            match context.run(&self.image, &mut space, reservations, until) {
                 Exit::Limit => {}
-                Exit::Order(_) => context.perform(&self.image, &mut space, &mut reservations).unwrap(),
-                Exit::Return(value) => break value,
+                Exit::Order(_) => context.perform(&self.image, &mut space, reservations).unwrap(),
+                Exit::Ecall => return None,
+                Exit::Return(value) => {
+                    self.checker.end(*key, Ending::Returned(value));
+                    return Some(value);
+                }
                 other => panic!("{other:?}"),
             }
-        };
-        self.checker.end(key, Ending::Returned(value));
+        }
+    }
+
+    /// Goes on with a run until its end. Commands return 0.
+    fn finish(&mut self, going: &mut Going) {
+        while self.go_on(going).is_none() {
+            going.context.finish_ecall(0, 1);
+        }
     }
 
     /// Runs two payload handlers of one message, and returns the kinds of findings.
@@ -67,6 +100,15 @@ fn done() -> [u32; 2] {
 
 fn program(words: &[u32]) -> Vec<u32> {
     [words, &done()].concat()
+}
+
+/// Runs a first and a second program as payload handlers of one message, and returns the kinds of findings.
+fn after(first: &[u32], second: &[u32]) -> Vec<Defect> {
+    let first = program(first);
+    let mut trial = Trial::new(&[&first[..], &program(second)].concat());
+    trial.run(1, Handler::Payload, 0, 0, 0);
+    trial.run(2, Handler::Payload, 0, 64, first.len() as u32);
+    trial.kinds()
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Handlers under the checker: packets of a line-rate check, each instruction observed, without measurement.
 
-use super::check::{equal_frames, handlers_of};
+use super::check::{equal_frames, handlers_of, point_name};
 use super::request::{Messages, Request};
 use super::rig::Rig;
 use super::tested::{OnHost, Tested};
-use nicety::{Buffer, Cluster, Environment, Error, Handlers, VERSION};
+use nicety::{Buffer, Cluster, Environment, Error, Failure, Handlers, Run, VERSION};
+use nicety_bench::PointFailure;
 use nicety_check::{Begin, Checker, Defect, Ending, Finding, Frame, Handler, Interface, Limits};
 use nicety_hpu::{Image, TrapError};
 use nicety_nic_processors::observe::{Instruction, Observe};
@@ -46,6 +47,8 @@ pub struct CheckReport {
     pub covered: u64,
     /// Findings, each once.
     pub findings: Vec<Finding>,
+    /// Failures of handlers, and commands that the card refused to them. Without findings, they fail the check.
+    pub failures: Vec<PointFailure>,
     /// Shortcomings of the program's file, and their effects on findings.
     pub missing: Vec<String>,
     /// The search with mutated packets, if there was one. Python makes it.
@@ -97,6 +100,7 @@ pub fn check(request: &Request, schedules: u64, environment: &Environment<'_>) -
         instructions: 0,
         covered: 0,
         findings: Vec::new(),
+        failures: Vec::new(),
         missing: Vec::new(),
         fuzz: None,
     };
@@ -114,11 +118,13 @@ pub fn check(request: &Request, schedules: u64, environment: &Environment<'_>) -
                 profiler: None,
                 rough: false,
             };
-            let (watcher, findings) = rig.checked(schedule)?;
+            let (watcher, findings, failures) = rig.checked(schedule)?;
             report.runs += watcher.runs;
             report.instructions += watcher.instructions;
             covered.extend(watcher.checker.covered());
             add(&mut report.findings, findings);
+            let point = point_name(request, packet_bytes);
+            failures.into_iter().for_each(|failure| add_failure(&mut report.failures, nic, &point, failure));
             (environment.progress)(schedule as usize * packet_sizes.len() + at + 1, total);
         }
     }
@@ -153,6 +159,15 @@ pub(super) fn add(all: &mut Vec<Finding>, more: Vec<Finding>) {
     }
 }
 
+/// Adds a failure to those of earlier interleavings.
+fn add_failure(all: &mut Vec<PointFailure>, nic: &str, point: &str, failure: Failure) {
+    let key = |failure: &Failure| (failure.rank, failure.kind, failure.text.clone());
+    match all.iter_mut().find(|known| known.point == point && key(&known.failure) == key(&failure)) {
+        Some(known) => known.failure.times += failure.times,
+        None => all.push(PointFailure { nic: nic.to_owned(), point: point.to_owned(), failure }),
+    }
+}
+
 impl Rig<'_> {
     /// Returns a cluster that sends the packets of a check, and the memory that it needs.
     pub(super) fn packets_once(&self, tested: &Tested<'_>) -> Result<(Cluster, Option<[Buffer; 2]>), Error> {
@@ -177,7 +192,7 @@ impl Rig<'_> {
     ///
     /// # Errors
     /// A run that fails without a finding, so that no check passes that was not made.
-    fn checked(&self, schedule: u64) -> Result<(Observed, Vec<Finding>), Error> {
+    fn checked(&self, schedule: u64) -> Result<(Observed, Vec<Finding>, Vec<Failure>), Error> {
         let tested = Tested::of(self.card)?;
         let observer = Rc::new(Watcher::new(self.handlers, &tested, self.request, schedule));
         let (mut cluster, _memory) = self.packets_once(&tested)?;
@@ -191,7 +206,7 @@ impl Rig<'_> {
             Err(error) if findings.is_empty() || matches!(error, Error::Input(_) | Error::Interrupted) => {
                 Err(error)
             }
-            _ => Ok((observed, findings)),
+            run => Ok((observed, findings, run.as_ref().map_or_else(|_| Vec::new(), Run::failures))),
         }
     }
 }

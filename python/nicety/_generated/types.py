@@ -2492,6 +2492,8 @@ class CheckReport(TypedDict):
         instructions: Their instructions.
         covered: Different instructions among these.
         findings: Findings, each once.
+        failures: Failures of handlers, and commands that the card refused to them. Without findings, they fail the
+            check.
         missing: Shortcomings of the program's file, and their effects on findings.
         fuzz: The search with mutated packets, if there was one. Python makes it.
         program: The program of hosts, for processes. Python runs it.
@@ -2505,6 +2507,7 @@ class CheckReport(TypedDict):
     instructions: int
     covered: int
     findings: list[Finding]
+    failures: list[PointFailure]
     missing: list[str]
     fuzz: NotRequired[SearchReport]
     program: NotRequired[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from nicety.bench.line_rate import build_for, derived, on_cards_of, program_of
 from nicety.build.card import XdpProgram
 from nicety.build.sources import Handlers
 from nicety.errors import Error, InputError, RunError
+from nicety.program.failures import Allowed, allowed, require_report
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.show.columns import counted
@@ -37,6 +39,7 @@ def check_handlers(
     *,
     schedules: int = 1,
     fuzz: float = 0,
+    allow_failures: Allowed = (),
     include_dirs: Iterable[Path | str] = (),
     defines: Iterable[str] = (),
     cc: str | None = None,
@@ -50,6 +53,8 @@ def check_handlers(
         schedules: interleavings to try: the first is the card's own, others delay runs by random cycles.
         fuzz: seconds for which mutated packets are checked after these. For each of their findings a capture with the
             fewest packets that replay it is written into this folder.
+        allow_failures: failures that are accepted without findings: `fail`, a handler returns a failure; `refused`, the
+            card refuses a command; or all others of `Cluster.run`.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
@@ -62,11 +67,13 @@ def check_handlers(
 
     Raises:
         InputError: a card, size, override or handler that does not exist or is invalid.
+        HandlerFailure: there are no findings, but handlers failed; the exception's `report` is complete.
         RunError: the run failed otherwise, or no handler has run.
         KeyboardInterrupt: the user interrupted the check. While packets are mutated, this error and `RunError` have the
             attribute `report`: the report with the findings so far.
     """
     _check_arguments(schedules, fuzz, given)
+    kinds = allowed(allow_failures)
     program = program_of(handlers, include_dirs, defines, cc)
     if isinstance(program, XdpProgram):
         program = replace(program, lenient=True)
@@ -98,20 +105,27 @@ def check_handlers(
         )
     if not report["covered"] and not report["findings"]:
         raise RunError("no handler has run, so nothing was checked; write --rule or --traffic that reaches one")
-    shown = Shown(report, lambda found: text_html(check_text(found)), table=check_table)
-    return cast(CheckReport, shown)
+    shown = cast(CheckReport, Shown(report, lambda found: text_html(check_text(found)), table=check_table))
+    if not report["findings"]:
+        require_report(shown, kinds)
+    return shown
 
 
 def _check_arguments(schedules: int, fuzz: float, given: LineRateOptions) -> None:
     if not 1 <= schedules <= MOST_SCHEDULES:
         raise InputError(f"schedules is 1 to {MOST_SCHEDULES}, not {schedules}")
-    if fuzz < 0:
-        raise InputError(f"fuzz: seconds are 0 or more, not {fuzz}")
+    check_seconds(fuzz)
     if given.get("sensitivity"):
         raise InputError("sensitivity: a check measures nothing; leave it out")
     cards = given.get("nics", "")
     if isinstance(cards, list | tuple) and len(cards) != 1:
         raise InputError("--nic: a check is of one card; name one")
+
+
+def check_seconds(fuzz: float) -> None:
+    """Check the time of a search."""
+    if not (fuzz >= 0 and math.isfinite(fuzz)):
+        raise InputError(f"fuzz: seconds are 0 or more, not {fuzz}")
 
 
 def fewer(traffic: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Unpack, cast
 from nicety import _native
 from nicety._generated.types import CheckReport
 from nicety.bench.check.fuzz import key_of
-from nicety.bench.check.handlers import MOST_SCHEDULES, check_table, check_text, extend
+from nicety.bench.check.handlers import MOST_SCHEDULES, check_seconds, check_table, check_text, extend
 from nicety.bench.check.messages import MessageSearch, messages_of
 from nicety.errors import InputError, RunError
 from nicety.program.channels.outgoing import Outgoing
@@ -90,8 +90,7 @@ def check_program(
     """
     if not 1 <= schedules <= MOST_SCHEDULES:
         raise InputError(f"schedules is 1 to {MOST_SCHEDULES}, not {schedules}")
-    if fuzz < 0:
-        raise InputError(f"fuzz: seconds are 0 or more, not {fuzz}")
+    check_seconds(fuzz)
     changes = {} if replay is None else messages_of(Path(replay))
     most = None if replay is None else _LONGEST_REPLAY
     options = asked(ProgramOptions, given)
@@ -121,6 +120,7 @@ def check_program(
         "instructions": total.instructions,
         "covered": sum(map(len, total.covered.values())),
         "findings": list(total.findings.values()),
+        "failures": [],
         "missing": total.missing,
     }
     if fuzz:

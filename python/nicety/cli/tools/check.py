@@ -14,6 +14,7 @@ from nicety._generated import types
 from nicety.cli.arguments import command, named_as_options
 from nicety.cli.files import OF_PROGRAMS, check_kind
 from nicety.cli.options import (
+    AllowFailures,
     AnyProgram,
     Compiler,
     CompletionName,
@@ -30,9 +31,9 @@ from nicety.cli.options import (
 
 _TEXT = """Check handlers for errors of memory, races, locks and commands, on the simulated cores of a card.
 
-The status is 1 if there are findings. Packets are those of nicety bench handlers, in smaller numbers. With a program
-of hosts, PROGRAM.py, the processes on its flow processors are checked. It has the options --nic, --set, --seed,
---schedules, --fuzz, --replay and its own arguments."""
+The status is 1 if there are findings, or if handlers fail without one. Packets are those of nicety bench handlers, in
+smaller numbers. With a program of hosts, PROGRAM.py, the processes on its flow processors are checked. It has the
+options --nic, --set, --seed, --schedules, --fuzz, --replay and its own arguments."""
 
 
 def _check(
@@ -63,6 +64,7 @@ def _check(
     include_dirs: IncludeDirs = None,
     defines: Defines = None,
     cc: Compiler = None,
+    allow_failures: AllowFailures = None,
     program: XdpName = None,
     maps: MapFiles = None,
     as_json: Json = False,
@@ -77,6 +79,7 @@ def _check(
 
     named = {"header": header, "payload": payload, "completion": completion}
     build: dict[str, Any] = {"-I": include_dirs, "-D": defines, "--cc": cc, "--program": program, "--map": maps}
+    build["--allow-failures"] = allow_failures
     of_handlers = {f"--{name}": value for name, value in named.items()} | build
     check_kind(file, arguments, of_handlers, given)
     if replay is not None and file.suffix != ".py":
@@ -91,9 +94,8 @@ def _check(
                 report, failure = with_report(check_program, file, **more, progress=advance, **own)
         else:
             handlers = program_of(file, named, include_dirs, defines, cc, program=program, maps=maps)
-            report, failure = with_report(
-                check_handlers, handlers, schedules=schedules, fuzz=fuzz, progress=advance, **given
-            )
+            search: dict[str, Any] = {"schedules": schedules, "fuzz": fuzz, "allow_failures": allow_failures or ""}
+            report, failure = with_report(check_handlers, handlers, **search, progress=advance, **given)
     if as_json:
         print_json(report)
     else:

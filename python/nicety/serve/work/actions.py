@@ -153,11 +153,11 @@ def _text_of(job: Job, file: str) -> str | None:
 
 def check(job: Job, pipe: Pipe, said: Said) -> dict[str, Any]:
     """Run handlers under the checker."""
-    report, _, _ = _with_report(job, said, check_handlers, progress=_progress(pipe))
+    report, succeeded, error = _with_report(job, said, check_handlers, progress=_progress(pipe))
     return {
-        "ok": not report["findings"],
+        "ok": succeeded and not report["findings"],
         "report": dict(report),
-        "text": check_text(report),
+        "text": check_text(report) + (f"{error['message']}\n" if error else ""),
         "command": job.command,
     }
 
