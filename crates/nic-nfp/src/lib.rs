@@ -10,7 +10,7 @@
 //! | `wire` | [`Frame`]: the header of an Ethernet frame as bytes |
 //! | `spec` | [`NfpSpec`], and its spec keys |
 //! | `processor` | [`Nfp`]: microengines, their programs, the memories |
-//! | `xdp` | [`XdpCard`]: frames of a port for XDP programs on contexts |
+//! | `xdp` | [`XdpCard`](xdp::XdpCard): frames of a port for XDP programs on contexts |
 //! | `card` | [`Card`]: the processor, its channels to the host, and the host's driver |
 //! | `messenger` | [`Messenger`]: messages between hosts, forwarded by processes on the card |
 //! | `processes` | [`ProcessTable`]: the processes started by the host, and their outcomes |
