@@ -88,7 +88,8 @@ def test_entries_that_linux_refuses_are_errors(
         ways.append(("bench", "handlers", program, "--nic", "spin-100g", "--packet-sizes", "60"))
     for words in ways:
         done = nicety(*words, "--program", "jump", "--map", f"{map_}=map.json")
-        assert done.status == 2 and done.stdout == ""
+        assert done.status == 2
+        assert done.stdout == ""
         (line,) = done.stderr.splitlines()
         assert message in line
 
@@ -122,7 +123,8 @@ def test_programs_change_no_map_that_they_may_only_read(program: Path, nicety: C
     run = nicety("xdp", "run", program, "--program", name, "--packet", PACKET)
     assert run.status == 1
     card = nicety("bench", "handlers", program, "--program", name, "--nic", "spin-100g", "--packet-sizes", "60")
-    assert card.status == 2 and "Linux's verifier refuses it" in card.stderr
+    assert card.status == 2
+    assert "Linux's verifier refuses it" in card.stderr
 
 
 def test_programs_of_map_entries_are_for_no_device(program: Path, nicety: Callable) -> None:
@@ -132,7 +134,8 @@ def test_programs_of_map_entries_are_for_no_device(program: Path, nicety: Callab
         ("bench", "handlers", program, "--nic", "spin-100g,ethernet-100g,hxdp-sume", "--packet-sizes", "60"),
     ):
         done = nicety(*words, "--program", "behind")
-        assert done.status == 2 and message in done.stderr
+        assert done.status == 2
+        assert message in done.stderr
 
 
 def test_packets_come_from_compressed_captures(program: Path, nicety: Callable, tmp_path: Path) -> None:
@@ -143,7 +146,8 @@ def test_packets_come_from_compressed_captures(program: Path, nicety: Callable, 
     assert nicety(*words, "three.pcap.gz", "--json").json()["verdicts"] == {"XDP_TX": 3}
     (tmp_path / "old.pcap").write_bytes(struct.pack("<IHH", 0xA1B2C3D4, 2, 3) + head[8:] + packet)
     old = nicety(*words, "old.pcap")
-    assert old.status == 2 and "version 2.3 of pcap" in old.stderr
+    assert old.status == 2
+    assert "version 2.3 of pcap" in old.stderr
 
 
 DEFINITION = """\
@@ -172,4 +176,5 @@ def test_definitions_that_linux_refuses_are_errors(
     (tmp_path / "own.c").write_text(text)
     built = compile_xdp(tmp_path / "own.c", output=tmp_path / "own.o")
     done = nicety("xdp", "run", built, "--packet", PACKET)
-    assert done.status == 2 and message in done.stderr, done.stderr
+    assert done.status == 2, done.stderr
+    assert message in done.stderr
