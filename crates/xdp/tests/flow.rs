@@ -82,10 +82,11 @@ const FLOW: &str = r#"[{"key": {"source": 16777226, "destination": 33554442, "so
 
 #[test]
 fn references_of_a_frame_are_those_of_its_path() {
-    // The MAC's bytes in front of the frame, the list of actions, and the descriptor behind the program: 3.
-    // flow_turn reads and writes six halves of words. flow_count reads the protocol and the length, the table of maps, and adds twice
-    // with a word each; the second sum has an upper word. flow_filter reads six members of headers, the table, a bucket and an entry,
-    // the value, the table again, and adds.
+    // Three are the MAC's bytes in front of the frame, the list of actions, and the descriptor behind the program.
+    //
+    // flow_turn reads and writes six halves of words. flow_count reads the protocol and the length and the table of maps. It adds
+    // twice with a word each. The second sum has an upper word. flow_filter reads six members of headers. It reads the table,
+    // a bucket and an entry. Then it reads the value and the table again, and adds.
     let spec = spec(&[]);
     let flows = [("flows", FLOW.to_owned())];
     let cases = [
@@ -104,8 +105,8 @@ fn references_of_a_frame_are_those_of_its_path() {
 
 #[test]
 fn the_time_of_a_dropped_frame_is_that_of_its_steps() {
-    // CTM writes 68 bytes, 8 a cycle: 9 cycles and its latency. A signal wakes the context. The reads of 8 bytes of CTM and of 64 of
-    // CLS, the write of 16 bytes to CTM, and the firmware's instructions come to the context's own.
+    // CTM writes 68 bytes, 8 a cycle: 9 cycles and its latency. A signal wakes the context. It reads 8 bytes of CTM and 64 of
+    // CLS, and writes 16 bytes to CTM. The firmware's instructions come to the context's own.
     let spec = spec(&[]);
     let xdp = spec.xdp.unwrap();
     let [cls, ctm, ..] = &spec.memories;

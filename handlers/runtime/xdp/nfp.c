@@ -12,7 +12,7 @@ enum { WORK_BEFORE, WORK_BEHIND };
 #define PREPEND 8u
 #define ACTIONS 64u
 
-/* What a context gets with a frame. */
+/* The parameters of a frame that a context has taken. */
 struct taken {
     uint32_t data;          /* its first byte, in CTM */
     uint32_t length;

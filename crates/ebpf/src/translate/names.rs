@@ -35,7 +35,7 @@ pub(super) fn helper(number: u32) -> String {
     format!("nicety_bpf_{}", helper::name(number).unwrap_or("unknown"))
 }
 
-/// A lookup in a map that is known: of a hash with keys of a usual size, which are aligned on the stack, code for that size.
+/// A lookup in a map that is known. For a hash with keys of a usual size, aligned on the stack, it is code for that size.
 pub(super) fn lookup(maps: &[MapDefinition], map: Known, key: Known) -> String {
     let plain = || helper(Helper::MapLookup as u32);
     let Known::Is(Value::Map(number)) = map else { return plain() };

@@ -13,7 +13,7 @@ use crate::op::Alu;
 enum Reciprocal {
     /// The multiplier has 32 bits.
     Short { multiplier: u32, shift: u32 },
-    /// It has 33, of which the highest is not in `multiplier`. The shift is at least 1.
+    /// It has 33, and the highest is not in `multiplier`. The shift is at least 1.
     Long { multiplier: u32, shift: u32 },
 }
 

@@ -1,7 +1,7 @@
 //! The words of maps' values that a program reads, and those that it adds to.
 //!
-//! A network flow processor's memories add to a word in their own order of bytes, so Linux's driver converts counters and leaves other
-//! words as they are. It keeps one use for each word, and refuses a program with two (`nfp_bpf_map_mark_used_one`).
+//! A network flow processor's memories add to a word in their own order of bytes. So Linux's driver converts counters, and no other
+//! words. It keeps one use for each word, and refuses a program with two (`nfp_bpf_map_mark_used_one`).
 
 use super::ir::{Function, Ins, Kind, Value};
 use super::refuse;

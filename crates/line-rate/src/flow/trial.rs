@@ -61,7 +61,7 @@ impl Trial {
         work.chain([("link, in", of(self.wire, 1))])
     }
 
-    /// Whether no frame was lost, each part's work takes no longer than the frames, and no backlog grew: at the end, at most half of
+    /// Whether no frame was lost, each part's work takes no longer than the frames, and no backlog grew. At the end, at most half of
     /// the room for frames is in use, and at most a two-hundredth of the frames are there.
     pub(super) fn keeps_up(&self) -> bool {
         let most = (self.room / 2).min(self.offered / 200) + 2;

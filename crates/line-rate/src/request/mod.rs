@@ -159,7 +159,7 @@ impl Messages {
 /// A card with its name.
 pub(crate) type Named = (String, Card);
 
-/// A card with a program in its host's driver, on its eBPF core or on its microengines: its name as given, its name, and the card.
+/// The name as given, the name, and the card, for a program in a host's driver, on an eBPF core or on microengines.
 pub(crate) type Driver = (String, Named);
 
 /// A request with resolved names.
