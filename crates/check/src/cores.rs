@@ -6,17 +6,8 @@ use crate::execute::Reference;
 use crate::finding::Defect;
 use crate::held::LastStore;
 use crate::raw::Place;
-use crate::run::Running;
+use crate::run::{Loaded, Running};
 use crate::shadow::BY_CORE;
-
-/// A load of a word by the number of the core.
-#[derive(Clone, Copy)]
-pub(crate) struct Loaded {
-    /// The number of the store that gave it the value.
-    stored: u32,
-    /// The number of times that the run had yielded.
-    section: u32,
-}
 
 impl Running {
     /// Whether a register has an address by the number of the core.

@@ -3,7 +3,6 @@
 use crate::area::Area;
 use crate::calls::{Calls, Site};
 use crate::clocks::Clock;
-use crate::cores::Loaded;
 use crate::held::Held;
 use crate::shadow::{OriginId, Shadow};
 use nicety_hpu::{Image, TrapError};
@@ -66,6 +65,15 @@ pub struct BeginProcess<'b> {
     pub context: u32,
     /// The island of its microengine.
     pub island: u32,
+}
+
+/// A load of a word by the number of the core.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded {
+    /// The number of the store that gave it the value.
+    pub(crate) stored: u32,
+    /// The number of times that the run had yielded.
+    pub(crate) section: u32,
 }
 
 /// The facts of a run that remain after its end.
