@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
@@ -20,11 +19,9 @@ import polars as pl
 import pytest
 from hypothesis import given as every
 from hypothesis import strategies as st
-from typer._adapters import disabled_pydantic_plugins
 
 import nicety
 from conftest import Result
-from nicety.cli.sweep import work
 from nicety.cli.sweep.study import read_study
 from nicety.errors import InputError
 from nicety.sweeps.grid import given, identity, points_of
@@ -532,30 +529,6 @@ def test_dask_runs_points_on_its_workers(tmp_path: Path) -> None:
     assert told[:2] == ["[1, 4, None, 16] ['ValueError: three']", "False"]
     assert told[3] == "# small.toml: 8 of 8 points are done", told
     assert told[-1] == "0"
-
-
-def test_threads_parse_commands_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library of the command line sets and removes a variable as it parses. The second thread is the slower one."""
-    monkeypatch.delenv("PYDANTIC_DISABLE_PLUGINS", raising=False)
-    first_begins, second_begins, first_ends = threading.Event(), threading.Event(), threading.Event()
-
-    def command(*, args: list[str], **_: Any) -> None:
-        if "second" in args:
-            first_begins.wait(10)
-            with disabled_pydantic_plugins():
-                second_begins.set()
-                first_ends.wait(10)
-        else:
-            with disabled_pydantic_plugins():
-                first_begins.set()
-                second_begins.wait(10)
-            first_ends.set()
-
-    monkeypatch.setattr(work, "commands_for", lambda _: command)
-    with ThreadPoolExecutor(2) as pool:
-        outcomes = list(pool.map(work.run_command, (["first"], ["second"])))
-    assert [each["error"] for each in outcomes] == ["the command has printed no report"] * 2
-    assert "PYDANTIC_DISABLE_PLUGINS" not in os.environ
 
 
 def test_a_script_that_does_not_guard_itself_is_told_so(tmp_path: Path) -> None:

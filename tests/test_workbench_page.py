@@ -101,10 +101,13 @@ def write(page: Page, text: str) -> None:
 
 
 def answer(page: Page) -> str:
-    """The answer when the present run is complete."""
-    expect(page.locator(".answer")).not_to_have_attribute("data-answer", re.compile("none|running"))
-    expect(page.locator(".doing progress")).to_have_count(0)
-    return page.locator(".answer").get_attribute("data-answer") or ""
+    """The answer when the present run is complete. A change of an input may begin another run between two looks."""
+    found = "running"
+    while found in {"none", "running"}:
+        expect(page.locator(".answer")).not_to_have_attribute("data-answer", re.compile("none|running"))
+        expect(page.locator(".doing progress")).to_have_count(0)
+        found = page.locator(".answer").get_attribute("data-answer") or ""
+    return found
 
 
 def run(page: Page) -> str:

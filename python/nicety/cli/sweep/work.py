@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import sys
 import threading
 import time
@@ -24,7 +23,7 @@ def run_command(arguments: Sequence[str]) -> Outcome:
         arguments: command-line arguments without `--json`.
     """
     begin, said, error = time.perf_counter(), io.StringIO(), None
-    with collected() as documents, _streams(said), _parsing:
+    with collected() as documents, _streams(said):
         try:
             # `--json` belongs before `--`, since arguments after `--` are not the command's options.
             place = arguments.index("--") if "--" in arguments else len(arguments)
@@ -62,35 +61,3 @@ def _streams(said: io.StringIO) -> Iterator[None]:
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         yield
     sys.stdout.flush()
-
-
-class _Parsing(contextlib.AbstractContextManager[None]):
-    """Lets several threads parse command lines.
-
-    Typer 0.29 sets an environment variable while it parses, and restores the old value afterwards. If the variable was
-    unset, two threads that parse concurrently both remove it, and the second removal fails. Here the variable has a
-    value until all threads have parsed.
-    """
-
-    _NAME = "PYDANTIC_DISABLE_PLUGINS"
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._threads = 0
-        self._added = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._threads == 0:
-                self._added = self._NAME not in os.environ
-                os.environ.setdefault(self._NAME, "1")
-            self._threads += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._threads -= 1
-            if self._threads == 0 and self._added:
-                del os.environ[self._NAME]
-
-
-_parsing = _Parsing()
