@@ -66,6 +66,28 @@ pub struct PlaceRow {
     pub bottleneck_load: Option<f64>,
 }
 
+/// The place of a row of a card without a modelled host. Rows of the two designs have no type in common.
+macro_rules! on_card {
+    ($row:expr, $place:expr, $processors:expr) => {{
+        let sustained_pps = $row.lossless_pps.unwrap_or(0.0);
+        PlaceRow {
+            nic: $row.nic.clone(),
+            place: $place,
+            packet_bytes: ($row.offered_bytes + $row.offered / 2) / $row.offered.max(1),
+            processors: $processors,
+            cycles_mean: Some($row.cycles_mean),
+            offered_pps: $row.offered_pps,
+            sustained_pps,
+            sustained_fraction: sustained_pps / $row.offered_pps,
+            host_cpu_ns: None,
+            verdicts: $row.verdicts.clone(),
+            lost: $row.lost,
+            bottleneck: $row.bottleneck.part.clone(),
+            bottleneck_load: Some($row.bottleneck.load),
+        }
+    }};
+}
+
 impl PlaceRow {
     /// The place of a card's row.
     fn on_cores(row: &Row) -> PlaceRow {
@@ -97,42 +119,12 @@ impl PlaceRow {
 
     /// The place of a row of an eBPF core.
     fn on_ebpf_core(row: &hxdp::Row) -> PlaceRow {
-        let sustained_pps = row.lossless_pps.unwrap_or(0.0);
-        PlaceRow {
-            nic: row.nic.clone(),
-            place: Place::EbpfCore,
-            packet_bytes: (row.offered_bytes + row.offered / 2) / row.offered.max(1),
-            processors: 1,
-            cycles_mean: Some(row.cycles_mean),
-            offered_pps: row.offered_pps,
-            sustained_pps,
-            sustained_fraction: sustained_pps / row.offered_pps,
-            host_cpu_ns: None,
-            verdicts: row.verdicts.clone(),
-            lost: row.lost,
-            bottleneck: row.bottleneck.part.clone(),
-            bottleneck_load: Some(row.bottleneck.load),
-        }
+        on_card!(row, Place::EbpfCore, 1)
     }
 
     /// The place of a row of a network flow processor.
     fn on_microengines(row: &flow::Row) -> PlaceRow {
-        let sustained_pps = row.lossless_pps.unwrap_or(0.0);
-        PlaceRow {
-            nic: row.nic.clone(),
-            place: Place::Microengines,
-            packet_bytes: (row.offered_bytes + row.offered / 2) / row.offered.max(1),
-            processors: row.microengines,
-            cycles_mean: Some(row.cycles_mean),
-            offered_pps: row.offered_pps,
-            sustained_pps,
-            sustained_fraction: sustained_pps / row.offered_pps,
-            host_cpu_ns: None,
-            verdicts: row.verdicts.clone(),
-            lost: row.lost,
-            bottleneck: row.bottleneck.part.clone(),
-            bottleneck_load: Some(row.bottleneck.load),
-        }
+        on_card!(row, Place::Microengines, row.microengines)
     }
 
     /// The place of a driver's row.
