@@ -85,7 +85,7 @@ bench: setup ## measure nicety itself: events, instructions and handlers a secon
 	$(CARGO) bench --workspace --locked
 	$(BIN)/python crates/py-ext/benches/calls.py
 	$(BIN)/python crates/py-ext/benches/handlers.py
-	$(BIN)/python crates/py-ext/benches/firewall.py
+	$(BIN)/python crates/py-ext/benches/xdp.py
 	$(BIN)/python crates/py-ext/benches/processes.py
 	$(BIN)/python crates/py-ext/benches/simgrid.py
 	$(BIN)/python crates/py-ext/benches/rows.py $(if $(BEFORE),--before $(BEFORE)) $(if $(PEERS),--peers $(PEERS))

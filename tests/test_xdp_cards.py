@@ -222,6 +222,12 @@ def test_another_object_is_no_source(nicety: Callable, tmp_path: Path) -> None:
     assert "other.o: not a C source; name one that ends in .c, or an eBPF object alone" in result.stderr
 
 
+def test_a_missing_file_is_named_before_the_card(nicety: Callable, tmp_path: Path) -> None:
+    result = nicety("bench", "handlers", tmp_path / "gone.o", "--nic", "ethernet-100g")
+    assert result.status == 2
+    assert "gone.o: no such file" in result.stderr
+
+
 def test_constants_are_filled_before_the_translation(firewall: Path, nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "constants.json").write_text('[{"key": 0, "value": [2, 0, 0, 0]}]')
     command = ["bench", "handlers", firewall / "firewall.o", "--nic", "spin-100g", "--json", "--messages", "300"]
@@ -235,18 +241,27 @@ PRINTS = """
 SEC("xdp") int prints(struct xdp_md *context) {
     static const char format[] = "%s: %d of %llu";
     static const char name[] = "frame";
+    static const char addresses[] = "%pI4, %pi4h and %pI6, %pks";
+    static const __u8 address[16] = {192, 0, 2, 7, 0xfe};
+    const void *given[4] = {address, address, address, name};
     __u32 length = context->data_end - context->data;
     bpf_trace_printk(format, sizeof(format), name, -(int)length, (1ull << 40) + length);
+    bpf_trace_vprintk(addresses, sizeof(addresses), given, sizeof(given));
     return XDP_DROP;
 }
 """
 
 
 def test_prints_go_to_the_log(nicety: Callable, tmp_path: Path) -> None:
-    command = ["bench", "handlers", built(tmp_path, "prints", PRINTS), "--nic", "spin-100g", "--packet-sizes", "64"]
-    result = nicety(*command, "--messages", "300")
-    assert result.status == 0, result.stderr
-    assert "frame: -64 of 1099511627840" in result.stdout + result.stderr
+    program = built(tmp_path, "prints", PRINTS)
+    command = ["bench", "handlers", program, "--nic", "spin-100g", "--packet-sizes", "64", "--messages", "300"]
+    (tmp_path / "packet").write_bytes(bytes(64))
+    for run in (command, ["xdp", "run", program, "--packet", tmp_path / "packet"]):
+        result = nicety(*run)
+        assert result.status == 0, result.stderr
+        assert "frame: -64 of 1099511627840" in result.stdout + result.stderr
+        assert "192.0.2.7, 192.000.002.007 and c000:0207:fe00:" in result.stdout + result.stderr
+        assert ":0000, frame" in result.stdout + result.stderr
 
 
 def test_a_program_is_named(nicety: Callable, tmp_path: Path) -> None:

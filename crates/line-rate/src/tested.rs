@@ -135,6 +135,7 @@ impl<'c> Tested<'c> {
             cycle_ps: hpu.clock.cycles(1).ps() as u32,
             memory: hpu.memory.into(),
             cluster: Some(hpu.memories.cluster as u32),
+            frames: false,
             offload: None,
         })
     }

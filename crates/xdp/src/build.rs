@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 
 /// The function of the program that the runtime calls.
 const ENTRY: &str = "nicety_xdp_program";
+/// The function that a card calls for a frame.
+const HANDLER: &str = "frame_handler";
 
 /// A translated program.
 #[derive(Debug, Serialize)]
@@ -29,6 +31,8 @@ pub struct Built {
     pub code: String,
     /// Instructions of eBPF.
     pub instructions: usize,
+    /// Whether the program is the card's frame handler itself, without the runtime's.
+    pub direct: bool,
     /// Bytes of each map and section in the card's memory, by name.
     pub map_bytes: BTreeMap<String, u64>,
 }
@@ -49,6 +53,7 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
         cpus: request.cpus,
         cluster: request.cluster,
         unverified: request.unverified,
+        frames: request.frames && !request.lenient,
         flow_processor: request.offload.is_some(),
     };
     let mut all = linked(&contents.object, &program)?;
@@ -88,9 +93,11 @@ pub fn build(file: &[u8], request: &Request) -> Result<Built, XdpError> {
     let mut assembly = code.clone();
     let own = translation.programs.iter().find(|(name, _)| *name == program).map(|(_, symbol)| symbol);
     let own = own.ok_or_else(|| XdpError::Program(format!("program {program}: it has no code")))?;
-    assembly += &format!("\t.globl {ENTRY}\n\t.set {ENTRY}, {own}\n");
+    let direct = translation.direct;
+    let entry = if direct { HANDLER } else { ENTRY };
+    assembly += &format!("\t.globl {entry}\n\t.set {entry}, {own}\n");
     assembly += &card::assembly(&contents.object, &maps, &card)?;
-    Ok(Built { program, assembly, code, instructions: translation.instructions, map_bytes })
+    Ok(Built { program, assembly, code, instructions: translation.instructions, direct, map_bytes })
 }
 
 /// A map on a card.

@@ -29,6 +29,9 @@ pub struct Request {
     pub cycle_ps: u32,
     /// Bytes of memory for maps and data.
     pub memory: u64,
+    /// Whether handlers of the card get frames and return their destinations.
+    #[serde(default)]
+    pub frames: bool,
     /// The limits of the firmware of a network flow processor; none on other cards.
     #[serde(default)]
     pub offload: Option<Offload>,

@@ -30,6 +30,7 @@ pub(crate) fn request(program: &str, cores: Cores, maps: &[(&str, String)]) -> R
         queues: QUEUES,
         cycle_ps: 1000,
         memory: 4 << 20,
+        frames: false,
         offload: None,
         unverified: false,
         lenient: false,

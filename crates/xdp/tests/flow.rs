@@ -33,6 +33,7 @@ fn request(name: &str, spec: &NfpSpec, maps: &[(&str, String)]) -> Request {
         queues: 1,
         cycle_ps: 833,
         memory: 1 << 20,
+        frames: false,
         offload: Some(Offload {
             stack: xdp.stack,
             instructions: xdp.program,

@@ -4,7 +4,7 @@ use crate::card::{CPUS, Card, QUEUES, request};
 use crate::toolchain::{Cores, compiled};
 use nicety_ebpf::report::maps::fill;
 use nicety_ebpf::{Aborted, Limits, Machine, MapKind, Object, Packet, Redirect};
-use nicety_xdp::{Request, after};
+use nicety_xdp::{Request, after, build};
 use std::collections::BTreeMap;
 
 /// Return codes of frame handlers.
@@ -52,17 +52,33 @@ fn bytes(of: &[u8]) -> String {
     format!("{of:?}")
 }
 
+/// Programs that read the bounds of their packets alone.
+const DIRECT: [&str; 4] = ["bucket", "counters", "firewall", "router"];
+
 /// Compares a program on random frames. `timed` programs have values of maps that depend on the clock.
 fn compare(name: &str, maps: &[(&str, String)], timed: bool) {
     let file = compiled(name);
-    for (cores, unverified) in [(Cores::Rv32, false), (Cores::Rv64, false), (Cores::Rv64, true)] {
-        compare_on(Request { unverified, ..request(name, cores, maps) }, cores, &file, (maps, timed));
+    for (cores, frames, unverified) in [
+        (Cores::Rv32, false, false),
+        (Cores::Rv64, false, false),
+        (Cores::Rv32, true, false),
+        (Cores::Rv64, true, false),
+        (Cores::Rv64, true, true),
+    ] {
+        let request = Request { frames, unverified, ..request(name, cores, maps) };
+        let direct = build(&file, &request).unwrap().direct;
+        assert_eq!(direct, frames && !unverified && DIRECT.contains(&name), "{name}");
+        // Only programs that are the handler themselves differ there.
+        if direct || unverified || !frames {
+            compare_on(request, cores, &file, (maps, timed));
+        }
     }
 }
 
 fn compare_on(request: Request, cores: Cores, file: &[u8], (maps, timed): (&[(&str, String)], bool)) {
     let name = request.program.as_deref().unwrap();
-    let mut card = Card::new(&format!("{name}_{}", request.unverified), file, cores, &request);
+    let case = format!("{name}_{}_{}", request.frames, request.unverified);
+    let mut card = Card::new(&case, file, cores, &request);
     let object = Object::read(file).unwrap();
     let mut machine = Machine::new(&object, Limits { cpus: CPUS, ..Limits::default() }).unwrap();
     let program = machine.add(&object, object.program(Some(name)).unwrap()).unwrap();

@@ -67,7 +67,7 @@ fn is_plain(program: &Generated) -> bool {
 fn compare(seed: u64, cores: Cores, unverified: bool) {
     let program = Generator::generate(Random(seed));
     let file = assembled(&format!("seed_{seed}_{unverified}"), &text(&program));
-    let request = Request { unverified, ..request("random", cores, &[]) };
+    let request = Request { frames: true, unverified, ..request("random", cores, &[]) };
     let mut card = Card::new(&format!("seed_{seed}_{unverified}"), &file, cores, &request);
     let object = Object::read(&file).unwrap();
     let mut machine = Machine::new(&object, Limits { cpus: CPUS, ..Limits::default() }).unwrap();

@@ -91,7 +91,7 @@ fn runtime(cores: Cores, unverified: bool) -> &'static [PathBuf] {
         sources.push(handlers.join("runtime/integer.c"));
         // Other cards' handlers. That of PsPIN's tasks has other headers.
         let others: &[&str] = match cores {
-            Cores::Nfp => &["task.c", "frame.c", "check.c"],
+            Cores::Nfp => &["task.c", "frame.c", "verdict.c", "check.c"],
             _ => &["task.c", "nfp.c"],
         };
         sources.retain(|path| {
@@ -138,7 +138,10 @@ pub fn linked(name: &str, assembly: &str, cores: Cores) -> Vec<u8> {
     arguments.push(layout.to_string_lossy().into_owned());
     arguments.extend(["-Wl,-e,0".to_owned(), source.to_string_lossy().into_owned()]);
     let unverified = assembly.contains("nicety_xdp_areas");
-    arguments.extend(runtime(cores, unverified).iter().map(|path| path.to_string_lossy().into_owned()));
+    // A program that is the frame handler itself takes the place of the runtime's.
+    let direct = assembly.contains(".set frame_handler,");
+    let objects = runtime(cores, unverified).iter().map(|path| path.to_string_lossy().into_owned());
+    arguments.extend(objects.filter(|path| !(direct && path.contains("/frame."))));
     arguments.extend(["-o".to_owned(), program.to_string_lossy().into_owned()]);
     run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), folder());
     std::fs::read(&program).expect("a linked program")

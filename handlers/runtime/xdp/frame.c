@@ -1,26 +1,8 @@
-/* frame.c: a program as the handler of a card's frames. */
+/* frame.c: a program with Linux's context as the handler of a card's frames. A program that reads the bounds of its packet alone
+ * needs none of it: it is the handler itself (crates/ebpf/src/translate/direct.rs). */
 #include "check.h"
 
-static int redirected(void) {
-    struct xdp_redirect *own = &nicety_xdp_redirects[this_cpu()];
-    const uint32_t kind = own->kind;
-    own->kind = REDIRECT_NONE;
-    if (kind == REDIRECT_WIRE) {
-        count_verdict(&nicety_xdp_counts.to_wire);
-        return FRAME_WIRE;
-    }
-    if (kind == REDIRECT_QUEUE && own->queue < nicety_xdp_card.queues) {
-        count_verdict(&nicety_xdp_counts.to_queue);
-        return FRAME_QUEUE(own->queue);
-    }
-    count_verdict(&nicety_xdp_counts.failed);
-    return FRAME_DROP;
-}
-
-static int dropped(uint32_t *count) {
-    count_verdict(count);
-    return FRAME_DROP;
-}
+int nicety_xdp_verdict(uint32_t verdict);
 
 /* A function of its own, so that a handler saves no registers for it. */
 __attribute__((noinline)) static int forwarded(const struct nicety_xdp_context *context, uint32_t verdict) {
@@ -31,19 +13,11 @@ __attribute__((noinline)) static int forwarded(const struct nicety_xdp_context *
             frame_pull(frame, context->data - context->data_meta);
         }
         if (verdict >= XDP_PASS && verdict <= XDP_REDIRECT && frame->length > nicety_xdp_card.longest) {
-            return dropped(&nicety_xdp_counts.too_long);
+            count_verdict(&nicety_xdp_counts.too_long);
+            return FRAME_DROP;
         }
     }
-    if (verdict == XDP_PASS) {
-        return FRAME_HOST;
-    }
-    if (verdict == XDP_TX) {
-        return FRAME_WIRE;
-    }
-    if (verdict == XDP_REDIRECT) {
-        return redirected();
-    }
-    return dropped(verdict == XDP_ABORTED ? &nicety_xdp_counts.aborted : &nicety_xdp_counts.invalid);
+    return nicety_xdp_verdict(verdict);
 }
 
 __attribute__((visibility("default"))) __handler int frame_handler(const frame_t *frame, void *state) {

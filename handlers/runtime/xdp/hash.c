@@ -2,31 +2,62 @@
  * a spare entry, so that pointers to its old value keep their bytes. */
 #include "map.h"
 
-/* The multiplier of words. The high bits of a product depend on all bits of its word, so the bucket's number is there. Low bits
- * of the next product need them as well: addresses in network order often differ in their high byte alone. */
-#define MIX 0x85ebca6bu
-#define MIX_BEGIN 0x9e3779b9u
+#if __riscv_xlen == 64
+/* Two words of a key at a time. Each bit of a product of 64 bits depends on lower bits alone, and addresses in network order often
+ * differ in their high byte alone. So the hash has both halves of the sum. */
+typedef uint64_t mix_t;
+#define MIX_BEGIN 0
+/* One instruction makes it. */
+#define MIX 0x5bd1e000u
 
-MAP_INLINE uint32_t word_at(const uint8_t *at) {
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+MAP_INLINE mix_t mixed(mix_t sum, uint32_t first, uint32_t second) {
+    /* A core's loads extend the sign of a word. */
+    const uint64_t low = (uint64_t)(int32_t)first, high = (uint64_t)(int32_t)second;
+    return sum + (low ^ MIX) * (high + MIX);
 }
 
-MAP_INLINE uint32_t mixed(uint32_t hash, uint32_t word) { return (hash ^ hash >> 15 ^ word) * MIX; }
+MAP_INLINE mix_t mixed_last(mix_t sum, uint32_t word) { return mixed(sum, word, 0); }
+
+MAP_INLINE uint32_t folded(mix_t sum) { return (uint32_t)(sum ^ sum >> 32); }
+#else
+/* The high bits of a product depend on all bits of its word, so the bucket's number is there. Low bits of the next product need
+ * them as well: addresses in network order often differ in their high byte alone. */
+typedef uint32_t mix_t;
+#define MIX_BEGIN 0x9e3779b9u
+#define MIX 0x85ebca6bu
+
+MAP_INLINE mix_t mixed_last(mix_t hash, uint32_t word) { return (hash ^ hash >> 15 ^ word) * MIX; }
+
+MAP_INLINE mix_t mixed(mix_t hash, uint32_t first, uint32_t second) {
+    return mixed_last(mixed_last(hash, first), second);
+}
+
+MAP_INLINE uint32_t folded(mix_t hash) { return hash; }
+#endif
+
+/* The last bytes of a key as a word: up to four. */
+static uint32_t last_word(const uint8_t *at, uint32_t bytes) {
+    if (bytes == 4) {
+        return word_at(at);
+    }
+    uint32_t word = 0;
+    for (uint32_t byte = 0; byte < bytes; byte++) {
+        word |= (uint32_t)at[byte] << (8 * byte);
+    }
+    return word;
+}
 
 static uint32_t hash_bytes(const uint8_t *key, uint32_t bytes) {
-    uint32_t hash = MIX_BEGIN;
-    if ((ADDRESS(key) & 3) == 0) {
-        for (; bytes >= 4; bytes -= 4, key += 4) {
-            hash = mixed(hash, *(const uint32_t *)key);
-        }
+    mix_t hash = MIX_BEGIN;
+    for (; bytes >= 8; bytes -= 8, key += 8) {
+        hash = mixed(hash, word_at(key), word_at(key + 4));
     }
-    for (; bytes >= 4; bytes -= 4, key += 4) {
-        hash = mixed(hash, word_at(key));
+    if (bytes > 4) {
+        hash = mixed(hash, word_at(key), last_word(key + 4, bytes - 4));
+    } else if (bytes) {
+        hash = mixed_last(hash, last_word(key, bytes));
     }
-    for (; bytes; bytes--) {
-        hash = mixed(hash, *key++);
-    }
-    return hash;
+    return folded(hash);
 }
 
 static uint32_t hash_of(const struct nicety_map *map, const uint8_t *key) { return hash_bytes(key, map->key_size); }
@@ -48,15 +79,6 @@ MAP_INLINE bool same_bytes(const uint8_t *own, const uint8_t *key, uint32_t byte
     }
     for (; bytes; bytes--) {
         if (*key++ != *own++) {
-            return false;
-        }
-    }
-    return true;
-}
-
-MAP_INLINE bool same_words(const uint32_t *own, const uint32_t *key, uint32_t bytes) {
-    for (uint32_t at = 0; at < bytes / 4; at++) {
-        if (own[at] != key[at]) {
             return false;
         }
     }
@@ -121,38 +143,66 @@ uint8_t *lru_find(const struct nicety_map *map, const void *key) {
 }
 
 #ifndef NICETY_XDP_NFP
-/* A lookup in a plain hash with an aligned key of a size that the translation knows. In such a map the key is behind the head of an
- * entry, and the value behind the key. Addresses have the width of registers, so that none is extended in the loop. */
-MAP_INLINE uint64_t lookup_sized(uint64_t r1, uint64_t r2, uint32_t bytes) {
-    const struct nicety_map *map = AT(const struct nicety_map, r1);
-    const uint32_t *key = AT(const uint32_t, r2);
-    uint32_t hash = MIX_BEGIN;
-    for (uint32_t at = 0; at < bytes / 4; at++) {
-        hash = mixed(hash, key[at]);
-    }
-    /* Below 1 << 31, so that no core has to extend it. */
-    const intptr_t number = (int32_t)(hash >> map->extra);
-    const volatile uint32_t *first = &AT(const struct map_bucket, map->buckets)[number].first;
-    for (;;) {
-        uintptr_t next = *first;
-        while (next && !(next & 1)) {
-            const struct map_entry *entry = (const struct map_entry *)next;
-            const uint32_t *own = (const uint32_t *)(entry + 1);
-            if (entry->hash == hash && same_words(own, key, bytes)) {
-                return (uintptr_t)own + ((bytes + 7) & ~7u);
-            }
-            next = *(const volatile uint32_t *)&entry->next;
-        }
-        if (next == 0 || next == (uintptr_t)(number << 1 | 1)) {
-            return 0;
+/* Whether an entry has a key of `bytes`, a multiple of 4. It reads two words in front of their comparisons, so that none waits for
+ * its load. */
+MAP_INLINE bool same_words(const volatile int32_t *own, const int32_t *key, uint32_t bytes) {
+    for (uint32_t at = 0; at + 1 < bytes / 4; at += 2) {
+        const int32_t first = own[at], second = own[at + 1];
+        if (first != key[at] || second != key[at + 1]) {
+            return false;
         }
     }
+    return bytes % 8 == 0 || own[bytes / 4 - 1] == key[bytes / 4 - 1];
 }
 
-uint64_t nicety_bpf_map_lookup_hash4(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 4); }
-uint64_t nicety_bpf_map_lookup_hash8(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 8); }
-uint64_t nicety_bpf_map_lookup_hash12(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 12); }
-uint64_t nicety_bpf_map_lookup_hash16(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 16); }
+/* A lookup in a plain or an LRU hash with an aligned key of a size that the translation knows. The key is behind the head of an
+ * entry, or behind `node` bytes of the list, and the value behind the key. Addresses have the width of registers, so that none is extended in the loop. */
+uint64_t nicety_bpf_map_lookup_elem(uint64_t r1, uint64_t r2);
+
+MAP_INLINE uint64_t lookup_sized(uint64_t r1, uint64_t r2, uint32_t bytes, uint32_t node) {
+    const struct nicety_map *map = AT(const struct nicety_map, r1);
+    const int32_t *given = AT(const int32_t, r2);
+    int32_t key[4];
+    mix_t hash = MIX_BEGIN;
+    for (uint32_t at = 0; at < bytes / 4; at++) {
+        key[at] = given[at];
+    }
+    for (uint32_t at = 0; at + 1 < bytes / 4; at += 2) {
+        hash = mixed(hash, (uint32_t)key[at], (uint32_t)key[at + 1]);
+    }
+    if (bytes % 8) {
+        hash = mixed_last(hash, (uint32_t)key[bytes / 4 - 1]);
+    }
+    /* Below 1 << 31, so that no core has to extend it. */
+    const intptr_t number = (int32_t)(folded(hash) >> map->extra);
+    const struct map_bucket *bucket = &AT(const struct map_bucket, map->buckets)[number];
+    uintptr_t next = *(const volatile uint32_t *)&bucket->first;
+    /* Entries are behind all buckets. The mark behind the last entry is smaller, and so is the 0 of a bucket that was never used. */
+    while (__builtin_expect(next > (uintptr_t)bucket, 1)) {
+        struct map_entry *entry = (struct map_entry *)next;
+        const volatile int32_t *own = (const volatile int32_t *)((uint8_t *)(entry + 1) + node);
+        if (__builtin_expect(same_words(own, key, bytes), 1)) {
+            if (node) {
+                lru_mark(entry);
+            }
+            return (uintptr_t)own + ((bytes + 7) & ~7u);
+        }
+        next = *(const volatile uint32_t *)&entry->next;
+    }
+    /* An entry that was moved meanwhile leads to the end of another chain. */
+    return next == 0 || next >> 1 == (uintptr_t)number ? 0 : nicety_bpf_map_lookup_elem(r1, r2);
+}
+
+#define NODE ((uint32_t)sizeof(struct lru_node))
+
+uint64_t nicety_bpf_map_lookup_hash4(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 4, 0); }
+uint64_t nicety_bpf_map_lookup_hash8(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 8, 0); }
+uint64_t nicety_bpf_map_lookup_hash12(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 12, 0); }
+uint64_t nicety_bpf_map_lookup_hash16(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 16, 0); }
+uint64_t nicety_bpf_map_lookup_lru4(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 4, NODE); }
+uint64_t nicety_bpf_map_lookup_lru8(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 8, NODE); }
+uint64_t nicety_bpf_map_lookup_lru12(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 12, NODE); }
+uint64_t nicety_bpf_map_lookup_lru16(uint64_t r1, uint64_t r2) { return lookup_sized(r1, r2, 16, NODE); }
 
 /* The usual type first, in place: a call and a table of types take longer. */
 uint64_t nicety_bpf_map_lookup_elem(uint64_t r1, uint64_t r2) {

@@ -11,14 +11,6 @@
 
 enum { ACTIVE, INACTIVE, FREE, LOCAL_FREE, PENDING };
 
-/* A node: the member behind an entry's hash, or the head of a list. */
-struct lru_node {
-    uint32_t next, prev;
-    uint8_t place, referenced;
-    uint16_t cpu;
-    uint32_t unused;
-};
-
 struct lru_set {
     struct lru_node active, inactive, free;
     uint32_t counts[2];
@@ -102,14 +94,6 @@ void lru_prepare(const struct nicety_map *map) {
         __atomic_store_n(&head->ready, 1, __ATOMIC_RELEASE);
     }
     unlock_word(&head->lock);
-}
-
-void lru_mark(struct map_entry *entry) {
-    struct lru_node *node = node_of(entry);
-    /* A store to a shared word costs more than a load on some cards. */
-    if (!node->referenced) {
-        node->referenced = 1;
-    }
 }
 
 static void count_place(struct lru_set *set, uint8_t place, int change) {

@@ -112,6 +112,14 @@ struct map_entry {
     uint32_t hash;
 };
 
+/* A node of an LRU map: the member behind the head of an entry, or the head of a list. */
+struct lru_node {
+    uint32_t next, prev;
+    uint8_t place, referenced;
+    uint16_t cpu;
+    uint32_t unused;
+};
+
 #ifdef NICETY_XDP_NFP
 #include <nfp.h>
 #endif
@@ -126,6 +134,18 @@ MAP_INLINE void lock_word(uint32_t *word) {
 }
 
 MAP_INLINE void unlock_word(uint32_t *word) { __atomic_store_n(word, 0, __ATOMIC_RELEASE); }
+
+/* Four bytes of any address. */
+MAP_INLINE uint32_t word_at(const uint8_t *at) {
+#ifdef __riscv_misaligned_fast
+    uint32_t word;
+    __builtin_memcpy(&word, at, sizeof(word));
+    return word;
+#else
+    return (ADDRESS(at) & 3) == 0 ? *(const uint32_t *)at
+                                  : at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+#endif
+}
 
 /* The core, from 0 on. */
 MAP_INLINE uint32_t this_cpu(void) {
@@ -179,6 +199,14 @@ MAP_INLINE bool is_percpu(const struct nicety_map *map) {
 
 MAP_INLINE bool is_lru(const struct nicety_map *map) {
     return map->type == MAP_LRU_HASH || map->type == MAP_LRU_PERCPU_HASH;
+}
+
+MAP_INLINE void lru_mark(struct map_entry *entry) {
+    struct lru_node *node = (struct lru_node *)(entry + 1);
+    /* A store to a shared word costs more than a load on some cards. */
+    if (!node->referenced) {
+        node->referenced = 1;
+    }
 }
 
 MAP_INLINE struct map_head *map_head(const struct nicety_map *map) { return AT(struct map_head, map->memory); }
@@ -252,7 +280,6 @@ void map_store(const struct nicety_map *map, uint8_t *values, const struct map_v
 /* Takes an entry of an LRU map for a core, or returns null. Evicted entries have left their buckets. */
 struct map_entry *lru_take(const struct nicety_map *map, uint32_t cpu, uint32_t hash);
 void lru_give_back(const struct nicety_map *map, struct map_entry *entry);
-void lru_mark(struct map_entry *entry);
 void lru_prepare(const struct nicety_map *map);
 /* Takes an entry out of its bucket, if it is there. */
 bool hash_evict(const struct nicety_map *map, struct map_entry *entry);

@@ -74,6 +74,34 @@ static void put_argument(struct text *text, uint64_t value, bool is_long) {
     text->bytes += size;
 }
 
+static void put_decimal(struct text *text, uint32_t byte, bool zeros) {
+    for (uint32_t unit = 100; unit; unit /= 10) {
+        if (zeros || byte >= unit || unit == 1) {
+            put_char(text, (char)('0' + byte / unit % 10));
+        }
+    }
+}
+
+/* Writes the IP address at `from` into the format itself: `I4`, `i4`, `I6` or `i6`. */
+static void put_internet_address(struct text *text, const uint8_t *from, const char *kind) {
+    const bool plain = kind[0] == 'I', old = kind[1] == '4';
+    for (uint32_t at = 0; at < (old ? 4u : 16u); at++) {
+        if (at && (old || (plain && at % 2 == 0))) {
+            put_char(text, old ? '.' : ':');
+        }
+        if (old) {
+            put_decimal(text, from[at], !plain);
+        } else {
+            put_char(text, "0123456789abcdef"[from[at] >> 4]);
+            put_char(text, "0123456789abcdef"[from[at] & 15]);
+        }
+    }
+}
+
+static bool is_alphanumeric(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 static bool is_in(const char *set, char c) {
     while (*set && *set != c) {
         set++;
@@ -81,9 +109,49 @@ static bool is_in(const char *set, char c) {
     return *set != 0;
 }
 
+/* The letters behind %p, as Linux's helpers know them. All letters and digits behind them have no effect. */
+enum pointer { POINTER_WRONG, POINTER_ADDRESS, POINTER_TEXT, POINTER_INTERNET };
+
+static enum pointer pointer_of(const char **at) {
+    const char *from = *at;
+    while (is_alphanumeric(**at)) {
+        (*at)++;
+    }
+    if (is_in("ku", from[0]) && from[1] == 's') {
+        return POINTER_TEXT;
+    }
+    if (is_in("iI", from[0]) && is_in("46", from[1])) {
+        return POINTER_INTERNET;
+    }
+    return !is_alphanumeric(from[0]) || is_in("KxsSB", from[0]) ? POINTER_ADDRESS : POINTER_WRONG;
+}
+
+/* Takes the letters behind %p. The conversion begins at `begin` of the text. */
+static bool convert_pointer(struct text *text, const char **at, uint64_t value, uint32_t begin) {
+    const char *kind = *at;
+    switch (pointer_of(at)) {
+    case POINTER_TEXT:
+        put_char(text, 's');
+        put_argument(text, value, false);
+        return true;
+    case POINTER_INTERNET:
+        text->length = begin;
+        put_internet_address(text, AT(const uint8_t, value), kind);
+        return true;
+    case POINTER_ADDRESS:
+        put_char(text, '0'), put_char(text, '1'), put_char(text, '6');
+        put_char(text, 'l'), put_char(text, 'l'), put_char(text, 'x');
+        put_argument(text, value, true);
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Takes one conversion from the format; false where it is none. Numbers get the length ll, and their significant bits alone. */
 static bool convert(struct text *text, const char **at, uint64_t value) {
     const char *from = *at;
+    const uint32_t begin = text->length;
     put_char(text, '%');
     while (*from && is_in("-+ #0123456789", *from)) {
         put_char(text, *from++);
@@ -110,8 +178,7 @@ static bool convert(struct text *text, const char **at, uint64_t value) {
         value = value << unused >> unused;
         break;
     case 'p':
-        put_char(text, '0'), put_char(text, '1'), put_char(text, '6');
-        break;
+        return convert_pointer(text, at, value, begin);
     case 'c':
     case 's':
         put_char(text, letter);
@@ -120,8 +187,7 @@ static bool convert(struct text *text, const char **at, uint64_t value) {
     default:
         return false;
     }
-    put_char(text, 'l'), put_char(text, 'l');
-    put_char(text, letter == 'p' ? 'x' : letter);
+    put_char(text, 'l'), put_char(text, 'l'), put_char(text, letter);
     put_argument(text, value, true);
     return true;
 }

@@ -107,14 +107,18 @@ static uint32_t add(uint32_t a, uint32_t b) {
 }
 
 static uint32_t partial(const uint8_t *bytes, uint32_t length, uint32_t sum) {
-    if ((ADDRESS(bytes) & 3) == 0) {
-        for (; length >= 4; length -= 4, bytes += 4) {
-            sum = add(sum, *(const uint32_t *)bytes);
-        }
-    }
+#if __riscv_xlen == 64
+    /* The upper half has the carries until the end. */
+    uint64_t words = sum;
     for (; length >= 4; length -= 4, bytes += 4) {
-        sum = add(sum, bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24);
+        words += word_at(bytes);
     }
+    sum = add((uint32_t)words, (uint32_t)(words >> 32));
+#else
+    for (; length >= 4; length -= 4, bytes += 4) {
+        sum = add(sum, word_at(bytes));
+    }
+#endif
     uint32_t last = 0;
     for (uint32_t at = 0; at < length; at++) {
         last |= (uint32_t)bytes[at] << (8 * at);

@@ -25,9 +25,11 @@ _RUNTIME = tuple(f"xdp/{name}.c" for name in ("hash", "host", "lpm", "lru", "map
 _CHECKS = "xdp/check.c"
 _KEPT = ("nicety_xdp_prepare", "nicety_xdp_set", "nicety_xdp_entries")
 # The runtime's handler, and the function by which a card finds it.
-_OF_FRAMES = ("xdp/frame.c", "frame_handler")
-_OF_TASKS = ("xdp/task.c", "init_handlers")
-_OF_CONTEXTS = ("xdp/nfp.c", "nicety_xdp_context_runs")
+_OF_FRAMES = (("xdp/frame.c", "xdp/verdict.c"), "frame_handler")
+# A program that is the handler itself.
+_DIRECT = (("xdp/verdict.c",), "frame_handler")
+_OF_TASKS = (("xdp/task.c",), "init_handlers")
+_OF_CONTEXTS = (("xdp/nfp.c",), "nicety_xdp_context_runs")
 FLOW_PROCESSOR = "nfp"
 """The interface of programs for microengines in a plan."""
 # Maps of a flow processor's firmware.
@@ -140,11 +142,13 @@ class XdpProgram:
         if on_contexts and self.unverified:
             raise InputError("--unverified: no checks on microengines, which run what Linux offloads; leave it out")
         content, request = self.content(), self.request(isa, card)
-        text = self.translate(isa, card)["assembly"]
+        translated = self.translate(isa, card)
+        text = translated["assembly"]
         source = keep(cache_dir() / "assembly", text.encode(), ".S")
         toolchain = find_toolchain(self.cc)
         flags = toolchain.compile_flags(isa)
-        handler, entry = _OF_CONTEXTS if on_contexts else _OF_FRAMES if interface == "nicety" else _OF_TASKS
+        of_frames = _DIRECT if translated["direct"] else _OF_FRAMES
+        handler, entry = _OF_CONTEXTS if on_contexts else of_frames if interface == "nicety" else _OF_TASKS
         build = Build(
             toolchain,
             isa,
@@ -152,7 +156,7 @@ class XdpProgram:
             flags,
             flags,
             library_folder(),
-            runtime=(handler, *_RUNTIME, *([_CHECKS] if self.unverified else [])),
+            runtime=(*handler, *_RUNTIME, *([_CHECKS] if self.unverified else [])),
             runtime_defines=[
                 *([f"NICETY_XDP_CLUSTER={card['cluster']}"] if card["cluster"] else []),
                 *(["NICETY_XDP_UNVERIFIED=1"] if self.unverified else []),

@@ -168,6 +168,8 @@ def program_of(
             raise InputError(f"{other}: for handlers in C, and {file} is an eBPF object; leave it out")
         fills = [(name, entries(path)) for name, path in (assigned(text, "--map") for text in maps or [])]
         return XdpProgram(file, program=program, maps=dict(fills), cc=cc, unverified=unverified)
+    if not file.exists():
+        raise InputError(f"{file}: no such file")
     of_objects = {"--program": program, "--map": maps, "--dump": dumps, "--unverified": unverified}
     if other := next((option for option, value in of_objects.items() if value), None):
         raise InputError(f"{other}: for XDP programs, and {file} is no eBPF object; leave it out")

@@ -18,6 +18,37 @@ struct Conversion {
     letter: u8,
 }
 
+/// The letters behind `%p`.
+#[derive(Clone, Copy)]
+enum Pointer {
+    Address,
+    /// `%pks` and `%pus`.
+    Text,
+    /// `%pI4`, `%pi4`, `%pI6` and `%pi6`.
+    Internet {
+        letter: u8,
+        version: u8,
+    },
+}
+
+impl Pointer {
+    /// Takes the letters that Linux's helpers know (`bpf_bprintf_prepare`), and all letters and digits behind them.
+    fn read(rest: &mut &[u8]) -> Option<Pointer> {
+        let found = match rest {
+            [b'k' | b'u', b's', ..] => Pointer::Text,
+            [letter @ (b'i' | b'I'), version @ (b'4' | b'6'), ..] => {
+                Pointer::Internet { letter: *letter, version: *version }
+            }
+            [b'K' | b'x' | b's' | b'S' | b'B', ..] => Pointer::Address,
+            [next, ..] if next.is_ascii_alphanumeric() => return None,
+            _ => Pointer::Address,
+        };
+        let letters = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        *rest = &rest[letters..];
+        Some(found)
+    }
+}
+
 impl Machine {
     pub(crate) fn print(&mut self, helper: Helper, r: &Registers) -> Returned {
         let size = r[2] as u32 as usize;
@@ -62,15 +93,41 @@ impl Machine {
                 continue;
             }
             let conversion = Conversion::read(&mut rest).ok_or(Errno::EINVAL)?;
+            let pointer = match conversion.letter {
+                b'p' => Pointer::read(&mut rest).ok_or(Errno::EINVAL)?,
+                _ => Pointer::Address,
+            };
             let value = *arguments.next().ok_or(Errno::EINVAL)?;
-            let shown = match conversion.letter {
-                b's' => self.string(value),
+            if let Pointer::Internet { letter, version } = pointer {
+                text.push_str(&self.internet_address(value, letter, version));
+                continue;
+            }
+            let shown = match (conversion.letter, pointer) {
+                (b's', _) | (_, Pointer::Text) => self.string(value),
                 _ => conversion.shown(value).ok_or(Errno::EINVAL)?,
             };
             text.push_str(&conversion.padded(shown));
         }
         text.truncate(text.floor_char_boundary(LONGEST));
         Ok(text)
+    }
+
+    /// The IP address at an address; zeros where there is none. Linux gives it no width.
+    fn internet_address(&mut self, at: u64, letter: u8, version: u8) -> String {
+        let length = if version == b'4' { 4 } else { 16 };
+        let bytes = self.copied(at, length).map_or_else(|_| vec![0; length], |bytes| bytes.to_vec());
+        let parts: Vec<String> = match (version, letter) {
+            (b'4', b'I') => bytes.iter().map(u8::to_string).collect(),
+            (b'4', _) => bytes.iter().map(|byte| format!("{byte:03}")).collect(),
+            _ => bytes.chunks(2).map(|pair| format!("{:02x}{:02x}", pair[0], pair[1])).collect(),
+        };
+        parts.join(if version == b'4' {
+            "."
+        } else if letter == b'I' {
+            ":"
+        } else {
+            ""
+        })
     }
 
     /// The text at an address, up to its end or that of its memory.

@@ -6,7 +6,6 @@ use super::code::{Coder, line};
 use super::ir::{Kind, Value};
 use super::sites::{ABORTED_NAME, Rare};
 use crate::aborted::Site;
-use std::fmt::Write;
 
 /// Whether a result can be `XDP_ABORTED`, which the lower half tells.
 fn can_abort(result: Value) -> bool {
@@ -52,6 +51,9 @@ impl Coder<'_> {
 
     /// The end of a function with a result. `origin` is the step in front of it.
     pub(super) fn end(&mut self, result: Value, origin: usize) {
+        if self.direct {
+            return self.end_handler(result, origin);
+        }
         let register = self.result_into(result);
         match result {
             _ if !self.function.is_main || !can_abort(result) => {}
@@ -73,7 +75,7 @@ impl Coder<'_> {
     }
 
     /// Counts a frame at a place.
-    fn count(&mut self, origin: usize) {
+    pub(super) fn count(&mut self, origin: usize) {
         let site = self.site(origin);
         let number = self.aborts.number(site);
         self.address("t0", &format!("{ABORTED_NAME}+{}", 4 * number));
@@ -87,10 +89,11 @@ impl Coder<'_> {
             self.mark(&label);
             let slot = self.program.linked.code.slots[self.function.first + origin] as usize;
             if let Some(line) = self.program.linked.line(slot) {
-                let _ = writeln!(self.text.out, "\t.loc {} {}", self.program.file(&line.file), line.line);
+                self.text.line = Some((self.program.file(&line.file), line.line));
             }
             match result {
                 Some(result) => self.end(result, origin),
+                None if self.direct => self.end_elsewhere(origin),
                 None => {
                     self.count(origin);
                     self.leave();

@@ -85,7 +85,7 @@ impl Coder<'_> {
         // The ABI extends the sign of a 32-bit result.
         let short = !self.wide() || facts::returned(number).max <= WORD >> 1;
         let alone = !self.function.leads.get(at + 1).copied().unwrap_or(false);
-        let main = self.function.is_main && !self.program.tail;
+        let main = self.function.is_main && !self.program.tail && !self.direct;
         main && result && short && alone && self.frame.end == 0 && self.is_uncounted(at)
     }
 
@@ -313,7 +313,7 @@ impl Coder<'_> {
     }
 
     /// Gives r0 its own register again.
-    fn forget_result(&mut self) {
+    pub(super) fn forget_result(&mut self) {
         self.returned = Part::None;
         self.low[0] = if self.wide() { LOW64[0] } else { LOW32[0] };
         self.high[0] = if self.wide() { "zero" } else { HIGH32[0] };

@@ -2,15 +2,19 @@
 
 use super::debug::Refusal;
 use super::demand::{self, Demand, Part};
+use super::early_out::Later;
 use super::fact::{Note, Place, fits};
 use super::inline::is_inline;
 use super::ir::{Function, Ins, Kind, Value};
+use super::schedule::fill_waits;
 use super::sites::Aborts;
+use super::text::Text;
 use super::{Options, Program, names};
 use crate::helper::Helper;
 use crate::object::MapDefinition;
 use crate::op::{Alu, Width};
-use std::fmt::Write;
+use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A line of assembly.
 macro_rules! line {
@@ -33,22 +37,6 @@ pub(super) struct Frame {
     pub saved: Vec<(&'static str, i32)>,
 }
 
-/// Written lines.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Text {
-    pub out: String,
-    /// Instructions and pseudo-instructions.
-    pub count: usize,
-}
-
-impl Text {
-    /// Writes an instruction.
-    pub fn put(&mut self, text: std::fmt::Arguments<'_>) {
-        let _ = writeln!(self.out, "\t{text}");
-        self.count += 1;
-    }
-}
-
 /// The code of a function.
 pub(super) struct Coder<'p> {
     pub text: Text,
@@ -60,6 +48,8 @@ pub(super) struct Coder<'p> {
     pub begin: &'p [Demand],
     pub behind: &'p [Demand],
     pub reached: &'p [bool],
+    /// Whether the function is the card's frame handler itself.
+    pub direct: bool,
     pub frame: Frame,
     /// Names of r0 to r9: the low and the high half.
     pub low: [&'static str; 10],
@@ -89,6 +79,7 @@ impl<'p> Coder<'p> {
         function: &'p Function,
         passes: (&'p [Note], &'p [Demand], &'p [Demand], &'p [bool]),
         aborts: Aborts,
+        direct: bool,
     ) -> Coder<'p> {
         let (notes, begin, behind, reached) = passes;
         let wide = options.isa.wide;
@@ -102,6 +93,7 @@ impl<'p> Coder<'p> {
             begin,
             behind,
             reached,
+            direct,
             frame: Frame::default(),
             low: if wide { LOW64 } else { LOW32 },
             high: if wide { ["zero"; 10] } else { HIGH32 },
@@ -136,7 +128,7 @@ impl<'p> Coder<'p> {
     }
 
     pub fn mark(&mut self, label: &str) {
-        let _ = writeln!(self.text.out, "{label}:");
+        self.text.put_other(format_args!("{label}:"));
     }
 
     /// Whether a step calls a function of C or of the program.
@@ -233,7 +225,7 @@ impl<'p> Coder<'p> {
     pub fn write(&mut self) {
         let name = names::function(self.program, self.function.first);
         let size = if self.wide() { "d" } else { "w" };
-        let _ = writeln!(self.text.out, "\t.type {name}, @function");
+        self.text.put_other(format_args!("\t.type {name}, @function"));
         self.mark(&name);
         if self.frame.size > 0 {
             line!(self, "addi sp, sp, -{}", self.frame.size);
@@ -242,31 +234,50 @@ impl<'p> Coder<'p> {
             line!(self, "s{size} {register}, {place}(sp)");
         }
         self.push_stack(self.depth());
-        let mut shown = None;
-        for at in 0..self.function.ins.len() {
-            if !self.reached[at] {
-                continue;
-            }
-            let step = self.function.first + at;
-            if self.function.leads[at] {
-                let label = self.step_label(step);
-                self.mark(&label);
-            }
-            let slot = self.program.linked.code.slots[step] as usize;
-            let place = self.program.linked.line(slot).map(|line| (self.program.file(&line.file), line.line));
-            if let Some((file, row)) = place.filter(|_| place != shown) {
-                let _ = writeln!(self.text.out, "\t.loc {file} {row}");
-                shown = place;
-            }
-            self.before(at);
-            self.guard(at);
-            self.step(at);
-            self.behind_step(at);
+        let mut waiting = VecDeque::new();
+        self.write_steps(0..self.function.ins.len(), &mut waiting);
+        while let Some(later) = waiting.pop_front() {
+            self.take_up(&later);
+            self.write_steps(later.steps, &mut waiting);
         }
+        self.text.is_far = false;
         self.rare_ends();
         self.refused_ends();
         let end = super::debug::end_label(&name);
-        let _ = writeln!(self.text.out, "{end}:\n\t.size {name}, .-{name}");
+        self.text.put_other(format_args!("{end}:\n\t.size {name}, .-{name}"));
+        if !self.options.unverified && !self.options.flow_processor {
+            fill_waits(&mut self.text.rows);
+        }
+    }
+
+    /// Writes steps. Early ends among them wait.
+    fn write_steps(&mut self, steps: Range<usize>, waiting: &mut VecDeque<Later>) {
+        let mut at = steps.start;
+        while at < steps.end {
+            if self.reached[at] {
+                self.write_step(at);
+            }
+            let later = self.reached[at].then(|| self.set_aside(at)).flatten();
+            at = later.as_ref().map_or(at + 1, |later| later.steps.end);
+            waiting.extend(later);
+        }
+    }
+
+    fn write_step(&mut self, at: usize) {
+        let step = self.function.first + at;
+        if self.function.leads[at] {
+            let label = self.step_label(step);
+            self.mark(&label);
+        }
+        let slot = self.program.linked.code.slots[step] as usize;
+        let place = self.program.linked.line(slot).map(|line| (self.program.file(&line.file), line.line));
+        self.text.line = place.or(self.text.line);
+        let access = matches!(self.function.ins[at].kind, Kind::Load(..) | Kind::Store(..));
+        self.text.is_far = access && !matches!(self.notes[at].place, Place::Unknown | Place::Stack);
+        self.before(at);
+        self.guard(at);
+        self.step(at);
+        self.behind_step(at);
     }
 
     fn step(&mut self, at: usize) {

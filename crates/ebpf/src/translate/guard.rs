@@ -160,7 +160,7 @@ impl Coder<'_> {
         for refusal in self.refusals.clone() {
             self.mark(&refusal.label);
             if let Some((file, line)) = refusal.place {
-                let _ = writeln!(self.text.out, "\t.loc {file} {line}");
+                self.text.line = Some((file, line));
             }
             line!(self, "ebreak");
             self.mark(&refusal.end());

@@ -29,6 +29,8 @@ mod calls;
 mod code;
 mod debug;
 mod demand;
+mod direct;
+mod early_out;
 mod fact;
 mod facts;
 pub(crate) mod frames;
@@ -43,7 +45,9 @@ mod rv32;
 mod rv32_jumps;
 mod rv32_memory;
 mod rv64;
+mod schedule;
 mod sites;
+mod text;
 mod uses;
 
 pub use offload::{Offload, check_length, check_offload};
@@ -125,6 +129,8 @@ pub struct Options {
     pub cluster: Option<u32>,
     /// Whether the code checks each access and each argument of a helper. Linux's verifier would refuse such a program.
     pub unverified: bool,
+    /// Whether a program may be the card's frame handler itself. Its argument is then a frame, and its result a destination.
+    pub frames: bool,
     /// Whether the core is a context of a network flow processor: its memories add, and its firmware looks up in arrays.
     pub flow_processor: bool,
 }
@@ -150,6 +156,8 @@ pub struct Translation {
     pub sites: Vec<Site>,
     /// The place without a counter, if there is one: frames that no counter has are its.
     pub rest: Option<usize>,
+    /// Whether the program is the card's frame handler itself.
+    pub direct: bool,
 }
 
 /// A program with its names.
@@ -266,7 +274,9 @@ fn one(
         let _ = writeln!(body, "\t.globl {}", names::function(program, 0));
     }
     let (begin, mut arrays) = (body.len(), Vec::new());
-    for mut function in ir::functions(linked)? {
+    let functions = ir::functions(linked)?;
+    let alone = options.frames && !options.unverified && !program.tail && functions.len() == 1;
+    for mut function in functions {
         let rules = Rules { wide: options.isa.wide, whole_result: program.tail };
         let first = facts::at_blocks(&function);
         let notes = facts::rewrite(&mut function, &first, options.misaligned);
@@ -287,14 +297,16 @@ fn one(
         if options.unverified {
             guard::check_callbacks(linked, &function, &notes, &reached)?;
         }
+        let direct = alone && direct::reads_bounds_alone(&function, &facts::at_blocks(&function));
+        translation.direct |= direct;
         let (begin, behind) = demand::parts(&function, &notes, &reached, rules);
         let aborts = Aborts::of(std::mem::take(&mut translation.sites), translation.rest);
         let passes = (&notes[..], &begin[..], &behind[..], &reached[..]);
-        let mut coder = Coder::new(options, maps, program, &function, passes, aborts);
+        let mut coder = Coder::new(options, maps, program, &function, passes, aborts, direct);
         coder.write();
         (translation.sites, translation.rest) = (std::mem::take(&mut coder.aborts.sites), coder.aborts.rest);
         translation.lines += coder.text.count;
-        body.push_str(&coder.text.out);
+        body.push_str(&coder.text.assembly());
         let slot = linked.code.slots[function.first] as usize;
         written.push(debug::Unit {
             name: escaped(linked.function(slot)),

@@ -35,17 +35,16 @@ pub(super) fn helper(number: u32) -> String {
     format!("nicety_bpf_{}", helper::name(number).unwrap_or("unknown"))
 }
 
-/// A lookup in a map that is known. For a hash with keys of a usual size, aligned on the stack, it is code for that size.
+/// A lookup in a map that is known. For a hash or an LRU hash with keys of a usual size, aligned on the stack, it is code for that
+/// size.
 pub(super) fn lookup(maps: &[MapDefinition], map: Known, key: Known) -> String {
     let plain = || helper(Helper::MapLookup as u32);
     let Known::Is(Value::Map(number)) = map else { return plain() };
     let aligned = matches!(key, Known::Is(Value::Frame(at)) if at % 4 == 0);
-    match maps.get(number as usize) {
-        Some(map) if map.kind == MapKind::Hash as u32 && LOOKUPS.contains(&map.key_size) && aligned => {
-            format!("nicety_bpf_map_lookup_hash{}", map.key_size)
-        }
-        _ => plain(),
-    }
+    let kinds = [(MapKind::Hash, "hash"), (MapKind::LruHash, "lru")];
+    let map = maps.get(number as usize).filter(|map| aligned && LOOKUPS.contains(&map.key_size));
+    let found = map.and_then(|map| Some((map, kinds.iter().find(|(kind, _)| *kind as u32 == map.kind)?)));
+    found.map_or_else(plain, |(map, (_, kind))| format!("nicety_bpf_map_lookup_{kind}{}", map.key_size))
 }
 
 /// The sizes of keys for which the runtime has a lookup of its own.

@@ -26,7 +26,7 @@ impl Coder<'_> {
             Kind::Atomic(atomic, false) => return self.atomic32(&ins, atomic, at),
             Kind::Atomic(atomic, true) => return self.atomic_pair(&ins, &note, atomic, at),
             Kind::Branch(condition, wide) => {
-                let target = self.jump_label(at);
+                let (condition, target) = self.way(at, condition);
                 return self.branch32(&ins, &note, (condition, wide), &target);
             }
             _ if part == Part::None => return,

@@ -18,7 +18,7 @@ impl Coder<'_> {
             Kind::Store(width, release) => self.store64(&ins, &note, width, release),
             Kind::Atomic(atomic, wide) => self.atomic64(&ins, atomic, wide, at),
             Kind::Branch(condition, wide) => {
-                let target = self.jump_label(at);
+                let (condition, target) = self.way(at, condition);
                 self.branch64(&ins, &note, (condition, wide), &target);
             }
             _ if part == Part::None => {}
@@ -310,7 +310,7 @@ impl Coder<'_> {
     }
 
     fn load64(&mut self, ins: &Ins, note: &Note, width: Width, (signed, acquire): (bool, bool), part: Part) {
-        if part == Part::None && !acquire {
+        if (part == Part::None && !acquire) || self.load_bound(ins, note.place, part) {
             return;
         }
         let to = if part == Part::None { "zero" } else { self.low[ins.dst as usize] };

@@ -41,6 +41,7 @@ pub(crate) fn options(isa: &str, misaligned: bool) -> Options {
         cpus: 1,
         cluster: None,
         unverified: false,
+        frames: false,
         flow_processor: false,
     }
 }

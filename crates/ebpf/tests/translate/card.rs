@@ -55,8 +55,8 @@ fn surroundings(translation: &Translation, object: &Object, machine: &mut Machin
         let _ = write!(text, "\t.globl {name}\n{name}:\n\tli a7, {}\n\tecall\n\tret\n", *helper as u32);
     }
     if translation.helpers.contains(&Helper::MapLookup) {
-        for size in [4, 8, 12, 16] {
-            let name = format!("nicety_bpf_map_lookup_hash{size}");
+        for (kind, size) in ["hash", "lru"].iter().flat_map(|kind| [4, 8, 12, 16].map(|size| (kind, size))) {
+            let name = format!("nicety_bpf_map_lookup_{kind}{size}");
             let _ = write!(text, "\t.globl {name}\n{name}:\n\tli a7, 1\n\tecall\n\tret\n");
         }
     }

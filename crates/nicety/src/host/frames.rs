@@ -41,6 +41,8 @@ pub struct CardForXdp {
     pub memory: u64,
     /// Cores of a cluster, where `mhartid` has the cluster above five bits of the core.
     pub cluster: Option<u32>,
+    /// Whether its handlers get frames and return their destinations.
+    pub frames: bool,
     /// The limits of the firmware of a network flow processor; none on other cards.
     pub offload: Option<Offload>,
 }
@@ -57,6 +59,7 @@ impl CardForXdp {
             cycle_ps: spec.clock.cycles(1).ps() as u32,
             memory: spec.memory(MemoryKind::Emem).size.into(),
             cluster: None,
+            frames: false,
             offload: Some(Offload {
                 stack: xdp.stack,
                 instructions: xdp.program,
@@ -81,6 +84,7 @@ impl CardForXdp {
             cycle_ps: hpu.clock.cycles(1).ps() as u32,
             memory: hpu.memory.into(),
             cluster: None,
+            frames: true,
             offload: None,
         }
     }
