@@ -31,7 +31,7 @@ def test_help_is_quick_to_load() -> None:
 @pytest.mark.parametrize(
     ("line", "loaded"),
     [
-        ([], ["apps.execute", "tools.cc"]),
+        ([], []),
         (["--version"], []),
         (["goal", "info", "--help"], ["apps.goal"]),
         (["bench", "latency", "--help"], ["bench.commands"]),
