@@ -238,6 +238,7 @@ def test_constants_are_filled_before_the_translation(firewall: Path, nicety: Cal
 
 PRINTS = """
 #include <xdp.h>
+static long (*bpf_trace_vprintk)(const char *, __u32, const void *, __u32) = (void *)177;
 SEC("xdp") int prints(struct xdp_md *context) {
     static const char format[] = "%s: %d of %llu";
     static const char name[] = "frame";

@@ -56,8 +56,8 @@ pub(super) struct Coder<'p> {
     pub high: [&'static str; 10],
     /// The part of r0 that is still where a helper left it: in a0, and in a1 on RV32.
     pub returned: Part,
-    /// Whether a jump goes to each step.
-    pub targets: Vec<bool>,
+    /// The first and the last of the jumps that go to each step.
+    pub targets: Vec<Option<(usize, usize)>>,
     labels: usize,
     /// Counters of `XDP_ABORTED`.
     pub aborts: Aborts,
@@ -98,14 +98,15 @@ impl<'p> Coder<'p> {
             low: if wide { LOW64 } else { LOW32 },
             high: if wide { ["zero"; 10] } else { HIGH32 },
             returned: Part::None,
-            targets: vec![false; function.ins.len()],
+            targets: vec![None; function.ins.len()],
             labels: 0,
             aborts,
             refusals: Vec::new(),
         };
         for (at, ins) in function.ins.iter().enumerate() {
             if reached[at] && ins.jumps() {
-                coder.targets[ins.to as usize - function.first] = true;
+                let target = &mut coder.targets[ins.to as usize - function.first];
+                *target = Some((target.map_or(at, |(first, _)| first), at));
             }
         }
         coder.lay_out();

@@ -29,19 +29,26 @@ impl Coder<'_> {
         inverse(condition)?;
         let target = ins.to as usize - self.function.first;
         let steps = at + 1..target;
-        let is_alone = steps.len() <= LONGEST && !steps.clone().any(|step| self.targets[step]);
         let last = target.checked_sub(1).filter(|&last| last > at && self.reached[last])?;
         let ends = match self.function.ins[last].kind {
             Kind::Exit => true,
             Kind::Jump => self.ends(last),
             _ => false,
         };
-        let is_short = steps.clone().all(|step| match self.function.ins[step].kind {
-            Kind::Call => false,
-            Kind::Helper(number) => is_inline(number),
-            _ => self.reached[step],
-        });
-        (is_alone && ends && is_short && self.function.leads[at + 1]).then_some(steps)
+        let is_short = steps.len() <= LONGEST
+            && steps.clone().all(|step| match self.function.ins[step].kind {
+                Kind::Call => false,
+                Kind::Helper(number) => is_inline(number),
+                _ => self.reached[step],
+            });
+        let begins = self.function.leads[at + 1] && self.targets[at + 1].is_none();
+        (begins && ends && is_short && self.is_alone(&steps)).then_some(steps)
+    }
+
+    /// Whether only jumps inside of the steps go to them, apart from the way to the first.
+    fn is_alone(&self, steps: &Range<usize>) -> bool {
+        let jumps = steps.clone().filter_map(|step| self.targets[step]);
+        jumps.into_iter().all(|(first, last)| steps.contains(&first) && steps.contains(&last))
     }
 
     /// The condition and the label of a jump.
