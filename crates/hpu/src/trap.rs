@@ -354,11 +354,11 @@ impl fmt::Display for TrapKind {
                 }
             }
             TrapKind::BeyondAddresses { access: Access::Execute, address, .. } => {
-                write!(f, "jump to {address:#018x} outside the code, which has addresses of 32 bits")
+                write!(f, "jump to {address:#018x}: code addresses have 32 bits")
             }
             TrapKind::BeyondAddresses { access, address, size } => {
                 let (wanted, to) = (wanted(access, size), preposition(access));
-                write!(f, "{wanted} {to} {address:#018x} outside its memory, which has addresses of 32 bits")
+                write!(f, "{wanted} {to} {address:#018x}: memory addresses have 32 bits")
             }
             TrapKind::WideOnDevice { access, address, region } => {
                 let (wanted, to) = (wanted(access, 8), preposition(access));
