@@ -20,7 +20,7 @@ import pytest
 
 import nicety
 from nicety.bench import line_rate, verdicts
-from nicety.program import script
+from nicety.program.script import report as script
 from nicety.show import columns
 
 ROOT = Path(__file__).parent.parent
