@@ -235,9 +235,9 @@ def test_programs_that_linux_does_not_offload_are_refused_by_name(
 @pytest.mark.parametrize(
     ("command", "part"),
     [
-        (["profile", "--packet-sizes", "60"], "this card has no handler processors"),
-        (["check"], "this card has no handler processors"),
-        (["debug"], "this card has no handler processors"),
+        (["profile", "--packet-sizes", "60"], "this card has no handler cores"),
+        (["check"], "this card has no handler cores"),
+        (["debug"], "this card has no handler cores"),
         (["bench", "handlers", "--packet-sizes", "60", "--sensitivity"], "--sensitivity: nfp-6000 has no handler"),
         (["bench", "handlers", "--packet-sizes", "60", "--rule", "udp"], "--rule: nfp-6000 has no handler cores"),
         (["bench", "handlers", "--packet-sizes", "60", "--unverified"], "--unverified: no checks on microengines"),
