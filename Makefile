@@ -19,6 +19,7 @@ GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 GO_MODULES := go/nicety tests/programs/goroutines
 # Node, which only a change of the workbench page needs.
 NPM := $(shell command -v npm)
+NODE = $(shell sed -n 's/.*"node": "\(.*\)".*/\1/p' web/package.json)
 # What the extension module is built from.
 SOURCES := Cargo.toml Cargo.lock $(shell find crates specs handlers shim)
 
@@ -183,7 +184,7 @@ prose: $(VENV)/.tools $(VALE) ## check the words of pages, comments and messages
 WEB := python/nicety/serve/assets
 
 web/node_modules/.installed: web/package.json web/package-lock.json
-	@[[ -n "$(NPM)" ]] || { echo "the workbench page needs Node 18 or newer (on Debian and Ubuntu: apt install nodejs npm)" >&2; exit 1; }
+	@[[ -n "$(NPM)" ]] || { echo "the workbench page needs Node $(NODE) (on Debian and Ubuntu: apt install nodejs npm)" >&2; exit 1; }
 	cd web && npm ci --silent --no-audit --no-fund
 	@touch $@
 

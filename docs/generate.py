@@ -50,7 +50,7 @@ _TITLES = {
     "match": "Matching",
     "limits": "Limits of the interface",
     "buffer": "Packet buffer",
-    "hpu": "Handler processors",
+    "hpu": "Handler cores",
     "hpu.cycles": "Cycles of instructions and commands",
     "nfp": "Microengines",
     "memory": "Memories",
@@ -273,7 +273,7 @@ def _described(report: str, path: str) -> str:
 def _type(report: str) -> Any:
     from nicety._generated import types
     from nicety.apps import offload
-    from nicety.program import script
+    from nicety.program.script import report as script
     from nicety.usecases import report as usecases
 
     return next(getattr(module, report) for module in (types, offload, script, usecases) if hasattr(module, report))

@@ -1,4 +1,4 @@
-"""Checks the words of this project by Vale: pages, comments, docstrings and messages.
+"""Checks the words of this project by Vale: pages, comments, docstrings, messages, and the reasons in specs.
 
 Run `.venv/bin/python tests/prose.py VALE [FILE...]`, as `make prose` does. Vale knows the sentences of Markdown
 alone, so each source file becomes a Markdown file with its prose on the same lines. Rules: docs/contributing/style.md.
@@ -27,6 +27,7 @@ NOT_OURS = ("third_party/", "/testdata/", "/tests/data/", "tests/programs/")
 _LEAST_WORDS = 5
 _MARKS = re.compile(r"^\s*(///|//!|//|/\*+|\*/|\*|#+!?) ?|\s*\*/\s*$")
 _DIRECTIVE = re.compile(r"^\s*(?:#!|# (?:type|noqa|ruff|mypy|pragma)\b|//go:|//export)")
+_REASON = re.compile(r'\b(?:source|note|against) = "((?:[^"\\]|\\.)*)"')
 _PLACE = re.compile(r"\{[^{}]*\}|%[-+#0-9.]*l*[a-z]|\\u\{[^}]*\}|\\[nrt]")
 
 
@@ -65,8 +66,8 @@ def tokens(path: Path) -> Iterator[tuple[int, str, Kind]]:
         yield began, text, "message"
 
 
-def prose(path: Path) -> str:
-    """The prose of a source file as Markdown, each sentence on its own lines."""
+def prose(path: Path) -> list[str]:
+    """The prose of each line of a source file as Markdown, each sentence on its own lines."""
     lines = [""] * (path.read_text().count("\n") + 20)
     is_test = path.name.startswith("test_") or "/tests/" in str(path) or path.parent.name == "tests"
     tests = next((at for at, text in enumerate(path.read_text().splitlines()) if text == "#[cfg(test)]"), len(lines))
@@ -85,26 +86,49 @@ def prose(path: Path) -> str:
                 # A message has its problem, its place and its advice behind colons and semicolons.
                 for at, clause in enumerate(re.split(r"[;:] ", message), first):
                     lines[at] = f"{lines[at]}\n- {clause}" if lines[at] else f"- {clause}"
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def spec_prose(path: Path) -> list[str]:
+    """The prose of each line of a spec as Markdown: its comment, or the parts of its reasons as items of a list."""
+    lines = []
+    for line in path.read_text().splitlines():
+        if line.startswith("#"):
+            # An item would go on in a comment right behind it.
+            gap = "\n" if lines and lines[-1].startswith("- ") else ""
+            lines.append(gap + _MARKS.sub("", line))
+        else:
+            parts = [part for text in _REASON.findall(line) for part in re.split(r"[;:] ", text)]
+            lines.append("\n".join(f"- {part}" for part in parts))
+    return lines
 
 
 def main(vale: str, names: list[str]) -> int:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *names]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     files = [ROOT / name for name in listed.splitlines() if not any(part in f"/{name}" for part in NOT_OURS)]
+    numbers: dict[str, list[int]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for path in files:
-            if path.suffix not in (".md", *LEXERS):
+            is_spec = path.suffix == ".toml" and path.parent == ROOT / "specs"
+            if path.suffix not in (".md", *LEXERS) and not is_spec:
                 continue
-            place = Path(folder) / path.relative_to(ROOT)
+            name = str(path.relative_to(ROOT))
+            place = Path(folder) / name
             place.parent.mkdir(parents=True, exist_ok=True)
-            is_page = path.suffix == ".md"
-            target = place if is_page else place.with_name(f"{place.name}.md")
-            target.write_text(path.read_text() if is_page else prose(path))
+            if path.suffix == ".md":
+                place.write_text(path.read_text())
+                continue
+            lines = spec_prose(path) if is_spec else prose(path)
+            place.with_name(f"{place.name}.md").write_text("\n".join(lines) + "\n")
+            numbers[name] = [number for number, text in enumerate(lines, 1) for _ in text.split("\n")]
         command = [str(Path(vale).absolute()), f"--config={ROOT / '.vale.ini'}", "--output=line", "."]
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
-    found = [re.sub(r"^(.*?\.(?:rs|py|go|c|h))\.md:", r"\1:", line) for line in done.stdout.splitlines()]
-    print("\n".join(found), end="\n" if found else "")
+    for line in done.stdout.splitlines():
+        name, number, finding = line.split(":", 2)
+        source = name.removesuffix(".md")
+        at = numbers[source][int(number) - 1] if source in numbers else number
+        print(f"{source if source in numbers else name}:{at}:{finding}")
     return done.returncode
 
 

@@ -98,7 +98,7 @@ def test_cache_misses_are_what_limits(tmp_path: Path) -> None:
     # They are part of the processors' load, not another part with headroom.
     (headroom,) = words(slow).split("Headroom: ")[1:]
     assert "cache misses" not in headroom.split("Idle:")[0]
-    assert "wait 1280.0 cycles for lines of data caches; with hits alone the processors would keep up" in words(slow)
+    assert "wait 1280.0 cycles for lines of data caches; with hits alone the cores would keep up" in words(slow)
     # They do with a cache that has room.
     (large,) = check(tmp_path, WALK, "hpu.cores=64", "memory.cache.size=2 KiB", *PRICES, lines=32)["rows"]
     assert large["sustains_line_rate"]

@@ -20,7 +20,7 @@ import pytest
 
 import nicety
 from nicety.bench import line_rate, verdicts
-from nicety.program import script
+from nicety.program.script import report as script
 from nicety.show import columns
 
 ROOT = Path(__file__).parent.parent
@@ -66,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     readme = (ROOT / "README.md").read_text()
     texts = {
-        "hello.py": readme.split("```python\n", 1)[1].split("```", 1)[0],
+        "hello.py": readme.split('```python title="first.py"\n', 1)[1].split("```", 1)[0],
         "count.c": COUNT,
         "whole.c": WHOLE,
         "bare.c": BARE,

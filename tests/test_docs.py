@@ -33,6 +33,14 @@ def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
     run_page(page.read_text(), tmp_path, whole=os.environ.get("HYPOTHESIS_PROFILE") == "soak")
 
 
+def test_pages_are_short_enough_to_read() -> None:
+    """The limits of docs/contributing/style.md."""
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) <= 450
+    for page in (DOCS / "guide").glob("*.md"):
+        text = re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        assert len(text.split()) <= 2500, page
+
+
 def test_targets_of_make_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for page in pages():

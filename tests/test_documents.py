@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+FIRST = 'python title="first.py"'
 
 
 def block(after: str, language: str = "") -> str:
@@ -22,31 +23,25 @@ def test_the_demo_prints_what_the_readme_shows(nicety: Callable) -> None:
     commands = [line.split("nicety ", 1)[1].split() for line in recipe.splitlines() if "/nicety bench" in line]
     assert len(commands) == 2
     printed = "".join(nicety(*command).stdout for command in commands).splitlines()
-    shown = [line for line in block("make demo\n").splitlines() if line != "..."]
+    shown = [line for line in block("make demo\n", "console").splitlines() if line != "..." and line[:2] != "$ "]
     assert len(shown) > 20
     assert [line for line in shown if line not in printed] == []
 
 
 def test_the_first_program_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    program = block("## A first program", "python")
+    program = block("## A first program", FIRST)
     assert len(program.splitlines()) <= 30
     exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out == block("first.py` prints")
+    command, printed = block("## A first program", "console").split("\n", 1)
+    assert command == "$ python first.py"
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize("card", ["qnix", "nfp-4000", "spin-integrated"])
 def test_the_first_program_runs_unchanged_on_every_card(card: str, capsys: pytest.CaptureFixture[str]) -> None:
-    program = block("## A first program", "python").replace("spin-discrete", card)
+    program = block("## A first program", FIRST).replace("spin-discrete", card)
     exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.startswith("10 rounds of ")
-
-
-def test_the_cards_side_by_side_are_what_the_readme_shows(nicety: Callable) -> None:
-    command = next(line for line in README.splitlines() if "nicety bench latency --nic qnix," in line)
-    printed = nicety(*command.split("nicety ", 1)[1].split()).stdout.splitlines()
-    shown = block("## Cards side by side").splitlines()
-    assert len(shown) == 13
-    assert [line for line in shown if line not in printed] == []
 
 
 def test_the_targets_of_make_exist() -> None:

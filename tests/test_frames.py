@@ -183,7 +183,7 @@ def test_cards_without_processors_say_so() -> None:
         .run(main)
         .results[0]
         .startswith(
-            "host.frames of rank 0, ethernet-100g: the card has no handler processors: its spec has no section [hpu]"
+            "host.frames of rank 0, ethernet-100g: the card has no handler cores: its spec has no section [hpu]"
         )
     )
     assert "design portals has no sockets" in package.Cluster(1, "spin-discrete").run(main).results[0]
@@ -236,7 +236,7 @@ def test_errors_of_handlers_name_rule_and_line(
         (["--packet-sizes", "59"], "a frame of spin-100g has 60 to 1518 bytes without its check sequence, not 59"),
         (["--message-packets", "2"], "frames of spin-100g are by themselves"),
         (["--nic", "spin-discrete", "--rule", "udp"], "handlers of spin-discrete have messages"),
-        (["--nic", "ethernet-100g"], "the card has no handler processors: its spec has no section [hpu]"),
+        (["--nic", "ethernet-100g"], "the card has no handler cores: its spec has no section [hpu]"),
     ],
 )
 def test_wrong_requests_say_what_to_write(nicety: Callable[..., Any], arguments: list[str], text: str) -> None:

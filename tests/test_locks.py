@@ -204,11 +204,11 @@ def test_the_text_says_what_limits(tmp_path: Path) -> None:
         nicety.check_line_rate(source, packet_sizes=[64], defines=["WORK=10", "BESIDE=0"], messages=8)
     )
     words = " ".join(text.replace("\n# ", " ").split())
-    assert "processors would keep up" not in words
+    assert "cores would keep up" not in words
     assert "each packet holds byte 0 of the state for" in words
     take, give_back = line_of(tmp_path, "take"), line_of(tmp_path, "give back")
     assert f"(taken at {take}, given back at {give_back})" in words
-    assert f"others wait for it at {take}. However many processors there are, at most" in words
+    assert f"others wait for it at {take}. However many cores there are, at most" in words
     assert any(line.endswith("Lock") for line in text.splitlines())
 
 
@@ -323,7 +323,7 @@ def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic
     assert retries["update_ns"] > 20
     text = " ".join(line_rate_text(report).replace("\n#", "").split())
     assert f"each packet has loaded byte 0 of the state for {retries['update_ns']:.3f} ns until it changes it" in text
-    assert "processors would keep up" not in text
+    assert "cores would keep up" not in text
     assert "Also above 100%: " in text
     assert f"handler cores {100 * full['loads']['hpus']:.1f}%" in text
     assert "Headroom: " in text

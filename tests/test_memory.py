@@ -56,9 +56,7 @@ def test_memory_in_levels_rests_on_nothing(tmp_path: Path) -> None:
     report = check(tmp_path, *places, "hpu.cores=8", "memory.l1.contended=false")
     (row,) = report["rows"]
     assert (row["memory"]["uncontended"], row["memory"]["shared_accesses"]) == (["l1"], 0)
-    assert "Rests on a level of memory, l1, that several processors share" in line_rate_text(report).replace(
-        "\n# ", " "
-    )
+    assert "Rests on a level of memory, l1, that several cores share" in line_rate_text(report).replace("\n# ", " ")
 
 
 @pytest.mark.parametrize(("banks", "factor"), [(1, 2), (2, 1)])

@@ -38,7 +38,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subproces
         return subprocess.run(done, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
     readme = (ROOT / "README.md").read_text()
-    (folder / "hello.py").write_text(readme.split("```python\n", 1)[1].split("```", 1)[0])
+    (folder / "hello.py").write_text(readme.split('```python title="first.py"\n', 1)[1].split("```", 1)[0])
     return run
 
 

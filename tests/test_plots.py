@@ -15,7 +15,8 @@ from conftest import Result
 from nicety._generated.types import Report
 from nicety.bench.messages import report_figure
 from nicety.bench.places.pictures import line_rate_figure
-from nicety.show.axes import deviation_axis, empty_figure, new_figure, save, size_axis, size_text, time_unit, value_axis
+from nicety.shared.ranges import format_size
+from nicety.show.axes import deviation_axis, empty_figure, new_figure, save, size_axis, time_unit, value_axis
 from nicety.show.bars import stacked_bars, stages_figure
 from nicety.show.timelines import timeline_figure
 from nicety.studies.score.cards_text import card_figure
@@ -58,7 +59,7 @@ def test_a_line_for_each_card_and_mode(report: Report) -> None:
     [(0, "0"), (8, "8"), (1000, "1000"), (1536, "1536"), (65536, "64Ki"), (4 << 20, "4Mi"), (2 << 30, "2Gi")],
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
-    assert size_text(size) == text
+    assert format_size(size) == text
 
 
 @pytest.mark.parametrize("sizes", [[0, 1, 2], [0], [8], [7, 9, 1000], list(range(1, 40))])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prose import prose
+from prose import prose, spec_prose
 
 RUST = """//! Describes the module.
 /// Returns bytes.
@@ -47,7 +47,16 @@ static const char *at = "lw a0, 0(a1)\\nsw a0, 4(a1)\\nnop and some more words h
 def test_prose_has_the_lines_of_its_source(tmp_path: Path, name: str, source: str, lines: list[str]) -> None:
     path = tmp_path / name
     path.write_text(source)
-    found = prose(path).splitlines()
-    assert found[: len(lines)] == lines
+    found = prose(path)
+    assert "\n".join(found).splitlines()[: len(lines)] == lines
     assert "tests have" not in "\n".join(found)
     assert "int main" not in "\n".join(found)
+
+
+def test_prose_of_a_spec_has_its_comments_and_reasons(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(
+        'gap = { value = "1 ns", kind = "assumed", source = "no source gives one; half of g", note = "g: the gap" }\n'
+        "# The next section.\n[bus]\n"
+    )
+    assert spec_prose(path) == ["- no source gives one\n- half of g\n- g\n- the gap", "\nThe next section.", ""]

@@ -17,8 +17,6 @@ WITH_HOSTS = [card.name for card in nicety.cards() if card.design != "hxdp"]
 
 def program(page: str, title: str) -> str:
     """A program from a page."""
-    if page == "README.md":
-        return (ROOT / page).read_text().split("## A first program", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
     return next(block.text for block in blocks((ROOT / page).read_text()) if block.title == title)
 
 

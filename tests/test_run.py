@@ -468,6 +468,6 @@ def test_whatever_is_returned_comes_out(tmp_path: Path, named: dict[str, object]
             odd = isinstance(value, float) and str(value) in {"nan", "inf", "-inf"}
             assert row[name] == (str(value) if odd else value)
     json.dumps(report, allow_nan=False)
-    from nicety.program.script import program_text
+    from nicety.program.script.report import program_text
 
     assert program_text(report).startswith("# nicety run ")

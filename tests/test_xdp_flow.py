@@ -235,11 +235,11 @@ def test_programs_that_linux_does_not_offload_are_refused_by_name(
 @pytest.mark.parametrize(
     ("command", "part"),
     [
-        (["profile", "--packet-sizes", "60"], "this card has no handler processors"),
-        (["check"], "this card has no handler processors"),
-        (["debug"], "this card has no handler processors"),
+        (["profile", "--packet-sizes", "60"], "this card has no handler cores"),
+        (["check"], "this card has no handler cores"),
+        (["debug"], "this card has no handler cores"),
         (["bench", "handlers", "--packet-sizes", "60", "--sensitivity"], "--sensitivity: nfp-6000 has no handler"),
-        (["bench", "handlers", "--packet-sizes", "60", "--rule", "udp"], "--rule: nfp-6000 has no handler processors"),
+        (["bench", "handlers", "--packet-sizes", "60", "--rule", "udp"], "--rule: nfp-6000 has no handler cores"),
         (["bench", "handlers", "--packet-sizes", "60", "--unverified"], "--unverified: no checks on microengines"),
         (["bench", "handlers", "--packet-sizes", "60", "--trace", "t.pftrace"], "no timeline on nfp-6000"),
         (["bench", "handlers", "--packet-sizes", "60", "--capture", "t.pcapng"], "no capture on nfp-6000"),

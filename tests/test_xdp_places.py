@@ -199,13 +199,13 @@ def test_generic_mode_costs_more_than_native(folder: Path) -> None:
     [
         (
             ["--nic", "ethernet-100g", "--rule", "udp"],
-            "--rule: ethernet-100g has no handler processors",
+            "--rule: ethernet-100g has no handler cores",
         ),
         (
             ["--nic", "ethernet-100g", "--pfc", "--traffic", "udp size=64"],
-            "--pfc: ethernet-100g has no handler processors",
+            "--pfc: ethernet-100g has no handler cores",
         ),
-        (["--nic", "ethernet-100g", "--sensitivity"], "--sensitivity: ethernet-100g has no handler processors"),
+        (["--nic", "ethernet-100g", "--sensitivity"], "--sensitivity: ethernet-100g has no handler cores"),
         (["--nic", "ethernet-100g", "--packet-sizes", "40"], "a frame of ethernet-100g has 60 to"),
         (["--nic", "pspin", "--rule", "udp"], "--rule: handlers of pspin have messages"),
         (["--nic", "pspin", "--message-packets", "4"], "--message-packets: frames of pspin are by themselves"),

@@ -69,7 +69,7 @@ export function Choice<Value extends string>(props: {
   );
 }
 
-/** Buttons of which one is pressed. */
+/** A row of buttons; exactly one is pressed. */
 export function Switch<Value extends string>(props: {
   label: string;
   value: Value;

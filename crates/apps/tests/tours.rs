@@ -106,8 +106,8 @@ fn invalid_jobs_are_refused() {
             "a city at (1, 40000)",
         ),
         (TspJob { climbers: 60, ..job.clone() }, "60 climbers on 60 microengines, one for the manager"),
-        (TspJob { climbs: 0, ..job.clone() }, "0 climbs from number 0 on; 1 at least"),
-        (TspJob { first: u32::MAX, ..job.clone() }, "numbers stay below 2^32"),
+        (TspJob { climbs: 0, ..job.clone() }, "climbs 0, first 0: need at least one climb"),
+        (TspJob { first: u32::MAX, ..job.clone() }, "numbers below 2^32"),
         (
             TspJob { cities: host(20, 1, 9), distances: Distances::Root, ..job.clone() },
             "--distances root: the card computes EUC_2D distances of whole coordinates below 32768, and this problem",

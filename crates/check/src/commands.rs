@@ -7,30 +7,8 @@ use crate::execute::{Reference, value_at};
 use crate::finding::Defect;
 use crate::raw::Place;
 use crate::run::{A0, Pending, Running, Transfer, Unit};
+use nicety_hpu::calls::handler as number;
 use nicety_hpu::{AddressSpace, Context};
-
-/// Numbers of commands, as in nicety.h.
-mod number {
-    pub const PUT_FROM_DEVICE: u32 = 0x101;
-    pub const PUT_FROM_HOST: u32 = 0x102;
-    pub const GET_TO_HOST: u32 = 0x103;
-    pub const DMA_TO_HOST: u32 = 0x110;
-    pub const DMA_FROM_HOST: u32 = 0x111;
-    pub const DMA_CAS: u32 = 0x112;
-    pub const DMA_FETCH_ADD: u32 = 0x113;
-    pub const DMA_TEST: u32 = 0x114;
-    pub const DMA_WAIT: u32 = 0x115;
-    pub const CT_INC: u32 = 0x120;
-    pub const CT_GET: u32 = 0x121;
-    pub const CT_SET: u32 = 0x122;
-    pub const CAS: u32 = 0x130;
-    pub const FADD: u32 = 0x131;
-    pub const YIELD: u32 = 0x140;
-    pub const PRINTF: u32 = 0x150;
-    pub const FRAME_PUSH: u32 = 0x170;
-    pub const FRAME_PULL: u32 = 0x171;
-    pub const FRAME_RESIZE: u32 = 0x172;
-}
 
 /// Bytes of the arguments of a put.
 const PUT_BYTES: u32 = 32;

@@ -13,32 +13,8 @@ use crate::finding::Defect;
 use crate::loops::polls;
 use crate::raw::Place;
 use crate::run::{A0, Pending, Running, Transfer, Unit};
+use nicety_hpu::calls::process as number;
 use nicety_hpu::{AddressSpace, Context};
-
-/// Numbers of calls, as in nfp.h.
-mod number {
-    pub const READ: u32 = 0x200;
-    pub const WRITE: u32 = 0x201;
-    pub const CRC32: u32 = 0x210;
-    pub const WAIT_ALL: u32 = 0x220;
-    pub const WAIT_ANY: u32 = 0x221;
-    pub const SIGNAL: u32 = 0x222;
-    pub const YIELD: u32 = 0x230;
-    pub const CHANNEL_REGISTER: u32 = 0x300;
-    pub const CHANNEL_WRITE: u32 = 0x301;
-    pub const CHANNEL_READ: u32 = 0x302;
-    pub const CHANNEL_WRITE_IND: u32 = 0x303;
-    pub const CHANNEL_READ_IND: u32 = 0x304;
-    pub const CHANNEL_SELECT: u32 = 0x305;
-    pub const ETH_SEND: u32 = 0x310;
-    pub const ETH_RECEIVE: u32 = 0x311;
-    pub const ETH_MOVE: u32 = 0x312;
-    pub const NODE: u32 = 0x313;
-    pub const ETH_TYPE: u32 = 0x314;
-    pub const ETH_SEND_TO: u32 = 0x315;
-    pub const ETH_RECEIVE_FROM: u32 = 0x316;
-    pub const ETH_OPEN: u32 = 0x317;
-}
 
 /// Results of calls, as in nfp.h.
 const OK: i32 = 0;

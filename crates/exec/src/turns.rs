@@ -449,7 +449,7 @@ impl Turns {
             let settled = !outside.iter().any(is_running) && (all_end || since.elapsed() >= quiet);
             let launched = self.processes.ended().is_none();
             let late = settled || !launched || began.elapsed() >= START;
-            // The first process that comes back waits for the others, so that runs are equal.
+            // Wait until all processes are back; otherwise the order of returns changes the result.
             let all_have = come.len() == outside.len() || self.pages.have_all_processes();
             let has_lost = outside.iter().any(|&rank| self.never_comes(rank));
             if self.is_interrupted() || (!come.is_empty() && (late || all_have || has_lost)) {

@@ -175,7 +175,7 @@ impl Held {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Adds bytes of output. Returns the bytes to forward.
+    /// Buffers output, and returns the bytes that can be forwarded.
     fn take(&mut self, more: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(more);
         if self.is_banner {

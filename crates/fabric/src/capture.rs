@@ -45,7 +45,7 @@ pub struct Captured<'c> {
     pub time: Time,
     /// Its route and identity.
     pub label: Label,
-    /// Its flow control on this link.
+    /// Flow-control channel of the packet on this link.
     pub channel: Channel,
     /// Its disposition.
     pub disposition: Disposition,

@@ -30,7 +30,7 @@ const MOST_PORTS: u32 = 4096;
 /// Maximum number of levels. With more than two ports, far fewer levels hold 2^32 hosts.
 const MOST_LEVELS: u32 = 32;
 
-/// The choice among a switch's uplinks, which all lead to the destination.
+/// Policy that selects an uplink; all uplinks reach the destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UpRouting {
     /// By the destination alone. At level l, the packet takes uplink (d / h^l) mod h for the destination's rank d.

@@ -15,6 +15,7 @@
 //! - [`Trap`] is a handler's error with its C source line. Names in it come from the file; they are
 //!   [`printable`].
 //! - [`profile`] counts the cycles of runs by instruction, cause and call path.
+//! - [`calls`] has the numbers of the calls that a card serves.
 //! - [`bare`] runs a whole program without a card. [`asm`] makes code without a compiler.
 //!
 //! A core issues its instructions in order, like PsPIN's cores, for which costs are known cycle by cycle. Or it
@@ -42,6 +43,7 @@ mod banks;
 pub mod bare;
 mod block;
 mod cache;
+pub mod calls;
 mod compressed;
 mod context;
 mod core;

@@ -105,13 +105,12 @@ fn known(row: &Row, burst: Option<f64>, rough: bool) -> Known {
 
 /// Describes the progress of a search.
 fn so_far_of(found: &Found) -> String {
-    let at = |rate: f64| format!("{rate:.2} x");
     match (found.sustained > 0.0, found.not_sustained) {
         (true, Some(not)) => {
-            format!("the card sustains {} its rate, and not {}", at(found.sustained), at(not))
+            format!("sustainable rate: {:.2} to {not:.2} x the offered rate", found.sustained)
         }
-        (false, Some(not)) => format!("the card does not sustain {} its rate", at(not)),
-        (_, None) => format!("the card sustains {} its rate", at(found.sustained)),
+        (false, Some(not)) => format!("sustainable rate: below {not:.2} x the offered rate"),
+        (_, None) => format!("sustainable rate: at least {:.2} x the offered rate", found.sustained),
     }
 }
 

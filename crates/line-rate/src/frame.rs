@@ -14,7 +14,7 @@ use nicety_nic_ethernet::station;
 pub fn frame(request: &Request, port: u32, number: u64) -> Result<Option<Vec<u8>>, Error> {
     let Resolved { cards, .. } = request.resolve()?;
     let Some((_, card)) = cards.first() else {
-        return Err(Error::Input("--nic: no card with handler processors; name one".into()));
+        return Err(Error::Input("--nic: no card with handler cores; name one".into()));
     };
     let Some(expression) = request.traffic.get(port as usize) else {
         return Err(Error::Input(format!("--traffic: no traffic of port {port}")));

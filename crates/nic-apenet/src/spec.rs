@@ -115,7 +115,7 @@ impl Notify {
     }
 }
 
-/// The unit for which a side of the card writes a completion.
+/// Granularity of the completions of one side of the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// A completion for each packet. The driver reads every completion. The last completion of a message is the
@@ -147,9 +147,9 @@ pub struct EventsSpec {
     pub user: u64,
     /// The default way in which the driver is notified of events.
     pub notify: Notify,
-    /// The unit for which the receive side writes a completion.
+    /// Granularity of receive completions: a packet or a message.
     pub received: Per,
-    /// The unit for which the transmit side writes a completion.
+    /// Granularity of transmit completions: a packet or a message.
     pub sent: Per,
     /// The engine that writes completions.
     pub writer: Writer,

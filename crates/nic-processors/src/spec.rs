@@ -113,7 +113,7 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let printf_byte = s.count_or("printf_byte", 0..=10_000, 20, "each byte that printf prints");
     let s = reader.section("hpu");
     let (cores, threads, issue) = threads::read(&s, overlap.is_some());
-    let clock = s.frequency("clock", "clock of the handler processors");
+    let clock = s.frequency("clock", "clock of the handler cores");
     let (isa_text, isa) = read_isa(&s, Isa::RV32IMAC);
     let misaligned = read_misaligned(&s);
     let orders = ["first-come", "weighted-fair", "home-cluster"];

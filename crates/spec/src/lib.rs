@@ -30,7 +30,7 @@
 //! let bus = reader.section("bus");
 //! assert_eq!(bus.time("latency", "one crossing, either way").to_string(), "300 ns");
 //! assert_eq!(bus.gap("gap", "per byte, each direction").to_string(), "15.6 ps/B");
-//! assert_eq!(reader.section("hpu").count("cores", 1..=1024, "handler processors"), 4);
+//! assert_eq!(reader.section("hpu").count("cores", 1..=1024, "handler cores"), 4);
 //! let errors = reader.finish().unwrap_err().to_string();
 //! assert!(errors.contains("my.toml:5:1") && errors.contains("did you mean cores?"));
 //! # Ok::<(), nicety_spec::SpecErrors>(())

@@ -476,7 +476,7 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
     memory = rows[0]["memory"]
     ideal, cycles, levels = memory["ideal"], memory["ideal_cycles"], memory["uncontended"]
     texts = [
-        f"Rests on a level of memory, {level}, that several processors share and in which no access waits for another "
+        f"Rests on a level of memory, {level}, that several cores share and in which no access waits for another "
         f"(contended in [memory.{level}] of the spec)."
         for level in levels
     ]
@@ -485,6 +485,6 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
     counts = [row["memory"]["accesses"] - row["memory"]["shared_accesses"] for row in rows]
     sizes = [f"{fixed(count, 1)} at {row['packet_bytes']} B" for row, count in zip(rows, counts, strict=True)]
     pieces = ", ".join(ideal)
-    text = f"Rests on ideal memory, which answers any number of processors at once, in the cycles of {cycles}: "
+    text = f"Rests on ideal memory, which answers any number of cores at once, in the cycles of {cycles}: "
     text += f"{pieces} ([memory] in the spec). Accesses a packet outside contended levels: {', '.join(sizes)}."
     return [text, *texts]

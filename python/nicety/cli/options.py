@@ -87,7 +87,7 @@ class _RunGroup(_Group):
 
 GROUPS = {
     "specs": "The cards that nicety knows, and the user's own.",
-    "hpu": "Handler processors on their own.",
+    "hpu": "Handler cores on their own.",
     "xdp": "XDP programs: eBPF objects, as Linux loads them.",
     "bench": "Benchmarks: between two hosts, of use cases, or of programs on a card.",
     "goal": "Schedules of applications in GOAL's formats, and their times on LogGOPS or on cards.",

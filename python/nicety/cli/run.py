@@ -14,7 +14,7 @@ from nicety.cli.options import AllowFailures, Csv, Json, TraceScale
 from nicety.requests import ProgramOptions
 
 if TYPE_CHECKING:
-    from nicety.program.script import ProgramReport
+    from nicety.program.script.report import ProgramReport
 
 _MOST = 8
 """Maximum number of ranks with reported drops; the rest are counted."""
@@ -50,7 +50,8 @@ def _run(
     from nicety.cli.output import print_json, recording_notes, say, with_report
     from nicety.cli.progress import progress
     from nicety.errors import InputError, RunError
-    from nicety.program.script import program_csv, program_text, run_program
+    from nicety.program.script import run_program
+    from nicety.program.script.report import program_csv, program_text
     from nicety.shared.files import write_whole
 
     nics = given["nics"]

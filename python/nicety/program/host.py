@@ -270,7 +270,7 @@ class Host:
 
         Without `reads` and `writes`, the computation takes `ns` plus `cycles`. With them, the CPU fetches missing cache
         lines during the computation, and the slowest part determines the time. These lines count as traffic of host
-        memory. The call changes no bytes: the program itself does.
+        memory. The call moves no data; the program writes the bytes itself.
 
         Args:
             ns: nanoseconds, rounded up to whole picoseconds.

@@ -33,7 +33,7 @@ _NAMES = {
 
 
 class NodeReport(NodeCounts):
-    """The counts of a node during a run. The card's counts have the name of the card's interface in `Host`."""
+    """Counters of one node. The attribute of the card's counters is named as in `Host`."""
 
     @property
     def portals(self) -> PortalsReport:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.errors import InputError
 from nicety.shared.files import PICTURES, write_whole
+from nicety.shared.ranges import format_size
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -142,21 +143,12 @@ def _note_lines(width: float, notes: Sequence[str]) -> list[str]:
     return textwrap.wrap(", ".join(note for note in notes if note), round(width * _LETTERS))
 
 
-def size_text(size: float) -> str:
-    """Return a size in short form: 8, 512, 4Ki, 1Mi."""
-    whole = round(size)
-    for power, suffix in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
-        if whole >= 1 << power and whole % (1 << power) == 0:
-            return f"{whole >> power}{suffix}"
-    return str(whole)
-
-
 def time_unit(most_ns: float) -> tuple[float, str]:
     """Return the divisor of nanoseconds, and the name, of a readable time unit for times up to `most_ns`."""
     return next(((scale, unit) for unit, scale, least in _TIMES if most_ns >= least), (1.0, "ns"))
 
 
-def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
+def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = format_size) -> None:
     """Set up a horizontal axis of sizes, logarithmic to base 2, with 0 before 1. First and last size have ticks."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nicety.errors import InputError
-from nicety.show.axes import ROUND, empty_figure, house_style, new_figure, size_text, time_unit
+from nicety.shared.ranges import format_size
+from nicety.show.axes import ROUND, empty_figure, house_style, new_figure, time_unit
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import merged_order
 from nicety.show.lines import COLOURS
@@ -180,7 +181,7 @@ def _shown(number: float) -> str:
 
 
 def _bytes_text(size: int) -> str:
-    text = size_text(size)
+    text = format_size(size)
     return f"{text[:-2]} {text[-2:]}B" if text.endswith("i") else f"{text} B"
 
 

@@ -15,6 +15,8 @@ from nicety.bench.interfaces import bench_registration
 from nicety.bench.messages import run_benchmark
 from nicety.bench.single.contexts import bench_pcsa
 from nicety.bench.sockets import bench_stream
+from nicety.errors import InputError
+from nicety.shared.ranges import parse_number
 from nicety.show.columns import fixed
 from nicety.studies.claims import Tried
 from nicety.usecases import Broadcast, Matching, Storage, UseCase, run_usecase
@@ -82,13 +84,13 @@ _BENCHMARKS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _number(value: str) -> int | str:
-    """Return a whole number, possibly with a prefix for a power of 1024. Other values are returned unchanged."""
-    for power, suffix in enumerate(("", "Ki", "Mi", "Gi")):
-        digits = value.removesuffix(suffix)
-        if digits.isdecimal():
-            return int(digits) << 10 * power
-    return value
+def _number(value: str, option: str) -> int | str:
+    """Return the number of an option. Other values are returned unchanged."""
+    try:
+        number = parse_number(value, option, "bytes")
+    except InputError:
+        return value
+    return value if number is None else number
 
 
 def options_of(command: str) -> tuple[str, dict[str, Any]]:
@@ -111,7 +113,7 @@ def options_of(command: str) -> tuple[str, dict[str, Any]]:
         if key == "overrides":
             given[key] = [*given.get(key, []), value]
         else:
-            given[key] = _number(value)
+            given[key] = _number(value, f"--{word}")
     return name, given
 
 

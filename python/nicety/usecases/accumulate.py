@@ -80,7 +80,7 @@ class Accumulate(UseCase):
         return {"limits.portal_table": 2, "host.memory": point["size_bytes"] * (2 if mode == "rdma" else 1)}
 
     def notes(self, card: Card, modes: Sequence[str]) -> Sequence[str]:
-        """Return a note if the handler processors have no floating-point unit."""
+        """Return a note if the handler cores have no floating-point unit."""
         if "spin" in modes and "f" not in card.isa.partition("_")[0][4:]:
             text = (
                 f"{card.name}: hpu.isa is {card.isa}, without F, so handlers multiply floats in software, many "

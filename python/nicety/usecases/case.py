@@ -80,7 +80,7 @@ class Card:
 
     @property
     def isa(self) -> str:
-        """The handler processors' instruction set."""
+        """The handler cores' instruction set."""
         return self.values["hpu.isa"]
 
     @property

@@ -201,7 +201,7 @@ def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figur
     With `percentiles` the points of a latency have whiskers, as in `report_figure`. If other parameters have several
     values, each value has its own axes, over the same range.
     """
-    from nicety.show.axes import house_style, new_figure, set_figure_titles, size_axis, size_text, value_axis
+    from nicety.show.axes import house_style, new_figure, set_figure_titles, size_axis, value_axis
     from nicety.show.curves import mode_lines, spread_of
 
     axis, shown = report["axis"], report["figure"]
@@ -232,7 +232,7 @@ def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figur
             axes.set_axisbelow(True)
             value_axis(axes, values, label, share=shown["name"].endswith("_ratio"))
             mode_lines(axes, rows, axis, value, spread=spread, legend=at + 1 == columns)
-            size_axis(axes, sorted({row[axis] for row in rows}), size_text if axis.endswith("_bytes") else str)
+            size_axis(axes, sorted({row[axis] for row in rows}), format_size if axis.endswith("_bytes") else str)
             axes.set_xlabel(f"{axis_name(axis)}{' (B)' if axis.endswith('_bytes') else ''}")
             axes.set_title(title, loc="left", fontsize=9)
     with house_style():

@@ -136,7 +136,7 @@ impl<'b> Program<'b> {
     fn add(&mut self, mut op: Op) -> Result<u32, Fault> {
         // A collective call adds at most 8 operations for each rank.
         if u64::from(self.builder.ops()) + 8 * u64::from(self.ranks) > MOST {
-            return Err(Fault::new(0, format!("a trace is made into at most {MOST} operations")));
+            return Err(Fault::new(0, format!("the schedule of this trace exceeds {MOST} operations")));
         }
         op.line = self.line;
         let number = self.builder.push(op).expect("fewer than the most");

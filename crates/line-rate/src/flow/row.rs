@@ -80,21 +80,10 @@ pub(super) fn row(given: &Given<'_>, at_rate: &Trial, lower: Option<&Trial>) -> 
         instructions_per_frame: at_rate.contexts.instructions as f64 / frames,
         cycles_mean: at_rate.contexts.computing as f64 / frames,
         references_per_frame: at_rate.contexts.references as f64 / frames,
-        latency: latency(best),
+        latency: Latency::of(&best.latency),
         bottleneck: highest.unwrap_or(PartLoad { part: "none".to_owned(), load: 0.0 }),
         parts,
         xdp: None,
         program_data: Some(at_rate.variables.clone()),
-    }
-}
-
-fn latency(trial: &Trial) -> Latency {
-    let ns = |per_mille| trial.latency.percentile(per_mille) as f64 / 1000.0;
-    Latency {
-        mean_ns: trial.latency.mean() / 1000.0,
-        p50_ns: ns(500),
-        p99_ns: ns(990),
-        p999_ns: ns(999),
-        max_ns: trial.latency.max() as f64 / 1000.0,
     }
 }

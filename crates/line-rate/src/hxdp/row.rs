@@ -99,21 +99,10 @@ pub(super) fn row(given: &Given<'_>, at_rate: &Trial, lower: Option<&Trial>) -> 
         cycles_mean: mean(at_rate.sums.cycles),
         waiting_cycles_mean: mean(at_rate.sums.waiting),
         helper_cycles_mean: mean(at_rate.sums.helpers),
-        latency: latency(best),
+        latency: Latency::of(&best.latency),
         bottleneck: highest.unwrap_or(PartLoad { part: "none".to_owned(), load: 0.0 }),
         parts,
         maps: at_rate.maps.clone(),
-    }
-}
-
-fn latency(trial: &Trial) -> Latency {
-    let ns = |per_mille| trial.latency.percentile(per_mille) as f64 / 1000.0;
-    Latency {
-        mean_ns: trial.latency.mean() / 1000.0,
-        p50_ns: ns(500),
-        p99_ns: ns(990),
-        p999_ns: ns(999),
-        max_ns: trial.latency.max() as f64 / 1000.0,
     }
 }
 

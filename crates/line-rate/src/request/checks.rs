@@ -27,12 +27,12 @@ impl Request {
         let others = [
             ("--rule", !self.rules.is_empty(), "its program takes all frames"),
             ("--pfc", self.pfc, "frames without a buffer are lost"),
-            ("--sensitivity", self.sensitivity, "it varies cards with handler processors"),
+            ("--sensitivity", self.sensitivity, "it varies cards with handler cores"),
             ("--traffic", self.traffic.len() > 1, "one expression is for the card's only port here"),
         ];
         match others.into_iter().find(|(_, given, _)| *given) {
             Some((option, _, why)) => Err(Error::Input(format!(
-                "{option}: {name} has no handler processors, and {why}; leave {option} or that card out"
+                "{option}: {name} has no handler cores, and {why}; leave {option} or that card out"
             ))),
             None => Ok(()),
         }

@@ -182,7 +182,7 @@ impl Resolved {
         match self.drivers.first() {
             None => Ok((self.cards, self.packet_sizes)),
             Some((nic, _)) => Err(Error::Input(format!(
-                "--nic {nic}: this card has no handler processors; name one that has them, as --nic spin-100g"
+                "--nic {nic}: this card has no handler cores; name one that has them, as --nic spin-100g"
             ))),
         }
     }

@@ -6,7 +6,7 @@ use crate::object::Mode;
 use nicety::Error;
 use nicety_ebpf::report::maps::Dumped;
 use nicety_nic_ethernet::XdpReport;
-use nicety_types::Duration;
+use nicety_types::{Duration, Histogram};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,6 +26,20 @@ pub struct Latency {
     pub p999_ns: f64,
     /// Maximum.
     pub max_ns: f64,
+}
+
+impl Latency {
+    /// Returns the latency of frames, given their times in picoseconds.
+    pub(crate) fn of(times: &Histogram) -> Latency {
+        let ns = |per_mille| times.percentile(per_mille) as f64 / 1000.0;
+        Latency {
+            mean_ns: times.mean() / 1000.0,
+            p50_ns: ns(500),
+            p99_ns: ns(990),
+            p999_ns: ns(999),
+            max_ns: times.max() as f64 / 1000.0,
+        }
+    }
 }
 
 /// The load of a part of host or card.
@@ -136,21 +150,10 @@ pub(super) fn row(place: &Place<'_>) -> Result<Row, Error> {
         lossless_pps: lossless.map(Trial::offered_pps),
         cpu_ns_per_frame: best.cpu_time.ns() / frames,
         instructions_per_frame: best.counts.instructions as f64 / best.counts.frames.max(1) as f64,
-        latency: latency(best),
+        latency: Latency::of(&best.latency),
         bottleneck: bottleneck.unwrap_or(PartLoad { part: "none".to_owned(), load: 0.0 }),
         parts,
     })
-}
-
-fn latency(trial: &Trial) -> Latency {
-    let ns = |per_mille| trial.latency.percentile(per_mille) as f64 / 1000.0;
-    Latency {
-        mean_ns: trial.latency.mean() / 1000.0,
-        p50_ns: ns(500),
-        p99_ns: ns(990),
-        p999_ns: ns(999),
-        max_ns: trial.latency.max() as f64 / 1000.0,
-    }
 }
 
 /// The loads of CPUs with frames, of the bus and of the link.

@@ -330,7 +330,7 @@ impl Transport for Messenger {
         }
         self.card.dma.check(message.address, message.bytes)?;
         let peer = self.windows.of_tag(message.to, message.tag);
-        let text = move || format!("rank {} to take one of the messages to it", message.to);
+        let text = move || format!("rank {} to receive one of its messages", message.to);
         let failed = self.library.changed.wait_until(|| self.library.has_failed());
         match describe(text, race(peer.credits.acquire(1), failed)).await {
             Either::Left(credit) => credit.forget(),

@@ -98,7 +98,7 @@ impl fmt::Display for InstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InstallError::NoProcessors => f.write_str(
-                "the card has no handler processors: its spec has no section [hpu]; name a card that has one, for example spin-100g",
+                "the card has no handler cores: its spec has no section [hpu]; name a card that has one, for example spin-100g",
             ),
             InstallError::TooMany { limit } => {
                 write!(f, "the card has {limit} rules already, as many as it can; raise hpu.rules, or use 'or' in one")

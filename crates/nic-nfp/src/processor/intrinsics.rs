@@ -1,55 +1,10 @@
-//! The numbers of calls, which are equal to those in `nfp.h`, and the calls that the core itself serves.
+//! The calls that the core itself serves, and the numbers of those of the XDP runtime.
 
 use nicety_hpu::TrapKind;
+pub use nicety_hpu::calls::process::*;
 
-/// `nfp_read(to, from, len)` copies from a memory to local memory.
-pub const READ: u32 = 0x200;
-/// `nfp_write(to, from, len)` copies from local memory to a memory.
-pub const WRITE: u32 = 0x201;
-/// `nfp_crc32(crc, word)`.
-pub const CRC32: u32 = 0x210;
 /// The firmware's own instructions for a frame, for the runtime of XDP programs: 0 in front of the program, 1 behind it.
 pub const XDP_WORK: u32 = 0x211;
-/// `nfp_wait_all(signals)`.
-pub const WAIT_ALL: u32 = 0x220;
-/// `nfp_wait_any(signals)`.
-pub const WAIT_ANY: u32 = 0x221;
-/// `nfp_signal(microengine, context, signal)`.
-pub const SIGNAL: u32 = 0x222;
-/// `nfp_yield()`.
-pub const YIELD: u32 = 0x230;
-
-/// `channel_register(target)`.
-pub const CHANNEL_REGISTER: u32 = 0x300;
-/// `channel_write(target, bytes, size)`, with a timeout.
-pub const CHANNEL_WRITE: u32 = 0x301;
-/// `channel_read(target, bytes, size)`, with a timeout.
-pub const CHANNEL_READ: u32 = 0x302;
-/// `channel_write_ind(target, memory, size)`, with a timeout.
-pub const CHANNEL_WRITE_IND: u32 = 0x303;
-/// `channel_read_ind(target, memory, size)`, with a timeout.
-pub const CHANNEL_READ_IND: u32 = 0x304;
-/// `channel_select(guards, count)`, with a timeout.
-pub const CHANNEL_SELECT: u32 = 0x305;
-
-/// `nfp_eth_send(rank, head, head_bytes, memory, bytes)`.
-pub const ETH_SEND: u32 = 0x310;
-/// `nfp_eth_receive(head, head_bytes, source)`.
-pub const ETH_RECEIVE: u32 = 0x311;
-/// `nfp_eth_move(memory, from, bytes)`.
-pub const ETH_MOVE: u32 = 0x312;
-/// `nfp_rank()` and `nfp_ranks()`.
-pub const NODE: u32 = 0x313;
-/// `nfp_eth_send_to(rank, head, head_bytes, memory, bytes, queue)`.
-pub const ETH_SEND_TO: u32 = 0x315;
-/// `nfp_eth_receive_from(head, head_bytes, source, queue)`.
-pub const ETH_RECEIVE_FROM: u32 = 0x316;
-/// `nfp_eth_open(queue)`.
-pub const ETH_OPEN: u32 = 0x317;
-
-/// `nfp_eth_type()`.
-pub const ETH_TYPE: u32 = 0x314;
-
 /// Takes a frame, for the runtime of XDP programs: `take(place)`.
 pub const XDP_TAKE: u32 = 0x320;
 /// Ends a frame: `end(verdict, data, bytes)`.

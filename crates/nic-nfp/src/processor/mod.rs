@@ -51,7 +51,7 @@ pub(crate) use service::{Served, Services};
 
 /// The numbers of the calls, which a context puts into register a7.
 pub mod number {
-    pub use super::intrinsics::{
+    pub use nicety_hpu::calls::process::{
         CHANNEL_READ, CHANNEL_READ_IND, CHANNEL_REGISTER, CHANNEL_SELECT, CHANNEL_WRITE, CHANNEL_WRITE_IND,
         CRC32, ETH_MOVE, ETH_OPEN, ETH_RECEIVE, ETH_RECEIVE_FROM, ETH_SEND, ETH_SEND_TO, ETH_TYPE, NODE,
         READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD,

@@ -242,7 +242,7 @@ impl<'e, C: Commands> Execution<'e, C> {
         self.stall_at(if next == RETURN_ADDRESS { first } else { next }, Cause::Ready, wait);
     }
 
-    /// Executes instructions up to the next point at which the handler needs its turn or its card.
+    /// Executes instructions until the handler needs an ordered access or a command of the card.
     fn slice(&mut self) -> Exit {
         let seen = self.observer.map(|observer| (observer, ObservedRun::of(self.running)));
         let Execution { processors, levels, thread, attachment, ports, .. } = self;

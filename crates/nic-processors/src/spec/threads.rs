@@ -5,7 +5,7 @@ use nicety_spec::Section;
 
 /// Reads `cores`, `threads` and `issue` of `[hpu]`. Returns the processors, the threads of a core, and its issue.
 pub(super) fn read(s: &Section<'_>, overlaps: bool) -> (usize, usize, usize) {
-    let cores = s.count("cores", 1..=clusters::CORES, "handler processors");
+    let cores = s.count("cores", 1..=clusters::CORES, "handler cores");
     let doc = "hardware threads of each core, which share its issue; each runs a handler";
     let threads = s.count_or("threads", 1..=64, 1, doc);
     let doc = "instructions that a core issues in a cycle, at most one of each of its threads";

@@ -60,7 +60,7 @@ pub fn read(spec: &Spec) -> Result<Listing, SpecErrors> {
     reader.section("switch").count("ports", 2..=4096, "ports of a switch");
     reader.section("packet").size("payload", 1..=1 << 20, "payload of a packet at most");
     let hpu = reader.section("hpu");
-    hpu.count("cores", 1..=1024, "handler processors");
+    hpu.count("cores", 1..=1024, "handler cores");
     hpu.text("isa", "instruction set");
     hpu.choice("misaligned", &["trap", "cost"], "what a misaligned access does");
     hpu.size("code", 1..=1 << 30, "code memory");

@@ -60,7 +60,7 @@ def _growing(rows: list[LineRateRow]) -> Iterator[str]:
             yield (
                 f"{named(row)}: handlers take longer and longer: {fixed(growth['first_ns'], 1)} ns a packet in the "
                 f"first quarter of the packets, {fixed(growth['last_ns'], 1)} ns at the end. The load of handler "
-                "processors is that of the end; more packets show how it goes on."
+                "cores is that of the end; more packets show how it goes on."
             )
 
 
@@ -99,7 +99,7 @@ def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
             )
         if row["verdict"] == "yes" and parts.get("cache misses"):
             yield (
-                f"{named(row)}: cache misses are those at this rate. At a higher one more processors are busy, and "
+                f"{named(row)}: cache misses are those at this rate. At a higher one more cores are busy, and "
                 "lines that they share move between their caches more often. A run at that rate shows it."
             )
 

@@ -23,7 +23,7 @@ def _shortfall(row: LineRateRow) -> str:
     if limit == "handler cores":
         growth = row["growth"]
         for_ns = fixed(growth["last_ns"] if growth else row["handler_ns"])
-        why = f"{comes} keeps a handler processor for {for_ns} ns{' in the end' if growth else ''}: {_enough(row)}"
+        why = f"{comes} keeps a handler core for {for_ns} ns{' in the end' if growth else ''}: {_enough(row)}"
     elif limit == "lock":
         lock = row["locks"][0]
         why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
@@ -32,8 +32,8 @@ def _shortfall(row: LineRateRow) -> str:
     elif limit == "cache misses":
         waited = sum(cache["wait_cycles"] for cache in row["memory"]["caches"])
         why = (
-            f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns, in which its handlers wait "
-            f"{fixed(waited, 1)} cycles for lines of data caches; with hits alone the processors would keep up."
+            f"{comes} keeps a handler core for {fixed(row['handler_ns'])} ns, in which its handlers wait "
+            f"{fixed(waited, 1)} cycles for lines of data caches; with hits alone the cores would keep up."
         )
     elif limit == "memory bank":
         why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
@@ -131,7 +131,7 @@ def _of_host(row: LineRateRow) -> str:
 
 
 def _enough(row: LineRateRow) -> str:
-    """Return a sentence: the number of processors that would keep up, or that no number would."""
+    """Return a sentence: the number of cores that would keep up, or that no number would."""
     few = f"the card has {row['hpus']}"
     if row["hpus_needed"] is None:
         why = ""
@@ -142,9 +142,9 @@ def _enough(row: LineRateRow) -> str:
         elif row["loads"]["memory_bank"] > 1:
             why = f" ({_occupied(_busiest(row))})"
         return f"{few}, and no number would keep up{why}. {_at_most(row)}"
-    # With more processors, handlers would wait longer for locks or for memory.
+    # With more cores, handlers would wait longer for locks or for memory.
     least = "at least " if any(lock["waits"] for lock in row["locks"]) or row["memory"]["shared_accesses"] else ""
-    return f"{least}{row['hpus_needed']} processors would keep up, and {few}."
+    return f"{least}{row['hpus_needed']} cores would keep up, and {few}."
 
 
 def _held(lock: Lock) -> str:
@@ -179,7 +179,7 @@ def _occupied(level: MemoryLevel) -> str:
 
 def _at_most(row: LineRateRow) -> str:
     most = fixed(100 * row["reachable_fraction"], 1)
-    return f"However many processors there are, at most {most}% of the {offered([row])} can get through."
+    return f"However many cores there are, at most {most}% of the {offered([row])} can get through."
 
 
 def _lost(row: LineRateRow) -> int:

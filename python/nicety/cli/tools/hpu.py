@@ -1,4 +1,4 @@
-"""`nicety hpu`: handler processors on their own."""
+"""`nicety hpu`: handler cores on their own."""
 
 from __future__ import annotations
 

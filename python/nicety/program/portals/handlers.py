@@ -62,7 +62,7 @@ class Offload(CardCalls):
 
         Args:
             name: the application's name in reports.
-            weight: the application's share of handler processors relative to other applications, if the card schedules
+            weight: the application's share of handler cores relative to other applications, if the card schedules
                 by weight (`hpu.scheduling=weighted-fair`).
             hpu_memory_bytes: the application's maximum HPU memory; by default all that the card has left.
             cycles_per_run: maximum cycles of one handler run, after which it is stopped; by default `hpu.cycle_limit`.

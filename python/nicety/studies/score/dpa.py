@@ -65,7 +65,7 @@ def load_cycles(test: str, *, nic: str, size: int, overrides: Sequence[str] = ()
 
 
 def spread(threads: int) -> list[str]:
-    """Return the overrides for a number of threads: up to 16 on a core each, and then as many on each of 16 cores.
+    """Overrides for `threads` threads: one a core up to 16, then evenly on 16 cores.
 
     Raises:
         InputError: a number that does not spread evenly.

@@ -77,7 +77,7 @@ class Published:
 
     Attributes:
         card: the name or path of the spec of the measured card in its host.
-        test: the test: one of pcie-bench, of XDP, of a datapath accelerator, or the ping-pong.
+        test: name of the benchmark (pcie-bench, XDP, DPA or ping-pong).
         pattern: the pattern of addresses, `seq` or `rand`.
         cache: the state of the host's cache, `hwarm`, `dwarm`, `cold` or `dthrash`.
         host_offset: the offset from a line of the host in bytes.

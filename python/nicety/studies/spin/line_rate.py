@@ -82,5 +82,5 @@ def _line_rate(handler: Path, options: Options) -> Measured:
                 full, why="8 x 4096 B x 20 ps/B are 655.36 ns, rounded down to cycles of 0.4 ns; the paper rounds"
             ),
         },
-        figures={"line-rate": ("Time budget of handlers, with 8 handler processors", figure)},
+        figures={"line-rate": ("Time budget of handlers, with 8 handler cores", figure)},
     )

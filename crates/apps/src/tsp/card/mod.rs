@@ -86,7 +86,7 @@ impl TspJob {
         }
         if self.climbs == 0 || self.first.checked_add(self.climbs).is_none() {
             return wrong(format!(
-                "{} climbs from number {} on; 1 at least, and their numbers stay below 2^32",
+                "climbs {}, first {}: need at least one climb and numbers below 2^32",
                 self.climbs, self.first
             ));
         }

@@ -185,9 +185,9 @@ impl Wire {
         self.port.free_slot();
     }
 
-    /// Waits until a packet to `to` may start: until the flow's window has room, and for [`Port::turn`]. `flight` has
-    /// the times at which the packet's head and tail reach the port. Only one sender may wait at a time. The sender
-    /// must call [`Wire::launch`] at the instant when this returns.
+    /// Waits until the flow's window has room and the port grants a turn ([`Port::turn`]). `flight` has the times at
+    /// which the packet's head and tail reach the port. Only one sender may wait at a time. The sender must call
+    /// [`Wire::launch`] at the instant when this returns.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
             return Turn { path: flight.path.clone(), on: On::Loopback(self.own.turn(flight).await) };
