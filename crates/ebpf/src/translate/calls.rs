@@ -275,7 +275,7 @@ impl Coder<'_> {
             Kind::Exit => self.forget_result(),
             Kind::Jump if self.ends(at) => self.forget_result(),
             Kind::Branch(..) if self.begin[at + 1][0] == Part::None => self.forget_result(),
-            Kind::Branch(..) if self.targets[at + 1].is_none() => {}
+            Kind::Branch(..) if !self.targets[at + 1] => {}
             _ if enters => self.settle(),
             _ if ins.dst == 0 => self.returned = later,
             _ => {}

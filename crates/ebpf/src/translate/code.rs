@@ -56,8 +56,12 @@ pub(super) struct Coder<'p> {
     pub high: [&'static str; 10],
     /// The part of r0 that is still where a helper left it: in a0, and in a1 on RV32.
     pub returned: Part,
-    /// The first and the last of the jumps that go to each step.
-    pub targets: Vec<Option<(usize, usize)>>,
+    /// Whether a jump goes to each step.
+    pub targets: Vec<bool>,
+    /// Whether each step is in an early end that is written later.
+    pub aside: Vec<bool>,
+    /// The end of the steps that are written in a row.
+    pub limit: usize,
     labels: usize,
     /// Counters of `XDP_ABORTED`.
     pub aborts: Aborts,
@@ -98,15 +102,16 @@ impl<'p> Coder<'p> {
             low: if wide { LOW64 } else { LOW32 },
             high: if wide { ["zero"; 10] } else { HIGH32 },
             returned: Part::None,
-            targets: vec![None; function.ins.len()],
+            targets: vec![false; function.ins.len()],
+            aside: vec![false; function.ins.len()],
+            limit: 0,
             labels: 0,
             aborts,
             refusals: Vec::new(),
         };
         for (at, ins) in function.ins.iter().enumerate() {
             if reached[at] && ins.jumps() {
-                let target = &mut coder.targets[ins.to as usize - function.first];
-                *target = Some((target.map_or(at, |(first, _)| first), at));
+                coder.targets[ins.to as usize - function.first] = true;
             }
         }
         coder.lay_out();
@@ -254,6 +259,7 @@ impl<'p> Coder<'p> {
     /// Writes steps. Early ends among them wait.
     fn write_steps(&mut self, steps: Range<usize>, waiting: &mut VecDeque<Later>) {
         let mut at = steps.start;
+        self.limit = steps.end;
         while at < steps.end {
             if self.reached[at] {
                 self.write_step(at);

@@ -22,33 +22,38 @@ pub(super) struct Later {
 }
 
 impl Coder<'_> {
-    /// The steps between a jump and its target, if they are an early end that no other code reaches.
+    /// The steps between a jump and its target, if they are an early end. Others may jump into it behind its first step.
     fn early_out(&self, at: usize) -> Option<Range<usize>> {
         let ins = self.function.ins[at];
         let Kind::Branch(condition, _) = ins.kind else { return None };
         inverse(condition)?;
         let target = ins.to as usize - self.function.first;
+        // The target is written next.
+        if target >= self.limit {
+            return None;
+        }
         let steps = at + 1..target;
         let last = target.checked_sub(1).filter(|&last| last > at && self.reached[last])?;
-        let ends = match self.function.ins[last].kind {
-            Kind::Exit => true,
-            Kind::Jump => self.ends(last),
-            _ => false,
-        };
-        let is_short = steps.len() <= LONGEST
-            && steps.clone().all(|step| match self.function.ins[step].kind {
-                Kind::Call => false,
-                Kind::Helper(number) => is_inline(number),
-                _ => self.reached[step],
-            });
-        let begins = self.function.leads[at + 1] && self.targets[at + 1].is_none();
-        (begins && ends && is_short && self.is_alone(&steps)).then_some(steps)
+        let ends = matches!(self.function.ins[last].kind, Kind::Exit | Kind::Jump);
+        let begins = self.function.leads[at + 1] && !self.targets[at + 1];
+        let is_short = steps.len() <= LONGEST && steps.clone().all(|step| self.is_of_an_end(step, &steps));
+        (begins && ends && is_short).then_some(steps)
     }
 
-    /// Whether only jumps inside of the steps go to them, apart from the way to the first.
-    fn is_alone(&self, steps: &Range<usize>) -> bool {
-        let jumps = steps.clone().filter_map(|step| self.targets[step]);
-        jumps.into_iter().all(|(first, last)| steps.contains(&first) && steps.contains(&last))
+    /// Whether a step calls no function and leads to no other code than ends.
+    fn is_of_an_end(&self, step: usize, steps: &Range<usize>) -> bool {
+        let ins = &self.function.ins[step];
+        match ins.kind {
+            Kind::Call => false,
+            Kind::Helper(number) => is_inline(number),
+            _ if ins.jumps() => {
+                let to = ins.to as usize - self.function.first;
+                let ends = self.aside[to] || self.function.ins[to].kind == Kind::Exit;
+                // The end has no jump to the code that is next now.
+                steps.contains(&to) || (ends && to != steps.end)
+            }
+            _ => self.reached[step],
+        }
     }
 
     /// The condition and the label of a jump.
@@ -62,6 +67,7 @@ impl Coder<'_> {
     /// The early end behind a step that was just written.
     pub(super) fn set_aside(&mut self, at: usize) -> Option<Later> {
         let steps = self.early_out(at)?;
+        self.aside[steps.clone()].fill(true);
         let later = Later { steps, returned: self.returned, low: self.low[0], high: self.high[0] };
         // The jump's target has r0 in its own register, or does not read it.
         self.forget_result();
