@@ -58,7 +58,7 @@ def card_values(nic: str) -> dict[str, Any]:
     """
     (item,) = json.loads(_native.line_rate_plan(json.dumps({"nics": [nic], "xdp": {}})))["compile"]
     if item["xdp"] is None:
-        raise InputError(f"{nic}: this card has no handler processors; name one that has them, as --nic spin-100g")
+        raise InputError(f"{nic}: this card has no handler cores; name one that has them, as --nic spin-100g")
     return cast("dict[str, Any]", item)
 
 

@@ -8,7 +8,7 @@ use super::text::Row;
 /// The most instructions that one passes on its way.
 const REACH: usize = 8;
 
-/// Moves instructions behind loads whose results the next one uses.
+/// Moves instructions behind loads with results that the next instruction uses.
 pub(super) fn fill_waits(rows: &mut [Row]) {
     for at in 0..rows.len().saturating_sub(2) {
         let Some(load) = Parsed::of(&rows[at]).filter(|first| first.access == Access::Load) else { continue };

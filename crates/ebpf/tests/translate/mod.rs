@@ -5,6 +5,7 @@
 mod build;
 mod card;
 mod counts;
+mod early;
 mod edges;
 mod random;
 mod refused;
