@@ -229,7 +229,7 @@ class Build:
         """Return a digest of all inputs of the program, except for the user's headers."""
         # The working folder is included because debug information names it.
         parts: list[str | bytes] = [self.toolchain.version, *self.toolchain.argv, str(Path.cwd())]
-        parts += [self.library.name, *self.arguments, *self.runtime, *self.runtime_defines, self.salt]
+        parts += [self.library.name, *self.arguments, *self.runtime, *self.runtime_defines, *self.kept, self.salt]
         for source in sources:
             parts += [str(source), source.read_bytes()]
         return digest(parts)

@@ -2,12 +2,11 @@
 
 use super::debug::Refusal;
 use super::demand::{self, Demand, Part};
-use super::early_out::Later;
 use super::fact::{Note, Place, fits};
 use super::inline::is_inline;
 use super::ir::{Function, Ins, Kind, Value};
 use super::schedule::fill_waits;
-use super::sites::Aborts;
+use super::sites::{Aborts, Later};
 use super::text::Text;
 use super::{Options, Program, names};
 use crate::helper::Helper;

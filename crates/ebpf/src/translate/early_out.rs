@@ -4,22 +4,14 @@
 //! jump that is taken costs more than one that is not. So the test is inverted, and these packets jump instead.
 
 use super::code::Coder;
-use super::demand::Part;
 use super::inline::is_inline;
 use super::ir::Kind;
+use super::sites::Later;
 use crate::op::Condition;
 use std::ops::Range;
 
 /// The most steps of an early end.
 const LONGEST: usize = 32;
-
-/// Steps that are written later, and the place of r0 in front of them.
-pub(super) struct Later {
-    pub steps: Range<usize>,
-    returned: Part,
-    low: &'static str,
-    high: &'static str,
-}
 
 impl Coder<'_> {
     /// The steps between a jump and its target, if they are an early end. Others may jump into it behind its first step.

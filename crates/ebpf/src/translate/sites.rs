@@ -1,7 +1,9 @@
 //! The places where a program can end with `XDP_ABORTED`, and ends behind the code of a function.
 
+use super::demand::Part;
 use super::ir::Value;
 use crate::aborted::Site;
+use std::ops::Range;
 
 /// The name of the counters: a word for each place.
 pub const ABORTED_NAME: &str = "nicety_xdp_aborted";
@@ -14,6 +16,15 @@ pub(super) struct Rare {
     pub origin: usize,
     /// The result; none if it is `XDP_ABORTED`, and in its register.
     pub result: Option<Value>,
+}
+
+/// Steps of an early end, which are written later, and the place of r0 in front of them.
+#[derive(Clone, Debug)]
+pub(super) struct Later {
+    pub steps: Range<usize>,
+    pub returned: Part,
+    pub low: &'static str,
+    pub high: &'static str,
 }
 
 /// The places with counters.
