@@ -108,6 +108,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("runtime/xdp/ring.c", include_str!("../../../handlers/runtime/xdp/ring.c")),
     ("runtime/xdp/task.c", include_str!("../../../handlers/runtime/xdp/task.c")),
     ("runtime/xdp/verdict.c", include_str!("../../../handlers/runtime/xdp/verdict.c")),
+    ("runtime/xdp/verdict.h", include_str!("../../../handlers/runtime/xdp/verdict.h")),
     ("sink_store.c", include_str!("../../../handlers/sink_store.c")),
     ("sink_stream.c", include_str!("../../../handlers/sink_stream.c")),
     ("storage.c", include_str!("../../../handlers/storage.c")),

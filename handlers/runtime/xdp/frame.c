@@ -1,8 +1,7 @@
 /* frame.c: a program with Linux's context as the handler of a card's frames. A program that reads the bounds of its packet alone
  * needs none of it: it is the handler itself (crates/ebpf/src/translate/direct.rs). */
 #include "check.h"
-
-int nicety_xdp_verdict(uint32_t verdict);
+#include "verdict.h"
 
 /* A function of its own, so that a handler saves no registers for it. */
 __attribute__((noinline)) static int forwarded(const struct nicety_xdp_context *context, uint32_t verdict) {
@@ -13,11 +12,10 @@ __attribute__((noinline)) static int forwarded(const struct nicety_xdp_context *
             frame_pull(frame, context->data - context->data_meta);
         }
         if (verdict >= XDP_PASS && verdict <= XDP_REDIRECT && frame->length > nicety_xdp_card.longest) {
-            count_verdict(&nicety_xdp_counts.too_long);
-            return FRAME_DROP;
+            return counted(&nicety_xdp_counts.too_long, FRAME_DROP);
         }
     }
-    return nicety_xdp_verdict(verdict);
+    return destination_of(verdict);
 }
 
 __attribute__((visibility("default"))) __handler int frame_handler(const frame_t *frame, void *state) {

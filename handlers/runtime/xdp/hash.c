@@ -155,10 +155,11 @@ MAP_INLINE bool same_words(const volatile int32_t *own, const int32_t *key, uint
     return bytes % 8 == 0 || own[bytes / 4 - 1] == key[bytes / 4 - 1];
 }
 
-/* A lookup in a plain or an LRU hash with an aligned key of a size that the translation knows. The key is behind the head of an
- * entry, or behind `node` bytes of the list, and the value behind the key. Addresses have the width of registers, so that none is extended in the loop. */
 uint64_t nicety_bpf_map_lookup_elem(uint64_t r1, uint64_t r2);
 
+/* A lookup in a plain or an LRU hash with an aligned key of a size that the translation knows. The key is behind the head of an
+ * entry, or behind `node` bytes of the list, and the value behind the key. Addresses have the width of registers, so that none is
+ * extended in the loop. */
 MAP_INLINE uint64_t lookup_sized(uint64_t r1, uint64_t r2, uint32_t bytes, uint32_t node) {
     const struct nicety_map *map = AT(const struct nicety_map, r1);
     const int32_t *given = AT(const int32_t, r2);
