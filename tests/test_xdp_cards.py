@@ -238,16 +238,14 @@ def test_constants_are_filled_before_the_translation(firewall: Path, nicety: Cal
 
 PRINTS = """
 #include <xdp.h>
-static long (*bpf_trace_vprintk)(const char *, __u32, const void *, __u32) = (void *)177;
 SEC("xdp") int prints(struct xdp_md *context) {
-    static const char format[] = "%s: %d of %llu";
+    static const char format[] = "%pks: %d of %llu";
     static const char name[] = "frame";
-    static const char addresses[] = "%pI4, %pi4h and %pI6, %pks";
+    static const char addresses[] = "%pI4, %pi4h and %pI6.";
     static const __u8 address[16] = {192, 0, 2, 7, 0xfe};
-    const void *given[4] = {address, address, address, name};
     __u32 length = context->data_end - context->data;
     bpf_trace_printk(format, sizeof(format), name, -(int)length, (1ull << 40) + length);
-    bpf_trace_vprintk(addresses, sizeof(addresses), given, sizeof(given));
+    bpf_trace_printk(addresses, sizeof(addresses), address, address, address);
     return XDP_DROP;
 }
 """
@@ -261,8 +259,7 @@ def test_prints_go_to_the_log(nicety: Callable, tmp_path: Path) -> None:
         result = nicety(*run)
         assert result.status == 0, result.stderr
         assert "frame: -64 of 1099511627840" in result.stdout + result.stderr
-        assert "192.0.2.7, 192.000.002.007 and c000:0207:fe00:" in result.stdout + result.stderr
-        assert ":0000, frame" in result.stdout + result.stderr
+        assert f"192.0.2.7, 192.000.002.007 and c000:0207:fe00{':0000' * 5}." in result.stdout + result.stderr
 
 
 def test_a_program_is_named(nicety: Callable, tmp_path: Path) -> None:

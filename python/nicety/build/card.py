@@ -25,7 +25,7 @@ _RUNTIME = tuple(f"xdp/{name}.c" for name in ("hash", "host", "lpm", "lru", "map
 _CHECKS = "xdp/check.c"
 _KEPT = ("nicety_xdp_prepare", "nicety_xdp_set", "nicety_xdp_entries", "nicety_xdp_counts")
 # The runtime's handler, and the function by which a card finds it.
-_OF_FRAMES = (("xdp/frame.c", "xdp/verdict.c"), "frame_handler")
+_OF_FRAMES = (("xdp/frame.c",), "frame_handler")
 # A program that is the handler itself.
 _DIRECT = (("xdp/verdict.c",), "frame_handler")
 _OF_TASKS = (("xdp/task.c",), "init_handlers")
