@@ -6,8 +6,7 @@
 
 use super::code::{Coder, line};
 use super::demand::{Part, arguments};
-use super::fact::Place;
-use super::fact::{Facts, operand};
+use super::fact::{Facts, Place, operand};
 use super::facts::after;
 use super::ir::{Function, Ins, Kind, Value};
 use super::sites::Rare;
