@@ -1,9 +1,11 @@
 //! The memory that a core may access. An [`AddressSpace`] is a short list of [`Region`]s, built for one slice.
 
 use crate::cache::Cache;
+use crate::operand::{Word, WordBytes, WordExtra};
 use crate::profile::{Cause, Profile};
 use crate::region::{Bytes, Region};
 use crate::trap::{Access, Nearest, TrapKind};
+use crate::words::OrderedWords;
 use arrayvec::ArrayVec;
 use std::fmt;
 
@@ -35,7 +37,7 @@ pub struct AddressSpace<'a> {
     hot_store: [u8; 64],
     stack: Option<u8>,
     /// Words that are ordered in any region, sorted by address.
-    ordered_words: &'a [u32],
+    ordered_words: Option<&'a OrderedWords>,
     /// The cache through which code is fetched, and the offset that it adds to addresses.
     code: Option<(&'a mut Cache, u32)>,
     turns: Option<Turner<'a>>,
@@ -173,7 +175,7 @@ impl<'a> AddressSpace<'a> {
             hot_load: [NONE; 64],
             hot_store: [NONE; 64],
             stack: None,
-            ordered_words: &[],
+            ordered_words: None,
             code: None,
             turns: None,
             dma: None,
@@ -183,15 +185,14 @@ impl<'a> AddressSpace<'a> {
         }
     }
 
-    /// Orders accesses to these words like those to an [ordered](Region::ordered) region. Their addresses are sorted
-    /// multiples of four.
+    /// Orders accesses to these words like those to an [ordered](Region::ordered) region.
     #[inline]
-    pub const fn order_words(&mut self, words: &'a [u32]) {
-        self.ordered_words = words;
+    pub fn order_words(&mut self, words: &'a OrderedWords) {
+        self.ordered_words = Some(words).filter(|words| !words.is_empty());
     }
 
     /// Returns the space with these words [ordered](AddressSpace::order_words), to build it in one expression.
-    pub const fn with_ordered_words(mut self, words: &'a [u32]) -> AddressSpace<'a> {
+    pub fn with_ordered_words(mut self, words: &'a OrderedWords) -> AddressSpace<'a> {
         self.order_words(words);
         self
     }
@@ -513,8 +514,8 @@ impl<'a> AddressSpace<'a> {
         let sp_elsewhere = reference.base_register as usize == SP && self.stack.is_some() && !region.stack;
         // They are sorted: either the first one after the region's base is inside, or none is.
         let words_inside = || {
-            let first = self.ordered_words.partition_point(|&word| word < region.base);
-            self.ordered_words.get(first).is_some_and(|&word| region.offset_of(word, 1).is_some())
+            let first = self.ordered_words.and_then(|words| words.first_from(region.base));
+            first.is_some_and(|word| region.offset_of(word, 1).is_some())
         };
         let plain = (extra == 0 || beside_dma) && !ordered && !region.ordered && !region.whole_words;
         let index = index as u8 | if beside_dma { BESIDE_DMA } else { 0 };
@@ -523,11 +524,12 @@ impl<'a> AddressSpace<'a> {
 
     /// Whether an access is to a word that is ordered by itself.
     fn is_ordered_word(&self, address: u32, size: u32) -> bool {
-        let found = |address: u32| self.ordered_words.binary_search(&(address & !3)).is_ok();
+        let Some(words) = self.ordered_words else { return false };
+        let found = |address: u32| words.contains(address & !3);
         let last = address.wrapping_add(size - 1);
         // A misaligned access of eight bytes is to three words.
         let between = || size == 8 && found(address.wrapping_add(4));
-        !self.ordered_words.is_empty() && (found(address) || found(last) || between())
+        found(address) || found(last) || between()
     }
 
     /// Whether an access is one for [`load_fast`](AddressSpace::load_fast) or [`store_fast`](AddressSpace::store_fast).
@@ -607,47 +609,5 @@ impl<'a> AddressSpace<'a> {
 impl Default for AddressSpace<'_> {
     fn default() -> Self {
         AddressSpace::new()
-    }
-}
-
-enum WordBytes<'a> {
-    Mutable(&'a mut [u8]),
-    Shared(&'a [u8]),
-}
-
-/// The extra cycles of atomic instructions on a word. LR has a load's.
-#[derive(Clone, Copy)]
-pub(crate) struct WordExtra {
-    pub lr: u32,
-    pub amo: u32,
-    pub sc: u32,
-}
-
-/// The operand in memory of an atomic instruction.
-pub(crate) struct Word<'a> {
-    bytes: WordBytes<'a>,
-    pub extra: WordExtra,
-    /// Whether other cores can reach it.
-    pub shared: bool,
-}
-
-impl Word<'_> {
-    /// Its bytes, zero-extended.
-    pub(crate) fn get(&self) -> u64 {
-        let bytes: &[u8] = match &self.bytes {
-            WordBytes::Mutable(bytes) => bytes,
-            WordBytes::Shared(bytes) => bytes,
-        };
-        let mut value = [0; 8];
-        value[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(value)
-    }
-
-    /// Sets it to the low bytes of `value`.
-    pub(crate) fn set(&mut self, value: u64) {
-        match &mut self.bytes {
-            WordBytes::Mutable(bytes) => bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]),
-            WordBytes::Shared(_) => unreachable!("a store to shared bytes is not permitted"),
-        }
     }
 }

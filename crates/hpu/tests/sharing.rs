@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use nicety_hpu::asm::*;
-use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, OrderPoint, Region, Reservations};
+use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, OrderPoint, OrderedWords, Region, Reservations};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -388,6 +388,7 @@ fn a_word_is_ordered_and_its_neighbours_are_not() {
     let code = [lw(A1, 0, A0), sw(A1, 8, A0), lw(A2, 8, A0), sb(A1, 5, A0), lw(A2, 4, A0), ret()];
     let image = Image::from_words(0x1d00_0000, &code, &Core::default());
     let run = |words: &[u32]| {
+        let ordered: OrderedWords = words.iter().copied().collect();
         let mut memory = [7; 64];
         let mut context = Context::new(0);
         context.call(&image, image.entry(), 0, &[0x1000], 1000);
@@ -395,7 +396,7 @@ fn a_word_is_ordered_and_its_neighbours_are_not() {
         loop {
             let mut space = AddressSpace::new()
                 .with(Region::memory("memory", 0x1000, &mut memory))
-                .with_ordered_words(words);
+                .with_ordered_words(&ordered);
             match context.run(&image, &mut space, &mut Reservations::new(), u64::MAX) {
                 Exit::Order(point) => {
                     seen.push(point);

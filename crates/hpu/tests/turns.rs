@@ -3,7 +3,9 @@
 
 use crate::common::*;
 use nicety_hpu::asm::*;
-use nicety_hpu::{AddressSpace, Cache, CacheShape, Core, Exit, OrderPoint, Overlap, Region, Turns};
+use nicety_hpu::{
+    AddressSpace, Cache, CacheShape, Core, Exit, OrderPoint, OrderedWords, Overlap, Region, Turns,
+};
 use proptest::prelude::*;
 
 /// The cycles of slices: few, so that they also end inside code.
@@ -120,7 +122,7 @@ fn nobody_is_asked_for_words_that_are_ordered_by_themselves() {
     machine.call(&[MEMORY]);
     let Machine { image, memory, stack, context, reservations } = &mut machine;
     let mut asked = Asked { refused: 0, asked: Vec::new() };
-    let ordered = [MEMORY + 8];
+    let ordered: OrderedWords = [MEMORY + 8].into_iter().collect();
     let mut space = AddressSpace::new()
         .with(Region::stack("stack", STACK, stack, GUARD))
         .with(Region::memory("memory", MEMORY, memory))

@@ -1,7 +1,7 @@
 //! Applications: programs of a host that share a weight, budgets, a part of HPU memory and accounting. An application
 //! cannot reach another's memory.
 
-use nicety_hpu::Reservations;
+use nicety_hpu::{OrderedWords, Reservations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
@@ -157,8 +157,8 @@ pub struct Application {
     pub(crate) config: ApplicationConfig,
     /// Shared by its programs, which may share states.
     pub reservations: RefCell<Reservations>,
-    /// Addresses of words used by atomic operations, sorted. Accesses to them are ordered.
-    pub(crate) atomic_words: RefCell<Vec<u32>>,
+    /// Words used by atomic operations. Accesses to them are ordered.
+    pub(crate) atomic_words: RefCell<OrderedWords>,
     pub(crate) statistics: Cell<HandlerStatistics>,
     refused: Cell<u64>,
     memory: Cell<u64>,

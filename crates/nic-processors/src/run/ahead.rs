@@ -4,7 +4,7 @@ use crate::hpus::edges::Edges;
 use crate::memory::levels::Levels;
 use crate::running::Turn;
 use nicety_hpu::profile::Cause;
-use nicety_hpu::{OrderPoint, Turns};
+use nicety_hpu::{OrderPoint, OrderedWords, Turns};
 use nicety_kernel::Sim;
 
 /// Grants turns to a handler's accesses that no other event precedes, so that its slice continues.
@@ -13,7 +13,7 @@ pub(super) struct Ahead<'r> {
     pub(super) levels: &'r Levels,
     pub(super) edges: &'r Edges,
     /// Words that other handlers may wait for. Accesses to them end a slice.
-    pub(super) words: &'r [u32],
+    pub(super) words: &'r OrderedWords,
     pub(super) turn: Turn<'r>,
     /// The card's cycle at the run's cycle 0.
     pub(super) base: u64,
@@ -25,7 +25,7 @@ impl Turns for Ahead<'_> {
     fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64> {
         let OrderPoint::Memory { address, size, .. } = point else { return None };
         if !std::mem::take(&mut self.first) {
-            let watched = |address: u32| self.words.binary_search(&(address & !3)).is_ok();
+            let watched = |address: u32| self.words.contains(address & !3);
             let is_watched = watched(address) || size > 4 && watched(address + 4);
             if is_watched || !self.sim.try_pass_until(self.edges.at(cycle)) {
                 return None;

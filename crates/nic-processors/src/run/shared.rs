@@ -31,7 +31,7 @@ impl Running {
             false => {
                 let ordered = self.application().atomic_words.borrow();
                 // Without one, the access waits only for its memory.
-                words.clone().find(|word| ordered.binary_search(word).is_ok())?
+                words.clone().find(|&word| ordered.contains(word))?
             }
         };
         let shared = shared_word(&self.attachment, address)?;
@@ -172,9 +172,7 @@ fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
 /// Orders accesses to this word from now on, because an atomic operation uses it.
 fn order_word(attachment: &Attachment, address: u32) {
     let mut words = attachment.application().atomic_words.borrow_mut();
-    if let Err(at) = words.binary_search(&address)
-        && words.len() < ATOMIC_WORDS
-    {
-        words.insert(at, address);
+    if words.len() < ATOMIC_WORDS {
+        words.insert(address);
     }
 }
