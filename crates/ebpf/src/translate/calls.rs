@@ -57,9 +57,10 @@ impl Coder<'_> {
         }
         let name = match Helper::of(number) {
             Some(Helper::MapLookup) if !self.options.flow_processor => {
-                let [map, key] = self.notes[at].arguments;
+                let [map, key, ..] = self.notes[at].arguments;
                 names::lookup(self.maps, map, key)
             }
+            Some(Helper::CsumDiff) => names::csum_diff(&self.notes[at].arguments),
             _ => names::helper(number),
         };
         if self.is_last(number, at) {

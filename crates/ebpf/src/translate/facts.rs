@@ -289,7 +289,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], join
         out: u64::MAX,
         place: Place::Unknown,
         number: None,
-        arguments: [Known::Nothing; 2],
+        arguments: [Known::Nothing; 4],
         result: None,
     };
     let mut notes = vec![unknown; function.ins.len()];
@@ -308,7 +308,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], join
                 out: next[ins.dst as usize].max,
                 place: a.place,
                 number: operand(&now, ins.b).constant(),
-                arguments: [now[1].known, now[2].known],
+                arguments: std::array::from_fn(|at| now[at + 1].known),
                 result: now[0].constant(),
             };
             now = next;

@@ -47,6 +47,22 @@ pub(super) fn lookup(maps: &[MapDefinition], map: Known, key: Known) -> String {
     found.map_or_else(plain, |(map, (_, kind))| format!("nicety_bpf_map_lookup_{kind}{}", map.key_size))
 }
 
+/// A sum of the Internet checksum. It is code of its own for the sizes that IP headers and changed words have.
+pub(super) fn csum_diff(arguments: &[Known]) -> String {
+    let plain = helper(Helper::CsumDiff as u32);
+    let number = |at: usize| match arguments.get(at) {
+        Some(Known::Is(Value::Const(number))) => Some(*number as u32),
+        _ => None,
+    };
+    match (number(1), number(3)) {
+        (Some(gone), Some(come)) if CSUMS.contains(&(gone, come)) => format!("{plain}_{gone}_{come}"),
+        _ => plain,
+    }
+}
+
+/// The sizes of old and new bytes for which the runtime has a sum of its own.
+pub(super) const CSUMS: [(u32, u32); 2] = [(0, 20), (4, 4)];
+
 /// The sizes of keys for which the runtime has a lookup of its own.
 pub(super) const LOOKUPS: [u32; 4] = [4, 8, 12, 16];
 

@@ -90,6 +90,14 @@ uint64_t nicety_bpf_csum_diff(uint64_t from, uint64_t from_size, uint64_t to, ui
     return (result + (result << 16 | result >> 16)) >> 16;
 }
 
+uint64_t nicety_bpf_csum_diff_0_20(uint64_t from, uint64_t a, uint64_t to, uint64_t b, uint64_t seed) {
+    return nicety_bpf_csum_diff(from, a, to, b, seed);
+}
+
+uint64_t nicety_bpf_csum_diff_4_4(uint64_t from, uint64_t a, uint64_t to, uint64_t b, uint64_t seed) {
+    return nicety_bpf_csum_diff(from, a, to, b, seed);
+}
+
 uint64_t nicety_bpf_loop(uint64_t count, uint64_t function, uint64_t with, uint64_t flags) {
     uint64_t (*each)(uint64_t, uint64_t) = (void *)(uintptr_t)function;
     if (flags) {

@@ -60,6 +60,13 @@ fn surroundings(translation: &Translation, object: &Object, machine: &mut Machin
             let _ = write!(text, "\t.globl {name}\n{name}:\n\tli a7, 1\n\tecall\n\tret\n");
         }
     }
+    if translation.helpers.contains(&Helper::CsumDiff) {
+        for sizes in ["0_20", "4_4"] {
+            let name = format!("nicety_bpf_csum_diff_{sizes}");
+            let number = Helper::CsumDiff as u32;
+            let _ = write!(text, "\t.globl {name}\n{name}:\n\tli a7, {number}\n\tecall\n\tret\n");
+        }
+    }
     text.push_str("\t.data\n");
     for (number, map) in object.maps.iter().enumerate() {
         let name: String =
