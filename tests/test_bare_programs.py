@@ -1,4 +1,4 @@
-"""Freestanding programs, like those of benchmark suites for small processors, on a handler processor."""
+"""Freestanding programs, like those of benchmark suites for small processors, on a handler core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in C of other projects on handler processors, beside qemu: Csmith's random ones, and CoreMark.
+"""Programs in C of other projects on handler cores, beside qemu: Csmith's random ones, and CoreMark.
 
 Csmith is a package of Debian, with its headers in /usr/include/csmith. `NICETY_COREMARK` names a copy of
 github.com/eembc/coremark.

@@ -1,4 +1,4 @@
-"""Data caches of handler processors in a line-rate check: hits, misses, the verdict that names them, stale accesses."""
+"""Data caches of handler cores in a line-rate check: hits, misses, the verdict that names them, stale accesses."""
 
 from __future__ import annotations
 

@@ -467,7 +467,7 @@ def test_misaligned_accesses_are_each_compilers_own_option() -> None:
 
 
 def card(folder: Path, isa: str) -> str:
-    """A card with handler processors of that isa."""
+    """A card with handler cores of that isa."""
     path = folder / f"{isa}.toml"
     path.write_text(
         f'extends = "spin-discrete"\n[hpu]\nisa = {{ value = "{isa}", kind = "assumed", source = "none" }}\n'

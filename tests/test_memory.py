@@ -1,4 +1,4 @@
-"""The memory of handler processors in a line-rate check: accesses to ideal memory, and the bottleneck bank."""
+"""The memory of handler cores in a line-rate check: accesses to ideal memory, and the bottleneck bank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handler processors of 64 bits: programs, handlers on cards, and their limits."""
+"""Handler cores of 64 bits: programs, handlers on cards, and their limits."""
 
 from __future__ import annotations
 

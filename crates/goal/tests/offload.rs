@@ -58,7 +58,7 @@ fn failure(goal: &str, overrides: &[&str]) -> Error {
     }
 }
 
-/// A cycle of a handler processor, in picoseconds.
+/// A cycle of a handler core, in picoseconds.
 const CYCLE: u64 = 400;
 /// The time in which the header handler passes on a short message.
 const PASSES: u64 = 10 * CYCLE;

@@ -1,4 +1,4 @@
-//! A program for handler processors: its segments, symbols and code, decoded once and shared by all cores.
+//! A program for handler cores: its segments, symbols and code, decoded once and shared by all cores.
 
 use crate::block::Block;
 use crate::core::Core;

@@ -1,4 +1,4 @@
-//! Handler processors: small RISC-V cores that run the handlers of a network card.
+//! Handler cores: small RISC-V cores that run the handlers of a network card.
 //!
 //! This crate depends on neither the simulation's clock nor its events. A core counts its own cycles, and its driver
 //! limits its progress. The parts, in the order in which a handler meets them:

@@ -1,7 +1,7 @@
 //! Events per second, on the kernel's queue and on the standard library's heap. Each packet takes a dozen steps over
 //! shared servers. Prints `name  value  unit` lines.
 //!
-//! Wires connect the nodes to a ring. Each node has a card-like chain of servers, a pool of handler processors and
+//! Wires connect the nodes to a ring. Each node has a card-like chain of servers, a pool of handler cores and
 //! credits. The state of 16 nodes fits a CPU cache, and the state of 1024 nodes does not. There is one task per packet,
 //! with delays from 1 ns to a few us. The figures are medians of interleaved runs, in CPU time.
 

@@ -63,7 +63,7 @@ impl Demand<'_> {
         }
     }
 
-    /// Handler processor time per packet.
+    /// Handler core time per packet.
     pub(super) fn handler_ps(&self) -> f64 {
         self.held.ps() as f64 / self.packets as f64
     }
@@ -77,7 +77,7 @@ impl Demand<'_> {
         self.held_in_the_end() / (self.time() * self.load.hpus) as f64
     }
 
-    /// Busy handler processors at the line rate.
+    /// Busy handler cores at the line rate.
     pub(super) fn hpus_needed(&self) -> u64 {
         match self.growth {
             None => self.held.ps().div_ceil(self.time()),
@@ -95,7 +95,7 @@ impl Demand<'_> {
         self.load.caches.iter().map(|cache| self.load.misses(cache)).sum()
     }
 
-    /// The fraction of the line rate that an unlimited number of handler processors would reach.
+    /// The fraction of the line rate that an unlimited number of handler cores would reach.
     pub(super) fn reachable(&self) -> f64 {
         let (load, loads) = (self.load, self.loads());
         // More processors may hand a lock over sooner.

@@ -7,7 +7,7 @@ use nicety::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Handler processor time that grew during the run.
+/// Handler core time that grew during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Growth")]
 pub struct GrowthRow {

@@ -2,7 +2,7 @@
 //! and the card's handlers process them.
 //!
 //! The line rate is a packet every max(g, bytes x G). Here g is the gap of the card's engine between the starts of messages,
-//! applied to packets. A program sustains it if a packet's time on each resource, handler processors first, is at most the time
+//! applied to packets. A program sustains it if a packet's time on each resource, handler cores first, is at most the time
 //! that becomes free between two packets. This time is measured, including waits for commands.
 //!
 //! With traffic ([`nicety_traffic`]) packets are messages of one packet each, with a frame as payload, and the line rate is the
@@ -119,7 +119,7 @@ pub enum Benchmark {
 /// The results of a line-rate check: one row for each card and packet size.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
-    /// The results on cards with handler processors.
+    /// The results on cards with handler cores.
     #[serde(flatten)]
     pub on_cards: nicety_bench::Report<Row, Manifest, Benchmark>,
     /// For an XDP program, the results in drivers of hosts.

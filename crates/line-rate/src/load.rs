@@ -37,7 +37,7 @@ pub struct LockRow {
     pub handover_ns: f64,
     /// Its load at line rate, held or handed over.
     pub load: f64,
-    /// Maximum packets per second with any number of handler processors, with an immediate hand-over: two cannot hold it at once.
+    /// Maximum packets per second with any number of handler cores, with an immediate hand-over: two cannot hold it at once.
     pub max_packets_per_s: f64,
 }
 

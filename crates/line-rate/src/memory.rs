@@ -35,7 +35,7 @@ pub struct LevelRow {
     pub busiest_wait_cycles: f64,
     /// Its load at line rate.
     pub load: f64,
-    /// Maximum packets per second with any number of handler processors, by the time for which a packet occupies it.
+    /// Maximum packets per second with any number of handler cores, by the time for which a packet occupies it.
     pub max_packets_per_s: f64,
     /// The source lines with the longest waits for the level; the first few.
     pub lines: Vec<WaitingLineRow>,

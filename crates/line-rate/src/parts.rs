@@ -85,7 +85,7 @@ pub(super) fn verdict(limited_by: Option<Part>, parts: &[PartRow]) -> (Verdict, 
             (Verdict::Barely, most.part)
         }
         (None, [most, ..]) => (Verdict::Yes, most.part),
-        (None, []) => unreachable!("every card has handler processors"),
+        (None, []) => unreachable!("every card has handler cores"),
     }
 }
 

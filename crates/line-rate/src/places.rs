@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub enum Place {
-    /// The handler processors of a card.
+    /// The handler cores of a card.
     #[serde(rename = "card cores")]
     CardCores,
     /// A core of the card that executes eBPF itself.

@@ -17,7 +17,7 @@ pub struct LogLine {
     pub time: Time,
     /// The node of the card.
     pub node: NodeId,
-    /// The handler processor.
+    /// The handler core.
     pub hpu: usize,
     /// The raw text; [`Display`](fmt::Display) escapes it for a terminal.
     pub text: String,
@@ -125,7 +125,7 @@ pub struct ProgramFailure {
     pub time: Time,
     /// The node of the card.
     pub node: NodeId,
-    /// Handler processor of the first failure. `None` if the card itself refused a command.
+    /// Handler core of the first failure. `None` if the card itself refused a command.
     pub hpu: Option<usize>,
     /// The reason, and the place in the source.
     pub text: String,

@@ -130,7 +130,7 @@ impl Node {
         &self.sockets
     }
 
-    /// Returns the card's rules and handlers, if the card has handler processors.
+    /// Returns the card's rules and handlers, if the card has handler cores.
     pub fn handling(&self) -> Option<&Handling> {
         self.net.card.handling.as_ref()
     }

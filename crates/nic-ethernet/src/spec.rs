@@ -51,7 +51,7 @@ pub struct EthernetSpec {
     pub tcp: TcpSpec,
     /// Messages of `send` and `recv`.
     pub messages: MessagesSpec,
-    /// Handlers on frames, if the card has handler processors.
+    /// Handlers on frames, if the card has handler cores.
     pub handlers: Option<HandlersSpec>,
     /// The costs of XDP in the driver, if the host runs XDP programs.
     pub xdp: Option<XdpSpec>,
@@ -60,7 +60,7 @@ pub struct EthernetSpec {
 /// Handlers on frames.
 #[derive(Clone, Debug)]
 pub struct HandlersSpec {
-    /// The handler processors.
+    /// The handler cores.
     pub hpu: Arc<HpuSpec>,
     /// Capacity of the table of rules.
     pub rules: usize,

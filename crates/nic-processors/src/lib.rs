@@ -1,4 +1,4 @@
-//! Handler processors of cards: cores and their memories, clusters of cores, commands, and runs of handlers.
+//! Handler cores of cards: cores and their memories, clusters of cores, commands, and runs of handlers.
 //!
 //! A module imports only from the modules above it in this table:
 //!
@@ -12,7 +12,7 @@
 //! | `ready` | handlers that are ready to run, and their packets |
 //! | `contention` | words of memory that handlers wait for or hold one at a time |
 //! | `pspin` | a core as seen by handlers written for PsPIN |
-//! | `hpus` | handler processors, their threads and their queue |
+//! | `hpus` | handler cores, their threads and their queue |
 //! | `running` | a running handler, its memory, and the services of its card |
 //! | `memory` | the levels of memory, their banks, and the caches before them |
 //! | `clusters` | the packet scheduler of clusters, and the slots of packets |
@@ -85,7 +85,7 @@ pub struct Busy {
     pub bus_to_host: Duration,
     /// The send engine. It starts a message one gap after the previous one, or once that has left.
     pub send_engine: Option<Duration>,
-    /// The units that move packets, on a card with clusters of handler processors.
+    /// The units that move packets, on a card with clusters of handler cores.
     pub movers: Option<Movers>,
     /// Contexts of messages: `hpu.contexts`.
     pub contexts: ContextUse,
@@ -133,7 +133,7 @@ pub struct Occupied {
 /// Most different failures that a card keeps. Further ones are only counted, by kind.
 const FAILURES_KEPT: usize = 100;
 
-/// The handler processors of a node's card.
+/// The handler cores of a node's card.
 pub struct Processors {
     sim: Sim,
     node: NodeId,
@@ -161,7 +161,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// Returns handler processors without programs. Packets have at most `packet` bytes.
+    /// Returns handler cores without programs. Packets have at most `packet` bytes.
     pub fn new(sim: &Sim, hpu: Arc<HpuSpec>, packet: u64, log: Log, recorder: &Recorder) -> Processors {
         Processors {
             sim: sim.clone(),

@@ -1,4 +1,4 @@
-//! The resources of a card with handler processors.
+//! The resources of a card with handler cores.
 
 use crate::programs::program::Kind;
 use nicety_types::{End, FlowPoint, Pick, ResourceKind, Tracks};
@@ -16,7 +16,7 @@ nicety_types::resources! {
         flow: &[FlowPoint { end: End::Target, pick: Pick::First, purposes: &[] }],
         programs: &[],
     };
-    /// Handler processors.
+    /// Handler cores.
     pub const HPU = ResourceKind {
         name: "HPU",
         place: 100,

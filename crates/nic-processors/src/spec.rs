@@ -1,4 +1,4 @@
-//! The spec of handler processors: the sections `[hpu]` and `[memory]`.
+//! The spec of handler cores: the sections `[hpu]` and `[memory]`.
 
 mod banks;
 mod cache_shape;
@@ -29,7 +29,7 @@ use nicety_nic_core::{read_costs, read_isa, read_misaligned};
 use nicety_spec::Reader;
 use nicety_types::Frequency;
 
-/// The scheduling of handler processors.
+/// The scheduling of handler cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
     /// First come, first served: the handler that has waited longest.
@@ -40,7 +40,7 @@ pub enum Scheduling {
     HomeCluster,
 }
 
-/// The handler processors of a card.
+/// The handler cores of a card.
 #[derive(Clone, Debug)]
 pub struct HpuSpec {
     /// Number of processors: the cores, or the hardware threads of all cores.
@@ -103,7 +103,7 @@ fn compiled_for(isa: String, misaligned: Misaligned) -> String {
     }
 }
 
-/// Reads the handler processors of a card from the sections `[hpu]`, `[hpu.cycles]` and `[memory]`.
+/// Reads the handler cores of a card from the sections `[hpu]`, `[hpu.cycles]` and `[memory]`.
 pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let s = reader.section("hpu.cycles");
     let (costs, overlap) = overlap::read(reader, read_costs(&s));

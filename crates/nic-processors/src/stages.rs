@@ -1,4 +1,4 @@
-//! The stages of a message on a card with handler processors.
+//! The stages of a message on a card with handler cores.
 
 nicety_types::stages! {
     /// All stages.
@@ -16,7 +16,7 @@ nicety_types::stages! {
     pub const HANDLER = 320, "handler";
     /// The execution of a command by a processor's command unit.
     pub const COMMAND = 325, "command unit";
-    /// Waiting for a handler processor.
+    /// Waiting for a handler core.
     pub const HANDLER_QUEUED = 330, "handler, queued";
     /// The feedback to the card that a handler and its commands have ended.
     pub const FEEDBACK = 340, "feedback";

@@ -1,4 +1,4 @@
-//! The card of the sPIN paper: Portals 4 messages, with packet handlers on handler processors.
+//! The card of the sPIN paper: Portals 4 messages, with packet handlers on handler cores.
 //!
 //! A packet passes through `transmit`, `receive`, `handlers`, `deposit` and `complete` in this order, and never goes
 //! back. A module imports only from modules above it in this table:
@@ -130,7 +130,7 @@ impl Card {
         card
     }
 
-    /// Returns the handler processors.
+    /// Returns the handler cores.
     pub const fn processors(&self) -> &Processors {
         self.handlers.processors()
     }

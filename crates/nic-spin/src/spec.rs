@@ -45,7 +45,7 @@ pub struct SpinSpec {
     pub messages: MessagesSpec,
     /// The specification of reliable transport.
     pub transport: TransportSpec,
-    /// The specification of the handler processors.
+    /// The specification of the handler cores.
     pub hpu: Arc<HpuSpec>,
     /// The specification of a host's router on a torus, if the card contains the router.
     pub router: Option<RouterSpec>,

@@ -127,7 +127,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// Runs a bare program on a handler processor. Returns a report as JSON, and the program's output. If `write` is given, it
+/// Runs a bare program on a handler core. Returns a report as JSON, and the program's output. If `write` is given, it
 /// receives the output instead. Ctrl-C ends the run.
 #[pyfunction]
 #[pyo3(signature = (elf, entry, max_cycles, spec, write=None))]

@@ -954,7 +954,7 @@ class GridRow(TypedDict):
 
 
 class Growth(TypedDict):
-    """Handler processor time that grew during the run.
+    """Handler core time that grew during the run.
 
     Attributes:
         first_ns: Time per packet in the first quarter of the packets.
@@ -1022,7 +1022,7 @@ class MemoryLevel(TypedDict):
         busiest_accesses: Its accesses per packet, including lines of code.
         busiest_wait_cycles: Cycles per packet for which processors waited for it.
         load: Its load at line rate.
-        max_packets_per_s: Maximum packets per second with any number of handler processors, by the time for which a
+        max_packets_per_s: Maximum packets per second with any number of handler cores, by the time for which a
             packet occupies it.
         lines: The source lines with the longest waits for the level; the first few.
     """
@@ -1085,7 +1085,7 @@ class Loads(TypedDict):
     Above 1 the resource cannot keep up.
 
     Attributes:
-        hpus: The handler processors, over the measured messages.
+        hpus: The handler cores, over the measured messages.
         instruction_issue: The issue of instructions of all cores, where hardware threads share it (`hpu.threads`,
             `hpu.issue`).
         matching: The matching unit.
@@ -1147,7 +1147,7 @@ class Lock(TypedDict):
         held_ns: Time per packet for which a handler holds it.
         handover_ns: Time per packet for which it is free while a handler waits.
         load: Its load at line rate, held or handed over.
-        max_packets_per_s: Maximum packets per second with any number of handler processors, with an immediate
+        max_packets_per_s: Maximum packets per second with any number of handler cores, with an immediate
             hand-over: two cannot hold it at once.
     """
 
@@ -1464,14 +1464,14 @@ class LineRateRow(TypedDict):
         sent_per_packet: Packets that the card sent per packet received, over the whole run.
         host_cpu_ns: CPU time of the host per packet; none on cards with a host that takes no packets.
         handlers: Each handler that ran.
-        handler_ns: Handler processor time per packet: its payload handler, and its share of header and completion
+        handler_ns: Handler core time per packet: its payload handler, and its share of header and completion
             handlers, including waits for transfers and commands. With traffic, per packet offered.
         growth: Growth of that time during the run, if any, for example because tables fill up. Then the processors'
             loads are those of the last quarter of the packets.
         handler_budget_ns: The budget of that time: the packet interval, times the processors.
-        hpus_needed: Busy handler processors at line rate; none if no number suffices, because another resource is
+        hpus_needed: Busy handler cores at line rate; none if no number suffices, because another resource is
             overloaded.
-        hpus: Handler processors of the card.
+        hpus: Handler cores of the card.
         sustains_line_rate: Whether the card sustains the line rate forever, within the model.
         verdict: `yes`; `barely`: yes, but a part has a load of 90 % or more; `no`. `not judged`: yes or barely, but
             handlers share words in memory without a model of contention on this card (`unmodelled`).
@@ -1489,7 +1489,7 @@ class LineRateRow(TypedDict):
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             included if no other part is overloaded and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up.
-        reachable_fraction: The fraction of line rate that an unlimited number of handler processors would reach: the
+        reachable_fraction: The fraction of line rate that an unlimited number of handler cores would reach: the
             limit of the other resources.
         packet_interval_ns: The packet interval at line rate.
         packet_wire_bytes: Bytes of a packet on the link, including its header.

@@ -126,7 +126,7 @@ pub struct Request {
     #[schemars(extend("format" = "derived"))]
     pub names: Names,
     /// The program of an eBPF object, instead of handlers. It has frames on every card, and runs in the host's driver for cards
-    /// without handler processors.
+    /// without handler cores.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub xdp: Option<XdpObject>,
@@ -165,7 +165,7 @@ pub(crate) type Driver = (String, Named);
 /// A request with resolved names.
 pub(crate) struct Resolved {
     pub(crate) cards: Vec<(String, Card)>,
-    /// Cards without handler processors, for an XDP program in a host's driver, on an eBPF core or on microengines.
+    /// Cards without handler cores, for an XDP program in a host's driver, on an eBPF core or on microengines.
     pub(crate) drivers: Vec<Driver>,
     /// The names of all cards, in the order of the request.
     pub(crate) order: Vec<String>,
@@ -177,7 +177,7 @@ impl Resolved {
     /// Returns the cards and the packet sizes, for tools that observe handler cores.
     ///
     /// # Errors
-    /// When a card has no handler processors.
+    /// When a card has no handler cores.
     pub(crate) fn with_processors(self) -> Result<(Vec<Named>, Vec<u64>), Error> {
         match self.drivers.first() {
             None => Ok((self.cards, self.packet_sizes)),
@@ -307,7 +307,7 @@ impl Request {
         Ok(Resolved { cards, drivers, order, packet_sizes })
     }
 
-    /// Divides the cards into those without handler processors for an XDP program, with their names as given, and the others.
+    /// Divides the cards into those without handler cores for an XDP program, with their names as given, and the others.
     fn divide(&self, all: Vec<(String, Card)>) -> (Vec<Driver>, Vec<(String, Card)>) {
         let named = self.nics.iter().cloned().zip(all);
         let (drivers, cards): (Vec<_>, Vec<_>) =
@@ -329,7 +329,7 @@ fn named(card: &str, error: Error) -> Error {
     }
 }
 
-/// Whether a card has no handler processors, and its host's driver, its eBPF core or its microengines run XDP programs.
+/// Whether a card has no handler cores, and its host's driver, its eBPF core or its microengines run XDP programs.
 fn has_driver(card: &Card) -> bool {
     card.spec.of::<HxdpSpec>().is_ok()
         || card.spec.of::<NfpSpec>().is_ok_and(|spec| spec.xdp.is_some())

@@ -81,7 +81,7 @@ impl Add for Dispositions {
 /// The load of each resource at line rate, over the whole run. Above 1 the resource cannot keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Loads {
-    /// The handler processors, over the measured messages.
+    /// The handler cores, over the measured messages.
     pub hpus: f64,
     /// The issue of instructions of all cores, where hardware threads share it (`hpu.threads`, `hpu.issue`).
     pub instruction_issue: Option<f64>,
@@ -102,7 +102,7 @@ pub struct Loads {
     pub memory_bank: f64,
     /// The send engine of a card of Portals messages. It begins a message a gap behind the previous one, or when that has left.
     pub send_engine: Option<f64>,
-    /// The writer of the packet buffer, which takes a beat per cycle; on a card with clusters of handler processors.
+    /// The writer of the packet buffer, which takes a beat per cycle; on a card with clusters of handler cores.
     pub packet_writer: Option<f64>,
     /// The busiest DMA engine of a cluster, with packets and with copies by handlers.
     pub cluster_dma: Option<f64>,
@@ -179,7 +179,7 @@ pub struct Row {
     pub host_cpu_ns: Option<f64>,
     /// Each handler that ran.
     pub handlers: Vec<HandlerRow>,
-    /// Handler processor time per packet: its payload handler, and its share of header and completion handlers, including waits
+    /// Handler core time per packet: its payload handler, and its share of header and completion handlers, including waits
     /// for transfers and commands. With traffic, per packet offered.
     pub handler_ns: f64,
     /// Growth of that time during the run, if any, for example because tables fill up. Then the processors' loads are those of
@@ -187,9 +187,9 @@ pub struct Row {
     pub growth: Option<GrowthRow>,
     /// The budget of that time: the packet interval, times the processors.
     pub handler_budget_ns: f64,
-    /// Busy handler processors at line rate; none if no number suffices, because another resource is overloaded.
+    /// Busy handler cores at line rate; none if no number suffices, because another resource is overloaded.
     pub hpus_needed: Option<u64>,
-    /// Handler processors of the card.
+    /// Handler cores of the card.
     pub hpus: u64,
     /// Whether the card sustains the line rate forever, within the model.
     pub sustains_line_rate: bool,
@@ -218,7 +218,7 @@ pub struct Row {
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up.
     pub limited_by: Option<Part>,
-    /// The fraction of line rate that an unlimited number of handler processors would reach: the limit of the other resources.
+    /// The fraction of line rate that an unlimited number of handler cores would reach: the limit of the other resources.
     pub reachable_fraction: f64,
     /// The packet interval at line rate.
     pub packet_interval_ns: f64,

@@ -44,7 +44,7 @@ pub struct RuleReport {
 /// The reason why handlers cannot be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstallError {
-    /// The card has no handler processors.
+    /// The card has no handler cores.
     NoProcessors,
     /// The card's table of rules is full.
     TooMany {
@@ -155,7 +155,7 @@ impl Installed {
     }
 }
 
-/// The card's rules and handler processors.
+/// The card's rules and handler cores.
 pub struct Handling {
     spec: HandlersSpec,
     /// Bytes of the longest frame.
@@ -196,12 +196,12 @@ impl Handling {
         }
     }
 
-    /// The spec of the handler processors.
+    /// The spec of the handler cores.
     pub fn hpu(&self) -> &HpuSpec {
         &self.spec.hpu
     }
 
-    /// The handler processors with the frames on them.
+    /// The handler cores with the frames on them.
     pub const fn frames(&self) -> &Rc<Frames> {
         &self.frames
     }

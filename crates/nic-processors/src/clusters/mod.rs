@@ -1,4 +1,4 @@
-//! Clusters of handler processors: the memory of packets, and their assignment to clusters.
+//! Clusters of handler cores: the memory of packets, and their assignment to clusters.
 //!
 //! | part | file |
 //! |---|---|

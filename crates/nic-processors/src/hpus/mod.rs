@@ -1,4 +1,4 @@
-//! The handler processors and their queue.
+//! The handler cores and their queue.
 
 pub(crate) mod edges;
 mod fair;
@@ -121,7 +121,7 @@ struct Parked {
     ticket: u64,
 }
 
-/// A handler processor.
+/// A handler core.
 #[derive(Default)]
 pub(crate) struct Core {
     /// Whether it has no handler.

@@ -80,7 +80,7 @@ pub struct ApplicationId(pub u32);
 pub struct ApplicationConfig {
     /// Its name in reports.
     pub name: String,
-    /// Its weight for shares of the handler processors and of the packet buffer, if the card schedules by weight.
+    /// Its weight for shares of the handler cores and of the packet buffer, if the card schedules by weight.
     pub weight: u32,
     /// Most bytes of HPU memory. The default is all free memory of the card.
     pub memory: Option<u64>,

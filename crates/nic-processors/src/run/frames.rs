@@ -139,7 +139,7 @@ struct Work {
     memory: RunMemory,
 }
 
-/// Handler processors for frames.
+/// Handler cores for frames.
 pub struct Frames {
     processors: Processors,
     limits: FrameLimits,

@@ -1,4 +1,4 @@
-//! The data caches of the handler processors: `[memory.cache]`.
+//! The data caches of the handler cores: `[memory.cache]`.
 
 use crate::spec::cache_shape::indexed;
 use crate::spec::outer_caches::{self, OuterCachesSpec};

@@ -1,4 +1,4 @@
-//! The memory system of the handler processors: the level of each piece of a handler's memory, and its timing.
+//! The memory system of the handler cores: the level of each piece of a handler's memory, and its timing.
 
 use crate::spec::banks::{self, Divided};
 use crate::spec::cache_shape::shape;
@@ -103,7 +103,7 @@ pub struct LevelSpec {
     pub first: u32,
 }
 
-/// The memory system of the handler processors.
+/// The memory system of the handler cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySpec {
     /// Cores that share an L1.

@@ -1,4 +1,4 @@
-//! The packet scheduler of a card with clusters of handler processors: `[hpu.packets]`.
+//! The packet scheduler of a card with clusters of handler cores: `[hpu.packets]`.
 
 use crate::spec::pspin_map as map;
 use nicety_spec::{Reader, Section};
@@ -6,7 +6,7 @@ use nicety_spec::{Reader, Section};
 /// Most bytes of a buffer.
 const MOST: u64 = 1 << 30;
 
-/// The path of packets to clusters of handler processors, in cycles of their clock.
+/// The path of packets to clusters of handler cores, in cycles of their clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketsSpec {
     /// Bytes moved per cycle.

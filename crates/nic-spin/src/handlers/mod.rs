@@ -5,7 +5,7 @@
 //! | disposition of packets: to handlers, to host memory, or dropped | `disposition.rs` |
 //! | commands of handlers: DMA, puts, counters | `commands` |
 //! | a handler's result, and its effects | `outcome.rs` |
-//! | the runs of handlers, on the handler processors | `run.rs` |
+//! | the runs of handlers, on the handler cores | `run.rs` |
 
 mod commands;
 mod disposition;
@@ -41,7 +41,7 @@ impl HandlerStage {
         }
     }
 
-    /// Returns the handler processors.
+    /// Returns the handler cores.
     pub(crate) const fn processors(&self) -> &Processors {
         &self.processors
     }

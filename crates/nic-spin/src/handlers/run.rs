@@ -1,4 +1,4 @@
-//! The runs of messages' handlers on the handler processors.
+//! The runs of messages' handlers on the handler cores.
 
 use crate::Card;
 use nicety_nic_processors::clusters::course;

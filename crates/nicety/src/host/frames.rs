@@ -1,4 +1,4 @@
-//! Handlers for frames on a host's card: [`FrameHandlers`]. The card is an Ethernet card with handler processors.
+//! Handlers for frames on a host's card: [`FrameHandlers`]. The card is an Ethernet card with handler cores.
 
 use super::Host;
 use crate::Error;
@@ -94,7 +94,7 @@ impl Host {
     /// Returns the interface for frame handlers on this host's card.
     ///
     /// # Errors
-    /// When the card is of another design, or has no handler processors.
+    /// When the card is of another design, or has no handler cores.
     pub fn frames(&self) -> Result<FrameHandlers, Error> {
         let node = self.inner.card.of::<Node>()?;
         match node.handling() {
@@ -159,7 +159,7 @@ impl FrameHandlers {
         self.handling().reports()
     }
 
-    /// The handler processors.
+    /// The handler cores.
     pub fn processors(&self) -> &Processors {
         self.handling().frames()
     }

@@ -156,7 +156,7 @@ pub struct PacketArrived {
 /// A run of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerRun {
-    /// The number of the handler processor.
+    /// The number of the handler core.
     pub hpu: u32,
     /// The handler: `header`, `payload` or `completion`.
     pub kind: &'static str,
