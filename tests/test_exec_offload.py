@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,8 @@ def test_python_programs_are_seen(tmp_path: Path) -> None:
     assert found["allreduce"][0] >= 3
 
 
+# Several tests compare the same run.
+@cache
 def times(
     program: Path, ranks: int, nic: str, offload: str | None = ALL, options: tuple[str, ...] = ()
 ) -> dict[str, float]:
