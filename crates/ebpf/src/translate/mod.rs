@@ -27,6 +27,7 @@ mod aborts;
 mod bytes;
 mod calls;
 mod code;
+mod copies;
 mod debug;
 mod demand;
 mod direct;
@@ -63,6 +64,7 @@ use crate::object::{Linked, MapDefinition, Object};
 use crate::op::Op;
 use code::Coder;
 use demand::Rules;
+use fact::Facts;
 use ir::{Function, Kind, Value};
 use sites::Aborts;
 use std::collections::BTreeMap;
@@ -282,12 +284,12 @@ fn one(
         let notes = facts::rewrite(&mut function, &first, options.misaligned);
         if !options.flow_processor {
             inline::arrays(&mut function, &notes, maps, options);
+            if options.misaligned && !options.unverified {
+                copies::join(&mut function, &notes, &first, rules);
+            }
         }
         let at_blocks = facts::at_blocks(&function);
-        let mut reached = vec![false; function.ins.len()];
-        for ((first, last), facts) in function.blocks().into_iter().zip(&at_blocks) {
-            reached[first..=last].fill(facts.is_some());
-        }
+        let reached = reached_of(&function, &at_blocks);
         let notes = facts::rewrite(&mut function, &at_blocks, options.misaligned);
         inline::join_tests(&mut function);
         check_maps(linked, &function, &notes, &reached)?;
@@ -346,6 +348,15 @@ fn one(
     translation.programs.push((linked.name.clone(), symbol.clone()));
     translation.targets.push((linked.name.clone(), names::function(program, 0)));
     Ok(written)
+}
+
+/// Whether some way reaches each step.
+fn reached_of(function: &Function, at_blocks: &[Option<Facts>]) -> Vec<bool> {
+    let mut reached = vec![false; function.ins.len()];
+    for ((first, last), facts) in function.blocks().into_iter().zip(at_blocks) {
+        reached[first..=last].fill(facts.is_some());
+    }
+    reached
 }
 
 /// Entries for callers in C: of a callback, and of a program that others may replace.

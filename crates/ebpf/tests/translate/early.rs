@@ -1,4 +1,4 @@
-//! The order of a program's code, and programs that are a card's frame handler themselves.
+//! The order and the length of a program's code, and programs that are a card's frame handler themselves.
 
 use super::build::options;
 use nicety_ebpf::asm::*;
@@ -46,4 +46,27 @@ fn a_program_with_a_use_of_its_context_gets_one() {
     for before in uses {
         assert!(!translated(bounded(before)).direct, "{before:?}");
     }
+}
+
+#[test]
+fn bytes_between_two_memories_are_copied_as_words() {
+    let row = |to: u8| (0..6).rev().flat_map(move |at| [load(B, 4, 1, at), store(B, to, at - 8, 4)]);
+    let copies: Vec<Instruction> = [mov(3, 1)].into_iter().chain(row(10)).collect();
+    let text = translated(bounded_packet(&copies)).assembly;
+    let count = |name: &str| text.matches(&format!("\t{name} ")).count();
+    assert_eq!((count("lbu"), count("sb")), (0, 0), "{text}");
+    assert_eq!((count("lhu"), count("sh")), (1, 1), "{text}");
+    // Bytes of one packet may overlap.
+    let text =
+        translated(bounded_packet(&[mov(3, 1)].into_iter().chain(row(3)).collect::<Vec<_>>())).assembly;
+    assert_eq!(text.matches("\tsb ").count(), 6, "{text}");
+}
+
+/// Drops packets below 14 bytes; `then` has the packet at r1.
+fn bounded_packet(then: &[Instruction]) -> Vec<Instruction> {
+    let mut slots = vec![load(W, 2, 1, 4), load(W, 1, 1, 0), mov(3, 1), alu64_imm(ADD, 3, 14)];
+    slots.extend([jump(JGE, 2, 3, 2), mov_imm(0, 1), exit()]);
+    slots.extend(then);
+    slots.extend([mov_imm(0, 2), exit()]);
+    slots
 }

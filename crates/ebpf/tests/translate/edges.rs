@@ -315,3 +315,39 @@ fn results_of_helpers_reach_all_ways() {
     compare("rv32imac_zicsr", true, &cases);
     compare("rv64imac_zicsr", true, &cases);
 }
+
+/// A copy of bytes, one by one in the order of `places`.
+fn copied(places: &[i16], from: (u8, i16), to: (u8, i16)) -> Vec<Instruction> {
+    let bytes = places.iter().flat_map(|at| [load(B, 3, from.0, from.1 + at), store(B, to.0, to.1 + at, 3)]);
+    bytes.collect()
+}
+
+#[test]
+fn rows_of_bytes_are_copied() {
+    let mut blocks = Blocks::new();
+    for count in 1..=11i16 {
+        let up: Vec<i16> = (0..count).collect();
+        let down: Vec<i16> = up.iter().rev().copied().collect();
+        // Not in a row: two at each place, and two halves in the wrong order.
+        let mixed: Vec<i16> = up.iter().map(|at| at ^ 1).collect();
+        for places in [&up, &down, &mixed] {
+            let clear = [mov_imm(4, 0), store(DW, 10, -16, 4), store(DW, 10, -8, 4)];
+            let to_stack = [&clear[..], &copied(places, (7, 3), (10, -16))].concat();
+            for (from, result) in [(-16, 4), (-8, 4)] {
+                blocks.add((DW, DW), &[&to_stack[..], &[load(DW, result, 10, from)]].concat(), result, false);
+            }
+            // The last byte is read later.
+            blocks.add((DW, DW), &to_stack, 3, false);
+            // In one packet, a byte may be one that was copied before.
+            let smeared = [&copied(places, (7, 2), (7, 3))[..], &[load(DW, 4, 7, 4)]].concat();
+            blocks.add((DW, DW), &smeared, 4, false);
+            // The last load takes the place of the address.
+            let mut own = [&[mov(5, 7)][..], &to_stack[..3], &copied(places, (5, 3), (10, -16))].concat();
+            let last = own.len() - 2;
+            (own[last].dst, own[last + 1].src) = (5, 5);
+            own.push(load(DW, 4, 10, -16));
+            blocks.add((DW, DW), &own, 4, false);
+        }
+    }
+    blocks.compare();
+}
