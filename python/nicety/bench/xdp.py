@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety._generated.types import XdpBenchReport, XdpOptions, XdpRow
+from nicety.bench.losses import loss_text, require_no_losses
 from nicety.bench.measured import Progress, reported
 from nicety.bench.places.xdp_cards import places_of, write_dumps
-from nicety.errors import InputError, RunError
+from nicety.errors import InputError
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.show.circumstances import circumstances
@@ -90,15 +91,11 @@ def _object(file: Path | str) -> bytes:
 def _require_frames(report: XdpBenchReport) -> None:
     """Raise an error with the report, if frames of the traffic were lost."""
     losses = [
-        f"{row['nic']}, {_cpus(row)}: {row['lost']} of {row['offered']} frames were lost at "
-        f"{_mega(row['offered_pps'])} Mpps; write a lower rate in --traffic, or --lossy"
+        loss_text(f"{row['nic']}, {_cpus(row)}", row["lost"], row["offered"], row["offered_pps"])
         for row in report["rows"]
         if row["lost"]
     ]
-    if losses:
-        error = RunError("\n".join(losses))
-        vars(error)["report"] = report
-        raise error
+    require_no_losses(losses, report)
 
 
 def _mega(pps: float) -> str:

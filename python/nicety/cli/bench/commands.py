@@ -84,6 +84,7 @@ def _handlers(
     **given: Any,
 ) -> None:
     from nicety.bench.line_rate import check_line_rate, line_rate_text
+    from nicety.bench.losses import lossless
     from nicety.bench.places.pictures import line_rate_figure
     from nicety.cli.files import assigned, program_of
 
@@ -92,8 +93,9 @@ def _handlers(
     handlers = program_of(file, named, include_dirs, defines, cc, **own_program)
     own: dict[str, Any] = {"dumps": [assigned(text, "--dump") for text in dumps or []]}
     allow = allow_failures or ""
-    run = partial(check_line_rate, handlers, **own, allow_failures=allow, **output.timeline, **given)
-    output.of(run, line_rate_text, line_rate_figure, tells=True)
+    check = partial(check_line_rate, handlers, **own, allow_failures=allow, **output.timeline, **given)
+    lossy = not given.get("traffic") or bool(given.get("lossy"))
+    output.of(partial(lossless, check, lossy), line_rate_text, line_rate_figure, tells=True)
 
 
 def _channel_latency(
