@@ -6,6 +6,7 @@ const PARTS: &[u8] = include_bytes!("data/parts.o");
 const TRAPS: &[u8] = include_bytes!("data/traps.o");
 const KERNEL: &[u8] = include_bytes!("data/kernel.o");
 const LOCKS: &[u8] = include_bytes!("data/locks.o");
+const ABSENT: &[u8] = include_bytes!("data/absent.o");
 const OLD: &[u8] = include_bytes!("data/old.o");
 
 fn loaded(file: &[u8], name: &str) -> (Object, Machine, usize) {
@@ -194,4 +195,31 @@ fn locks_are_released_before_the_end() {
         assert_eq!(trap.kind, TrapKind::Kept);
         assert!(trap.to_string().contains(expected), "{trap}");
     }
+}
+
+/// The result of a program of an object whose program may not run in a kernel.
+fn verdict(file: &[u8], name: &str, queue: u32) -> u32 {
+    let (_, mut machine, number) = loaded(file, name);
+    let mut packet = Packet::new(&[0; 60], 0).unwrap();
+    packet.queue = queue;
+    machine.run(number, &mut packet).unwrap().value
+}
+
+#[test]
+fn programs_learn_the_helpers_and_types_of_maps_that_exist() {
+    // bpf_xdp_load_bytes and bpf_loop are here; bpf_fib_lookup and a name of no helper are not.
+    assert_eq!(verdict(ABSENT, "helpers", 0), 1 + 8);
+    assert_eq!(verdict(ABSENT, "maps", 0), 1);
+}
+
+#[test]
+fn calls_that_no_run_reaches_refuse_no_program() {
+    for (queue, expected) in [(3, 1), (0, 2)] {
+        assert_eq!(verdict(ABSENT, "route", queue), expected);
+        assert_eq!(verdict(ABSENT, "weak", queue), expected);
+    }
+    let object = Object::read(ABSENT).unwrap();
+    let error = |name: &str| object.link(object.program(Some(name)).unwrap()).unwrap_err().to_string();
+    assert!(error("unasked").contains("no_such_function is the kernel's own"), "{}", error("unasked"));
+    assert!(error("late").contains("helper 69 (bpf_fib_lookup)"), "{}", error("late"));
 }

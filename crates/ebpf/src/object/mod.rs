@@ -3,6 +3,7 @@
 pub mod btf;
 mod btf_ext;
 mod core_relocation;
+mod dead;
 mod definition;
 mod elf;
 mod entry;
