@@ -148,6 +148,19 @@ fn names_of_the_kernel_are_refused_as_such() {
 }
 
 #[test]
+fn undefined_functions_of_memory_have_their_own_advice() {
+    let mut file = SECTIONS.to_vec();
+    for at in 0..file.len() - 9 {
+        if file[at..at + 9] == *b"\0missing\0" {
+            file[at + 1..at + 8].copy_from_slice(b"memmove");
+        }
+    }
+    let object = Object::read(&file).unwrap();
+    let error = object.link(object.program(Some("asks_nobody")).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("memmove is not defined in the object; write the __builtin_ function"), "{error}");
+}
+
+#[test]
 fn an_entry_that_cannot_run_refuses_those_that_may_go_on_in_it() {
     let mut object = Object::read(SECTIONS).unwrap();
     object

@@ -162,7 +162,14 @@ fn undefined(btf: &Btf, name: &str) -> Problem {
             format!("{name} is a value of the kernel's configuration, and a modelled machine has no kernel");
         return (problem, "make it a constant or a variable");
     }
-    (format!("{name} is not defined in the object"), "define it, or link its object with bpftool gen object")
+    let problem = format!("{name} is not defined in the object");
+    match name {
+        // Compilers for freestanding targets leave calls of these.
+        "memcpy" | "memmove" | "memset" => {
+            (problem, "write the __builtin_ function of that name, with a constant size")
+        }
+        _ => (problem, "define it, or link its object with bpftool gen object"),
+    }
 }
 
 /// Whether the types have a name in a section.
