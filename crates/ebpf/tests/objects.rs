@@ -135,6 +135,16 @@ fn several_programs_need_a_name() {
 }
 
 #[test]
+fn programs_for_entries_of_maps_leave_the_choice_clear() {
+    let mut object = Object::read(PARTS).unwrap();
+    object.programs[0].attach = Attach::DeviceMap;
+    assert_eq!(object.device_program(None).unwrap().name, "parts");
+    object.programs[1].attach = Attach::CpuMap;
+    let error = object.device_program(None).unwrap_err().to_string();
+    assert!(error.contains("it has 2 programs: other, parts; name one with --program"), "{error}");
+}
+
+#[test]
 fn maps_that_do_not_fit_are_refused_with_their_size() {
     let object = Object::read(PARTS).unwrap();
     let limits = Limits { map_bytes: 100, ..Limits::default() };
