@@ -94,12 +94,16 @@ impl KernelMap {
 
     /// A map with a lock at the begin of each value.
     pub(crate) fn with_lock(map: &MapDefinition, cpus: u32) -> Result<KernelMap, i32> {
-        let types = load_btf(&lock_btf(map.value_size - 4))?;
+        let types = load_btf(&lock_btf(map))?;
         KernelMap::made(map, cpus, 0, Some(types))
     }
 
     fn made(map: &MapDefinition, cpus: u32, inner: u32, types: Option<OwnedFd>) -> Result<KernelMap, i32> {
-        let (key, value) = if types.is_some() { (1, 5) } else { (0, 0) };
+        let (key, value) = match types {
+            Some(_) if map.key_size == 4 => (1, 5),
+            Some(_) => (6, 5),
+            None => (0, 0),
+        };
         let fd = Attributes::new()
             .u32(48, types.as_ref().map_or(0, number))
             .u32(52, key)
@@ -218,14 +222,16 @@ fn btf() -> Vec<u8> {
     section(&types, b"\0int\0f\0")
 }
 
-/// Types for values with a lock and `rest` bytes: a word, the lock, a byte, bytes, and the value.
-fn lock_btf(rest: u32) -> Vec<u8> {
+/// Types for a map with a lock in its values: a word, the lock, a byte, bytes, the value, and the key.
+fn lock_btf(map: &MapDefinition) -> Vec<u8> {
+    let rest = map.value_size - 4;
     let word = [1, INT, 4, 32];
     let lock = [5, STRUCTURE | 1, 4, 19, 1, 0];
     let byte = [23, INT, 1, 8];
     let bytes = [0, ARRAY, 0, 3, 1, rest];
     let value = [28, STRUCTURE | 2, 4 + rest, 34, 2, 0, 39, 4, 32];
-    let types = [&word[..], &lock, &byte, &bytes, &value].concat();
+    let key = [0, ARRAY, 0, 3, 1, map.key_size];
+    let types = [&word[..], &lock, &byte, &bytes, &value, &key].concat();
     section(&types, b"\0u32\0bpf_spin_lock\0val\0byte\0value\0lock\0rest\0")
 }
 
