@@ -120,7 +120,8 @@ impl Both {
                 let mut key: Vec<u8> = seen.iter().cycle().skip(at).take(size).copied().collect();
                 if map.kind == MapKind::Lpm {
                     key[..4].copy_from_slice(&(random.below(33) as u32).to_ne_bytes());
-                    key[4..].copy_from_slice(&seen[30..30 + size - 4]);
+                    let address = seen.iter().cycle().skip(30);
+                    key[4..].iter_mut().zip(address).for_each(|(byte, seen)| *byte = *seen);
                 }
                 let value = |random: &mut Random| {
                     let byte = [0, 1, 2, 3, 13, 15, 255][random.below(7) as usize];
