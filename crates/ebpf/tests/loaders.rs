@@ -148,6 +148,25 @@ fn names_of_the_kernel_are_refused_as_such() {
 }
 
 #[test]
+fn objects_without_local_symbols_are_refused_with_the_cause() {
+    let mut file = PARTS.to_vec();
+    let table = number(&file, 0x28, 8);
+    for index in 0..number(&file, 0x3c, 2) {
+        let header = table + 64 * index;
+        let (offset, size) = (number(&file, header + 0x18, 8), number(&file, header + 0x20, 8));
+        let symbols = number(&file, header + 4, 4) == 2;
+        // Local functions become plain labels.
+        for at in (offset..offset + size).step_by(24).filter(|_| symbols) {
+            file[at + 4] &= if file[at + 4] == 2 { 0 } else { 0xff };
+        }
+    }
+    let object = Object::read(&file).unwrap();
+    let error = object.link(object.program(Some("parts")).unwrap()).unwrap_err().to_string();
+    assert!(error.starts_with("function parts, instruction "), "{error}");
+    assert!(error.contains("no symbol of a function names; keep local symbols"), "{error}");
+}
+
+#[test]
 fn undefined_functions_of_memory_have_their_own_advice() {
     let mut file = SECTIONS.to_vec();
     for at in 0..file.len() - 9 {

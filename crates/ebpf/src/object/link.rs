@@ -241,7 +241,12 @@ impl Linker<'_> {
             Some(callee) => Ok(Some((callee, slot))),
             None => {
                 let place = format!("function {}, instruction {slot}", function.name);
-                Err(ObjectError::refused(place, "it calls no function's begin", "compile the object again"))
+                let problem = "it calls code that no symbol of a function names";
+                Err(ObjectError::refused(
+                    place,
+                    problem,
+                    "keep local symbols: strip debug sections alone (-g)",
+                ))
             }
         }
     }
