@@ -1,5 +1,6 @@
 //! Objects that a compiler has written, and files that are none.
 
+use nicety_ebpf::report::maps::set_sizes;
 use nicety_ebpf::{Attach, Helper, Initial, Limits, Machine, MapKind, Object, Packet, TrapKind};
 
 const PARTS: &[u8] = include_bytes!("data/parts.o");
@@ -207,7 +208,7 @@ fn locks_are_released_before_the_end() {
     }
 }
 
-/// The result of a program of an object whose program may not run in a kernel.
+/// The result of a program on a packet of a queue.
 fn verdict(file: &[u8], name: &str, queue: u32) -> u32 {
     let (_, mut machine, number) = loaded(file, name);
     let mut packet = Packet::new(&[0; 60], 0).unwrap();
@@ -227,9 +228,21 @@ fn calls_that_no_run_reaches_refuse_no_program() {
     for (queue, expected) in [(3, 1), (0, 2)] {
         assert_eq!(verdict(ABSENT, "route", queue), expected);
         assert_eq!(verdict(ABSENT, "weak", queue), expected);
+        assert_eq!(verdict(ABSENT, "optional", queue), expected);
     }
     let object = Object::read(ABSENT).unwrap();
     let error = |name: &str| object.link(object.program(Some(name)).unwrap()).unwrap_err().to_string();
+    let mut set = object.clone();
+    let given = |routed: u8| {
+        let value = [53, 0, 0, 0, 80, 0, 0, 0, routed, 0, 0, 0];
+        [(".rodata".to_owned(), format!("[{{\"key\": [0, 0, 0, 0], \"value\": {value:?}}}]"))]
+    };
+    let optional = object.program(Some("optional")).unwrap();
+    set_sizes(&mut set, &given(1)).unwrap();
+    let routed = set.link(optional).unwrap_err().to_string();
+    assert!(routed.contains("helper 69 (bpf_fib_lookup)"), "{routed}");
+    set_sizes(&mut set, &given(0)).unwrap();
+    set.link(optional).unwrap();
     assert!(error("unasked").contains("no_such_function is the kernel's own"), "{}", error("unasked"));
     assert!(error("late").contains("helper 69 (bpf_fib_lookup)"), "{}", error("late"));
 }

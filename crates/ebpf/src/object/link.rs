@@ -3,7 +3,7 @@
 use super::btf::{Btf, Kind};
 use super::btf_ext::CoreRelocation;
 use super::function::{Function, Reference};
-use super::{Attach, Entry, Line, Object};
+use super::{Attach, Entry, Line, MapDefinition, Object};
 use super::{core_relocation, dead};
 use crate::decode::{Code, MOST_SLOTS, decode};
 use crate::error::ObjectError;
@@ -91,7 +91,7 @@ impl Object {
         linker.resolve()?;
         let (mut linked, absent) = (linker.linked, linker.absent);
         decoded(&mut linked)?;
-        check_calls(&mut linked, &absent)?;
+        check_calls(&mut linked, &absent, &self.maps)?;
         linked.maps.sort_unstable();
         linked.maps.dedup();
         Ok(linked)
@@ -107,7 +107,11 @@ fn decoded(linked: &mut Linked) -> Result<(), ObjectError> {
 }
 
 /// Refuses calls of helpers that nicety lacks, and of absent functions, where a run may reach them.
-fn check_calls(linked: &mut Linked, absent: &BTreeMap<usize, Problem>) -> Result<(), ObjectError> {
+fn check_calls(
+    linked: &mut Linked,
+    absent: &BTreeMap<usize, Problem>,
+    maps: &[MapDefinition],
+) -> Result<(), ObjectError> {
     let slot_of = |step: usize| linked.code.slots[step] as usize;
     let problem = |step: usize| {
         let helper = linked.code.steps[step].op == Op::Helper;
@@ -122,8 +126,7 @@ fn check_calls(linked: &mut Linked, absent: &BTreeMap<usize, Problem>) -> Result
     }
     let starts: Vec<usize> =
         linked.functions.keys().filter_map(|&slot| step_of(&linked.code, slot)).collect();
-    let plain = |step: usize| linked.slots[slot_of(step)].src == CONSTANT;
-    let reached = dead::reached(&linked.code, &starts, plain);
+    let reached = dead::reached(&linked.code, &starts, maps);
     for (step, (problem, advice)) in calls {
         let slot = slot_of(step);
         if reached[step] {

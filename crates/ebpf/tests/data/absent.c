@@ -1,4 +1,5 @@
-/* Programs that ask whether a helper, a type of map or a function of the kernel exists, and have another way without it. */
+/* Programs that ask whether a helper, a type of map or a function of the kernel exists, or have an option for it, and another
+ * way without it. */
 #include <xdp.h>
 
 #define EXISTS(type, value) __builtin_preserve_enum_value(*(type *)value, 0)
@@ -35,6 +36,20 @@ SEC("xdp") int route(struct xdp_md *context) {
     __u32 parameters[16] = {};
     if (EXISTS(enum bpf_func_id, BPF_FUNC_fib_lookup)) {
         return fib_lookup(context, parameters, sizeof(parameters), 0) == 0 ? XDP_TX : XDP_DROP;
+    }
+    return context->rx_queue_index == 3 ? XDP_DROP : XDP_PASS;
+}
+
+const volatile struct {
+    __u32 ports[2];
+    __u8 routed;
+} options = {.ports = {53, 80}};
+
+/* A loader sets the option, or leaves it. */
+SEC("xdp") int optional(struct xdp_md *context) {
+    __u32 parameters[16] = {};
+    if (options.routed && fib_lookup(context, parameters, sizeof(parameters), 0) == 0) {
+        return XDP_TX;
     }
     return context->rx_queue_index == 3 ? XDP_DROP : XDP_PASS;
 }
