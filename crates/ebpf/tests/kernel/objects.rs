@@ -28,6 +28,9 @@ fn kernel_maps(object: &Object, cpus: u32) -> Result<Vec<KernelMap>, i32> {
         };
         if let Some(contents) = &map.contents {
             made.update(&[0; 4], std::slice::from_ref(contents), 0)?;
+            if map.is_constant() {
+                made.freeze()?;
+            }
         }
         maps.push(made);
     }
@@ -279,6 +282,8 @@ fn programs_of_objects_run_as_in_the_kernel() {
     let (ran, others) = compare(include_bytes!("../data/locks.o"), &mut random, programs());
     assert_eq!(ran, ["locked"]);
     assert_eq!(others.len(), 2, "{others:?}");
+    let (ran, others) = compare(include_bytes!("../data/absent.o"), &mut random, programs());
+    assert_eq!((ran.len(), others.len()), (5, 2), "{ran:?} {others:?}");
     let Some(folder) = std::env::var_os("NICETY_XDP_OBJECTS") else { return };
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -13,6 +13,7 @@ const PROG_LOAD: i64 = 5;
 const TEST_RUN: i64 = 10;
 const BTF_LOAD: i64 = 18;
 const LOOKUP_AND_DELETE: i64 = 21;
+const FREEZE: i64 = 22;
 
 /// An argument of bpf(): bytes at places.
 struct Attributes([u8; 168]);
@@ -152,6 +153,11 @@ impl KernelMap {
         let mut bytes = vec![0u8; self.stride() * self.copies];
         self.elem(MAP_LOOKUP, key, bytes.as_mut_ptr(), 0)?;
         Ok(bytes.chunks(self.stride()).map(|value| value[..self.value_size].to_vec()).collect())
+    }
+
+    /// Ends changes by user space, so that the verifier follows the values.
+    pub(crate) fn freeze(&self) -> Result<(), i32> {
+        Attributes::new().u32(0, number(&self.fd)).call(FREEZE, 4).map(|_| ())
     }
 
     /// Takes a value of a queue or a stack.
