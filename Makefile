@@ -115,12 +115,14 @@ soak: setup ## the randomised tests, for long
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "not gpu"
 
 .PHONY: xdp-kernel
-xdp-kernel: setup ## XDP programs beside the kernel, as root: random ones, those that it attaches to a veth pair, and the objects of a folder: make xdp-kernel PROGRAMS=30000 OBJECTS=
+xdp-kernel: setup ## XDP programs beside the kernel, as root: random ones, those that it attaches to a veth pair, and the objects of a folder, on cards too: make xdp-kernel PROGRAMS=30000 OBJECTS=
 	mkdir -p target/xdp
 	for source in handlers/xdp/*.c; do \
 	    $(BIN)/nicety cc --xdp $$source -o target/xdp/$$(basename $$source .c).o || exit 1; done
 	PROPTEST_CASES=$(or $(PROGRAMS),1000) NICETY_XDP_OBJECTS=$(abspath $(or $(OBJECTS),target/xdp)) \
 	    $(CARGO) test --locked --package nicety-ebpf --test all -- kernel --nocapture
+	NICETY_XDP_OBJECTS=$(abspath $(or $(OBJECTS),target/xdp)) \
+	    $(CARGO) test --locked --package nicety-xdp --test all -- objects --nocapture
 	$(PYTEST) -m kernel tests/test_xdp_attached.py
 
 SECONDS ?= 60

@@ -74,10 +74,14 @@ def built(name: str) -> bytes:
 
 
 def run(name: str, packets: bytes, maps: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    return run_object(built(name), packets, maps, **options)
+
+
+def run_object(compiled: bytes, packets: bytes, maps: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
     asked = {"program": None, "repeat": 1, "instructions": None, "cpus": 1, "gap_ns": 1000, "interface": 1, "queue": 0}
     entries = [(map_, json.dumps(given)) for map_, given in (maps or {}).items()]
     report: dict[str, Any] = json.loads(
-        _native.xdp_run(built(name), json.dumps({**asked, "maps": entries, **options}), packets)
+        _native.xdp_run(compiled, json.dumps({**asked, "maps": entries, **options}), packets)
     )
     assert report["trap_texts"] == []
     return report
@@ -392,6 +396,37 @@ def test_captures_with_cut_packets_are_refused() -> None:
     whole = capture([bytes(60)])
     with pytest.raises(InputError, match="cut short"):
         run("redirect", whole[:32] + struct.pack("<II", 60, 90) + whole[40:])
+
+
+MEMORY = """
+#include <xdp.h>
+void *memcpy(void *to, const void *from, unsigned long size);
+void *memset(void *to, int byte, unsigned long size);
+static void *memmove(void *to, const void *from, unsigned long size) {
+    return size == 6 ? to : (void *)from;
+}
+SEC("xdp") int swap(struct xdp_md *context) {
+    struct ethhdr *eth = xdp_data(context);
+    if ((void *)(eth + 1) > xdp_end(context)) {
+        return XDP_PASS;
+    }
+    __u8 to[6];
+    memcpy(to, eth->h_dest, 6);
+    memcpy(eth->h_dest, eth->h_source, 6);
+    memcpy(eth->h_source, memmove(to, eth, 6), 6);
+    memset(&eth->h_proto, 7, 2);
+    return XDP_TX;
+}
+"""
+
+
+def test_cc_takes_builtins_for_functions_of_memory(tmp_path: Path) -> None:
+    (tmp_path / "swap.c").write_text(MEMORY)
+    compiled = compile_xdp(tmp_path / "swap.c", output=tmp_path / "swap.o").read_bytes()
+    sent = bytes(range(1, 61))
+    report = run_object(compiled, capture([sent]))
+    assert verdicts(report) == ["TX"]
+    assert out(report) == sent[6:12] + sent[:6] + bytes([7, 7]) + sent[14:]
 
 
 @pytest.mark.parametrize("option", [["--host"], ["--isa", "rv32i"], ["--interface", "pspin"]])

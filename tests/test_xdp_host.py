@@ -45,6 +45,7 @@ SEC("xdp") int nothing(struct xdp_md *context) { return XDP_DROP; }
 char _license[] SEC("license") = "GPL";
 """
 NIC = "ethernet-100g"
+ROOT = Path(__file__).parents[1]
 
 
 @cache
@@ -195,6 +196,17 @@ def test_a_full_map_and_a_wrong_key_are_errors() -> None:
     assert len(full) == 1
     assert "map limits: the hash does not take it" in full[0]
     assert wrong.startswith("map limits: ")
+
+
+def test_constants_keep_their_values_behind_the_load(tmp_path: Path) -> None:
+    firewall = compile_xdp(ROOT / "handlers/xdp/firewall.c", output=tmp_path / "firewall.o")
+
+    async def main(host: nicety.Host) -> Any:
+        with pytest.raises(nicety.InputError) as failed:
+            await host.xdp.load(firewall).maps[".rodata"].set(0, [0])
+        return str(failed.value)
+
+    assert "map .rodata: a loader freezes constants; give them when the program is loaded" in alone(main)
 
 
 def test_other_cards_have_no_xdp() -> None:

@@ -148,6 +148,38 @@ fn names_of_the_kernel_are_refused_as_such() {
 }
 
 #[test]
+fn objects_without_local_symbols_are_refused_with_the_cause() {
+    let mut file = PARTS.to_vec();
+    let table = number(&file, 0x28, 8);
+    for index in 0..number(&file, 0x3c, 2) {
+        let header = table + 64 * index;
+        let (offset, size) = (number(&file, header + 0x18, 8), number(&file, header + 0x20, 8));
+        let symbols = number(&file, header + 4, 4) == 2;
+        // Local functions become plain labels.
+        for at in (offset..offset + size).step_by(24).filter(|_| symbols) {
+            file[at + 4] &= if file[at + 4] == 2 { 0 } else { 0xff };
+        }
+    }
+    let object = Object::read(&file).unwrap();
+    let error = object.link(object.program(Some("parts")).unwrap()).unwrap_err().to_string();
+    assert!(error.starts_with("function parts, instruction "), "{error}");
+    assert!(error.contains("no symbol of a function names; keep local symbols"), "{error}");
+}
+
+#[test]
+fn undefined_functions_of_memory_have_their_own_advice() {
+    let mut file = SECTIONS.to_vec();
+    for at in 0..file.len() - 9 {
+        if file[at..at + 9] == *b"\0missing\0" {
+            file[at + 1..at + 8].copy_from_slice(b"memmove");
+        }
+    }
+    let object = Object::read(&file).unwrap();
+    let error = object.link(object.program(Some("asks_nobody")).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("memmove is not defined in the object; write the __builtin_ function"), "{error}");
+}
+
+#[test]
 fn an_entry_that_cannot_run_refuses_those_that_may_go_on_in_it() {
     let mut object = Object::read(SECTIONS).unwrap();
     object

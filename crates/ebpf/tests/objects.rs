@@ -1,11 +1,13 @@
 //! Objects that a compiler has written, and files that are none.
 
+use nicety_ebpf::report::maps::set_sizes;
 use nicety_ebpf::{Attach, Helper, Initial, Limits, Machine, MapKind, Object, Packet, TrapKind};
 
 const PARTS: &[u8] = include_bytes!("data/parts.o");
 const TRAPS: &[u8] = include_bytes!("data/traps.o");
 const KERNEL: &[u8] = include_bytes!("data/kernel.o");
 const LOCKS: &[u8] = include_bytes!("data/locks.o");
+const ABSENT: &[u8] = include_bytes!("data/absent.o");
 const OLD: &[u8] = include_bytes!("data/old.o");
 
 fn loaded(file: &[u8], name: &str) -> (Object, Machine, usize) {
@@ -134,6 +136,16 @@ fn several_programs_need_a_name() {
 }
 
 #[test]
+fn programs_for_entries_of_maps_leave_the_choice_clear() {
+    let mut object = Object::read(PARTS).unwrap();
+    object.programs[0].attach = Attach::DeviceMap;
+    assert_eq!(object.device_program(None).unwrap().name, "parts");
+    object.programs[1].attach = Attach::CpuMap;
+    let error = object.device_program(None).unwrap_err().to_string();
+    assert!(error.contains("it has 2 programs: other, parts; name one with --program"), "{error}");
+}
+
+#[test]
 fn maps_that_do_not_fit_are_refused_with_their_size() {
     let object = Object::read(PARTS).unwrap();
     let limits = Limits { map_bytes: 100, ..Limits::default() };
@@ -194,4 +206,43 @@ fn locks_are_released_before_the_end() {
         assert_eq!(trap.kind, TrapKind::Kept);
         assert!(trap.to_string().contains(expected), "{trap}");
     }
+}
+
+/// The result of a program on a packet of a queue.
+fn verdict(file: &[u8], name: &str, queue: u32) -> u32 {
+    let (_, mut machine, number) = loaded(file, name);
+    let mut packet = Packet::new(&[0; 60], 0).unwrap();
+    packet.queue = queue;
+    machine.run(number, &mut packet).unwrap().value
+}
+
+#[test]
+fn programs_learn_the_helpers_and_types_of_maps_that_exist() {
+    // bpf_xdp_load_bytes and bpf_loop are here; bpf_fib_lookup and a name of no helper are not.
+    assert_eq!(verdict(ABSENT, "helpers", 0), 1 + 8);
+    assert_eq!(verdict(ABSENT, "maps", 0), 1);
+}
+
+#[test]
+fn calls_that_no_run_reaches_refuse_no_program() {
+    for (queue, expected) in [(3, 1), (0, 2)] {
+        assert_eq!(verdict(ABSENT, "route", queue), expected);
+        assert_eq!(verdict(ABSENT, "weak", queue), expected);
+        assert_eq!(verdict(ABSENT, "optional", queue), expected);
+    }
+    let object = Object::read(ABSENT).unwrap();
+    let error = |name: &str| object.link(object.program(Some(name)).unwrap()).unwrap_err().to_string();
+    let mut set = object.clone();
+    let given = |routed: u8| {
+        let value = [53, 0, 0, 0, 80, 0, 0, 0, routed, 0, 0, 0];
+        [(".rodata".to_owned(), format!("[{{\"key\": [0, 0, 0, 0], \"value\": {value:?}}}]"))]
+    };
+    let optional = object.program(Some("optional")).unwrap();
+    set_sizes(&mut set, &given(1)).unwrap();
+    let routed = set.link(optional).unwrap_err().to_string();
+    assert!(routed.contains("helper 69 (bpf_fib_lookup)"), "{routed}");
+    set_sizes(&mut set, &given(0)).unwrap();
+    set.link(optional).unwrap();
+    assert!(error("unasked").contains("no_such_function is the kernel's own"), "{}", error("unasked"));
+    assert!(error("late").contains("helper 69 (bpf_fib_lookup)"), "{}", error("late"));
 }

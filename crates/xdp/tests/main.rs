@@ -3,6 +3,7 @@
 mod card;
 mod flow;
 mod maps;
+mod objects;
 mod programs;
 mod random;
 mod toolchain;

@@ -7,6 +7,7 @@ nicety, or the headers of the kernel and of libbpf.
 from __future__ import annotations
 
 import shlex
+import struct
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,12 @@ from nicety.errors import CompileError, InputError
 from nicety.shared.typed import checked
 
 _OPTIONS = ("-O2", "-g", "-Wall", "-ffreestanding", "-fno-asynchronous-unwind-tables")
+
+# Clang for a freestanding target calls these, and eBPF has no library. Builtins of a constant size are instructions.
+_MEMORY = ("memcpy", "memmove", "memset")
+
+# The type of a section with symbols.
+_SYMBOLS = 2
 
 
 def xdp_flags() -> list[str]:
@@ -59,9 +66,28 @@ def compile_xdp(
     headers = ["-I", str(library_folder() / "include")]
     sys.stderr.flush()
     arguments = [*_target(toolchain), *_OPTIONS, *own, *headers, "-c", str(path), "-o", str(output)]
-    if toolchain.start(arguments) != 0:
+    status = toolchain.start(arguments)
+    called = _undefined(output.read_bytes()) if status == 0 and output.is_file() else set()
+    if builtins := [f"-D{name}=__builtin_{name}" for name in _MEMORY if name in called]:
+        # The first run has printed the warnings.
+        status = toolchain.start([*arguments, *builtins, "-w"])
+    if status != 0:
         raise CompileError(f"{path}: no XDP program; the compiler's messages are above")
     return output
+
+
+def _undefined(elf: bytes) -> set[str]:
+    """Return the names that an object does not define."""
+    table, size, count = struct.unpack_from("<Q", elf, 40)[0], *struct.unpack_from("<HH", elf, 58)
+    sections = [struct.unpack_from("<IIQQQQI", elf, table + size * at) for at in range(count)]
+    names = set()
+    for _, kind, _, _, offset, length, link in sections:
+        for at in range(offset, offset + length, 24) if kind == _SYMBOLS else ():
+            name, section = struct.unpack_from("<IxxH", elf, at)
+            if section == 0:
+                start = sections[link][4] + name
+                names.add(elf[start : elf.index(b"\0", start)].decode())
+    return names
 
 
 def _target(toolchain: Toolchain) -> list[str]:

@@ -5,7 +5,9 @@
 
 use super::btf::{Btf, DEEPEST, Kind, Member};
 use super::btf_ext::CoreRelocation;
+use crate::helper::Helper;
 use crate::instruction::*;
+use crate::map::MapKind;
 
 /// A refused relocation.
 pub(crate) struct Refusal {
@@ -95,19 +97,42 @@ pub(crate) fn value(btf: &Btf, relocation: &CoreRelocation) -> Result<u64, Refus
     }
     match relocation.kind {
         kind::TYPE_LOCAL | kind::TYPE_TARGET => Ok(u64::from(relocation.type_id)),
-        kind::TYPE_EXISTS | kind::TYPE_MATCHES | kind::VALUE_EXISTS => Ok(1),
+        kind::TYPE_EXISTS | kind::TYPE_MATCHES => Ok(1),
+        kind::VALUE_EXISTS => {
+            let value = enum_value(btf, relocation.type_id, &places).ok_or_else(damaged)?;
+            Ok(u64::from(has_value(essential, value.0)))
+        }
         kind::TYPE_SIZE if essential == "xdp_md" => Ok(4 * MEMBERS.len() as u64),
         kind::TYPE_SIZE => btf.size(relocation.type_id).map(u64::from).ok_or_else(damaged),
         kind::VALUE => {
-            let Some(Kind::Enum { values, .. }) = btf.kind(relocation.type_id) else { return Err(damaged()) };
-            let value = places.first().and_then(|&at| values.get(at));
-            value.map(|(_, value)| *value as u64).ok_or_else(damaged)
+            let value = enum_value(btf, relocation.type_id, &places).ok_or_else(damaged)?;
+            Ok(value.1 as u64)
         }
         kind::OFFSET..=kind::RIGHT => {
             let field = field(btf, relocation.type_id, &places).ok_or_else(damaged)?;
             field_value(btf, relocation.kind, essential == "xdp_md", &field).ok_or_else(damaged)
         }
         other => Err(refusal(format!("a CO-RE relocation of kind {other}"), "use one of kinds 0 to 12")),
+    }
+}
+
+/// The name and the number of a value.
+fn enum_value<'b>(btf: &'b Btf, type_id: u32, places: &[usize]) -> Option<(&'b str, i64)> {
+    let Kind::Enum { values, .. } = btf.kind(type_id)? else { return None };
+    values.get(*places.first()?).map(|(name, value)| (name.as_str(), *value))
+}
+
+/// Whether the modelled machine has a value of an enumeration. Programs ask so for helpers and for types of maps.
+fn has_value(enumeration: &str, value: &str) -> bool {
+    let name = value.split("___").next().unwrap_or_default();
+    match enumeration {
+        "bpf_func_id" => name.strip_prefix("BPF_FUNC_").is_some_and(|name| {
+            Helper::ALL.into_iter().any(|helper| helper.name().strip_prefix("bpf_") == Some(name))
+        }),
+        "bpf_map_type" => name
+            .strip_prefix("BPF_MAP_TYPE_")
+            .is_some_and(|name| MapKind::ALL.into_iter().any(|kind| kind.name().eq_ignore_ascii_case(name))),
+        _ => true,
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Symbol<'f> {
     pub is_plain: bool,
     pub is_section: bool,
     pub is_global: bool,
+    /// Whether a loader goes on without it.
+    pub is_weak: bool,
 }
 
 /// A relocation.
@@ -135,6 +137,7 @@ fn symbols<'f>(table: &Sections<'f>, file: &'f [u8]) -> Result<Vec<Symbol<'f>>, 
             is_plain: symbol.st_type() == elf::STT_NOTYPE,
             is_section: symbol.st_type() == elf::STT_SECTION,
             is_global: symbol.st_bind() != elf::STB_LOCAL,
+            is_weak: symbol.st_bind() == elf::STB_WEAK,
         })
     };
     symbols.iter().map(read).collect()

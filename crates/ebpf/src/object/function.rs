@@ -32,8 +32,8 @@ pub(super) enum Reference {
     Value(usize, u32),
     /// Code at a slot of a section.
     Code(usize, i64),
-    /// A name that the object does not define.
-    Undefined(String),
+    /// A name that the object does not define, and whether a loader goes on without it.
+    Undefined(String, bool),
     /// A place that no program can refer to.
     Other(String),
 }
@@ -122,7 +122,7 @@ fn reference(
     let symbol = elf.symbols.get(relocation.symbol);
     let symbol = symbol.ok_or_else(|| ObjectError::malformed("a relocation without its symbol"))?;
     let Some((at, section)) = symbol.section.and_then(|at| Some((at, elf.sections.get(at)?))) else {
-        return Ok(Reference::Undefined(symbol.name.to_owned()));
+        return Ok(Reference::Undefined(symbol.name.to_owned(), symbol.is_weak));
     };
     let value = symbol.value as i64;
     Ok(match relocation.kind {

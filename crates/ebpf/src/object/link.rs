@@ -2,9 +2,9 @@
 
 use super::btf::{Btf, Kind};
 use super::btf_ext::CoreRelocation;
-use super::core_relocation;
 use super::function::{Function, Reference};
-use super::{Attach, Entry, Line, Object};
+use super::{Attach, Entry, Line, MapDefinition, Object};
+use super::{core_relocation, dead};
 use crate::decode::{Code, MOST_SLOTS, decode};
 use crate::error::ObjectError;
 use crate::helper::{self, Helper};
@@ -85,61 +85,102 @@ impl Object {
             order: Vec::new(),
             starts: BTreeMap::new(),
             linked: Linked { name: entry.name.clone(), attach: entry.attach, ..Linked::default() },
+            absent: BTreeMap::new(),
         };
         linker.collect(entry.function)?;
         linker.resolve()?;
-        let mut linked = linker.linked;
-        linked.code = decode(&linked.slots).map_err(|error| {
-            let (problem, advice) = error.problem.split_once("; ").unwrap_or((&error.problem, "change it"));
-            ObjectError::refused(linked.place(error.slot), problem, advice)
-        })?;
-        check_helpers(&linked)?;
+        let (mut linked, absent) = (linker.linked, linker.absent);
+        decoded(&mut linked)?;
+        check_calls(&mut linked, &absent, &self.maps)?;
         linked.maps.sort_unstable();
         linked.maps.dedup();
         Ok(linked)
     }
 }
 
-fn check_helpers(linked: &Linked) -> Result<(), ObjectError> {
-    for (step, &slot) in linked.code.steps.iter().zip(&linked.code.slots) {
-        if step.op != Op::Helper || Helper::of(step.imm as u32).is_some() {
-            continue;
-        }
-        let place = linked.place(slot as usize);
-        let (problem, advice) = match helper::name(step.imm as u32) {
-            Some(name) => (
-                format!("helper {} (bpf_{name}) is not among those that nicety has", step.imm),
-                "write a program without it",
-            ),
-            None => {
-                (format!("helper {} is unknown to Linux", step.imm as i32), "call a helper by its number")
-            }
-        };
-        return Err(ObjectError::refused(place, problem, advice));
-    }
+fn decoded(linked: &mut Linked) -> Result<(), ObjectError> {
+    linked.code = decode(&linked.slots).map_err(|error| {
+        let (problem, advice) = error.problem.split_once("; ").unwrap_or((&error.problem, "change it"));
+        ObjectError::refused(linked.place(error.slot), problem, advice)
+    })?;
     Ok(())
 }
 
-/// The problem with a name that the object does not define, and the advice.
-fn undefined(btf: &Btf, name: &str) -> (String, &'static str) {
-    let within = |section: &str| {
-        let Some(Kind::Section(names)) = btf.section(section).and_then(|id| btf.kind(id)) else {
-            return false;
-        };
-        names
-            .iter()
-            .any(|placed| btf.types.get(placed.type_id as usize).is_some_and(|found| found.name == name))
+/// Refuses calls of helpers that nicety lacks, and of absent functions, where a run may reach them.
+fn check_calls(
+    linked: &mut Linked,
+    absent: &BTreeMap<usize, Problem>,
+    maps: &[MapDefinition],
+) -> Result<(), ObjectError> {
+    let slot_of = |step: usize| linked.code.slots[step] as usize;
+    let problem = |step: usize| {
+        let helper = linked.code.steps[step].op == Op::Helper;
+        let lacks = |&number: &u32| helper && Helper::of(number).is_none();
+        let number = Some(linked.code.steps[step].imm as u32).filter(lacks);
+        number.map(unknown_helper).or_else(|| absent.get(&slot_of(step)).cloned())
     };
-    if within(".ksyms") {
+    let calls: Vec<(usize, Problem)> =
+        (0..linked.code.steps.len()).filter_map(|step| Some((step, problem(step)?))).collect();
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let starts: Vec<usize> =
+        linked.functions.keys().filter_map(|&slot| step_of(&linked.code, slot)).collect();
+    let reached = dead::reached(&linked.code, &starts, maps);
+    for (step, (problem, advice)) in calls {
+        let slot = slot_of(step);
+        if reached[step] {
+            return Err(ObjectError::refused(linked.place(slot), problem, advice));
+        }
+        linked.slots[slot] = crate::asm::mov_imm(0, 0);
+    }
+    decoded(linked)
+}
+
+fn step_of(code: &Code, slot: usize) -> Option<usize> {
+    code.slots.binary_search(&(slot as u32)).ok()
+}
+
+/// A problem and the advice.
+type Problem = (String, &'static str);
+
+fn unknown_helper(number: u32) -> Problem {
+    match helper::name(number) {
+        Some(name) => (
+            format!("helper {number} (bpf_{name}) is not among those that nicety has"),
+            "write a program without it",
+        ),
+        None => (format!("helper {} is unknown to Linux", number as i32), "call a helper by its number"),
+    }
+}
+
+/// The problem with a name that the object does not define, and the advice.
+fn undefined(btf: &Btf, name: &str) -> Problem {
+    if is_in(btf, ".ksyms", name) {
         let problem = format!("{name} is the kernel's own (__ksym), and a modelled machine has no kernel");
         return (problem, "call helpers or functions of the object");
     }
-    if within(".kconfig") {
+    if is_in(btf, ".kconfig", name) {
         let problem =
             format!("{name} is a value of the kernel's configuration, and a modelled machine has no kernel");
         return (problem, "make it a constant or a variable");
     }
-    (format!("{name} is not defined in the object"), "define it, or link its object with bpftool gen object")
+    let problem = format!("{name} is not defined in the object");
+    match name {
+        // Compilers for freestanding targets leave calls of these.
+        "memcpy" | "memmove" | "memset" => {
+            (problem, "write the __builtin_ function of that name, with a constant size")
+        }
+        _ => (problem, "define it, or link its object with bpftool gen object"),
+    }
+}
+
+/// Whether the types have a name in a section.
+fn is_in(btf: &Btf, section: &str, name: &str) -> bool {
+    let Some(Kind::Section(names)) = btf.section(section).and_then(|id| btf.kind(id)) else {
+        return false;
+    };
+    names.iter().any(|placed| btf.types.get(placed.type_id as usize).is_some_and(|found| found.name == name))
 }
 
 struct Linker<'o> {
@@ -149,6 +190,8 @@ struct Linker<'o> {
     /// The first slot of each function.
     starts: BTreeMap<usize, usize>,
     linked: Linked,
+    /// Calls of functions that the kernel may lack, by slot.
+    absent: BTreeMap<usize, Problem>,
 }
 
 impl Linker<'_> {
@@ -201,7 +244,12 @@ impl Linker<'_> {
             Some(callee) => Ok(Some((callee, slot))),
             None => {
                 let place = format!("function {}, instruction {slot}", function.name);
-                Err(ObjectError::refused(place, "it calls no function's begin", "compile the object again"))
+                let problem = "it calls code that no symbol of a function names";
+                Err(ObjectError::refused(
+                    place,
+                    problem,
+                    "keep local symbols: strip debug sections alone (-g)",
+                ))
             }
         }
     }
@@ -243,9 +291,13 @@ impl Linker<'_> {
             Reference::Map(map) => (CONSTANT_MAP, *map, 0),
             Reference::Value(map, offset) => (CONSTANT_VALUE, *map, *offset),
             Reference::Code(..) => return Ok(()),
-            Reference::Undefined(name) => {
+            Reference::Undefined(name, weak) => {
                 let (problem, advice) = undefined(&self.object.btf, name);
-                return refuse(&self.linked, problem, advice);
+                if !weak || !is_in(&self.object.btf, ".ksyms", name) {
+                    return refuse(&self.linked, problem, advice);
+                }
+                self.leave_out(slot, (problem, advice));
+                return Ok(());
             }
             Reference::Other(what) => {
                 return refuse(&self.linked, format!("it refers to {what}"), "use maps, data or functions");
@@ -263,6 +315,16 @@ impl Linker<'_> {
         self.linked.maps.push(map);
         self.linked.relocations[0] += 1;
         Ok(())
+    }
+
+    /// A weak function of the kernel: its address is 0, and calls of it are checked later.
+    fn leave_out(&mut self, slot: usize, problem: Problem) {
+        match self.linked.slots.get_mut(slot..slot + 2) {
+            Some([first, second]) if first.is_wide() => (first.src, first.imm, second.imm) = (CONSTANT, 0, 0),
+            _ => {
+                self.absent.insert(slot, problem);
+            }
+        }
     }
 
     fn core(&mut self, slot: usize, relocation: &CoreRelocation) -> Result<(), ObjectError> {

@@ -3,6 +3,7 @@
 pub mod btf;
 mod btf_ext;
 mod core_relocation;
+mod dead;
 mod definition;
 mod elf;
 mod entry;
@@ -84,7 +85,7 @@ impl Object {
         })
     }
 
-    /// The only program, or that of a name.
+    /// The only program for a device, or that of a name.
     ///
     /// # Errors
     /// There is no such program, or there are several and no name.
@@ -97,7 +98,11 @@ impl Object {
                 ObjectError::refused(format!("program {name}"), problem, "name one of these")
             });
         }
-        let starts: Vec<&Entry> = self.programs.iter().filter(|entry| !entry.jump).collect();
+        let mut starts: Vec<&Entry> = self.programs.iter().filter(|entry| !entry.jump).collect();
+        // Programs for entries of maps stand beside the one that redirects to these entries.
+        if starts.iter().any(|entry| entry.attach == Attach::Device) {
+            starts.retain(|entry| entry.attach == Attach::Device);
+        }
         match starts[..] {
             [only] => Ok(only),
             [] => {

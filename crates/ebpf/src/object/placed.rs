@@ -1,6 +1,6 @@
 //! A map's definition, and its place in the file.
 
-use crate::map::MapKind;
+use crate::map::{Flags, MapKind};
 
 /// A map as an object defines it.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +32,11 @@ pub struct MapDefinition {
 }
 
 impl MapDefinition {
+    /// Whether it is a section of constants, which a loader freezes.
+    pub fn is_constant(&self) -> bool {
+        self.contents.is_some() && self.flags & Flags::READ_ONLY_PROGRAM != 0
+    }
+
     /// The least number of entries that Linux takes.
     pub(crate) fn least_entries(&self) -> u32 {
         if self.kind == MapKind::Ring as u32 { 4096 } else { 1 }

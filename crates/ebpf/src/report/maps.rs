@@ -1,10 +1,10 @@
 //! Contents of maps as JSON: lists of entries, as `bpftool -j map dump` prints them.
 
 use super::value::{self, Shown, hex};
-use crate::machine::Machine;
+use crate::machine::{Limits, Machine};
 use crate::map::{Errno, Flags, Item, Map, MapKind};
 use crate::object::btf::Btf;
-use crate::object::{Attach, Object};
+use crate::object::{Attach, MapDefinition, Object};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -152,14 +152,21 @@ fn parsed(text: &str) -> Result<(Option<u32>, Vec<Value>), String> {
     Ok((Some(number.ok_or_else(wrong)?), entries))
 }
 
-/// Gives maps the sizes that come with their entries, as a loader does before it makes the maps. An
-/// unused map without a size gets the least one: programs of other kinds use it, such as those of trace points.
+/// Gives maps the sizes that come with their entries, and constants their values, as a loader does before it makes the maps.
+/// Programs are linked behind it, since constants decide which calls they make. An unused map without a size gets the least
+/// one: programs of other kinds use it, such as those of trace points.
 ///
 /// # Errors
 /// The name of a map, and the problem with its entries.
 pub fn set_sizes(object: &mut Object, given: &[(String, String)]) -> Result<(), (String, String)> {
     for (name, text) in given {
         let (size, _) = parsed(text).map_err(|problem| (name.clone(), problem))?;
+        let map = object.maps.iter_mut().find(|map| map.name == *name);
+        if let Some(map) = map.filter(|map| map.is_constant()) {
+            let value = constant(map, &object.btf, text).map_err(|problem| (name.clone(), problem))?;
+            map.contents = Some(value);
+            continue;
+        }
         let Some(size) = size else { continue };
         let map = object.maps.iter_mut().find(|map| map.name == *name);
         if let Some(map) = map.filter(|map| map.contents.is_none()) {
@@ -175,6 +182,16 @@ pub fn set_sizes(object: &mut Object, given: &[(String, String)]) -> Result<(), 
             .for_each(|(_, map)| map.max_entries = map.least_entries());
     }
     Ok(())
+}
+
+/// The bytes of a section of constants with given entries.
+fn constant(map: &MapDefinition, btf: &Btf, text: &str) -> Result<Vec<u8>, String> {
+    let mut machine =
+        Machine::new(&Object::default(), Limits::default()).map_err(|error| error.to_string())?;
+    let number = machine.add_map(map).map_err(|error| error.to_string())?;
+    fill(&mut machine, number, btf, text, &mut |_, name| Err(format!("{name} is no value of it")))?;
+    let items = machine.maps[number].items();
+    Ok(items.into_iter().flat_map(|item| item.values).next().unwrap_or_default())
 }
 
 /// Puts entries into a map. Values of maps of maps and program arrays are names.

@@ -13,6 +13,7 @@ const PROG_LOAD: i64 = 5;
 const TEST_RUN: i64 = 10;
 const BTF_LOAD: i64 = 18;
 const LOOKUP_AND_DELETE: i64 = 21;
+const FREEZE: i64 = 22;
 
 /// An argument of bpf(): bytes at places.
 struct Attributes([u8; 168]);
@@ -94,12 +95,16 @@ impl KernelMap {
 
     /// A map with a lock at the begin of each value.
     pub(crate) fn with_lock(map: &MapDefinition, cpus: u32) -> Result<KernelMap, i32> {
-        let types = load_btf(&lock_btf(map.value_size - 4))?;
+        let types = load_btf(&lock_btf(map))?;
         KernelMap::made(map, cpus, 0, Some(types))
     }
 
     fn made(map: &MapDefinition, cpus: u32, inner: u32, types: Option<OwnedFd>) -> Result<KernelMap, i32> {
-        let (key, value) = if types.is_some() { (1, 5) } else { (0, 0) };
+        let (key, value) = match types {
+            Some(_) if map.key_size == 4 => (1, 5),
+            Some(_) => (6, 5),
+            None => (0, 0),
+        };
         let fd = Attributes::new()
             .u32(48, types.as_ref().map_or(0, number))
             .u32(52, key)
@@ -148,6 +153,11 @@ impl KernelMap {
         let mut bytes = vec![0u8; self.stride() * self.copies];
         self.elem(MAP_LOOKUP, key, bytes.as_mut_ptr(), 0)?;
         Ok(bytes.chunks(self.stride()).map(|value| value[..self.value_size].to_vec()).collect())
+    }
+
+    /// Ends changes by user space, so that the verifier follows the values.
+    pub(crate) fn freeze(&self) -> Result<(), i32> {
+        Attributes::new().u32(0, number(&self.fd)).call(FREEZE, 4).map(|_| ())
     }
 
     /// Takes a value of a queue or a stack.
@@ -218,14 +228,16 @@ fn btf() -> Vec<u8> {
     section(&types, b"\0int\0f\0")
 }
 
-/// Types for values with a lock and `rest` bytes: a word, the lock, a byte, bytes, and the value.
-fn lock_btf(rest: u32) -> Vec<u8> {
+/// Types for a map with a lock in its values: a word, the lock, a byte, bytes, the value, and the key.
+fn lock_btf(map: &MapDefinition) -> Vec<u8> {
+    let rest = map.value_size - 4;
     let word = [1, INT, 4, 32];
     let lock = [5, STRUCTURE | 1, 4, 19, 1, 0];
     let byte = [23, INT, 1, 8];
     let bytes = [0, ARRAY, 0, 3, 1, rest];
     let value = [28, STRUCTURE | 2, 4 + rest, 34, 2, 0, 39, 4, 32];
-    let types = [&word[..], &lock, &byte, &bytes, &value].concat();
+    let key = [0, ARRAY, 0, 3, 1, map.key_size];
+    let types = [&word[..], &lock, &byte, &bytes, &value, &key].concat();
     section(&types, b"\0u32\0bpf_spin_lock\0val\0byte\0value\0lock\0rest\0")
 }
 

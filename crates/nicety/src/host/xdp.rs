@@ -203,6 +203,9 @@ impl Xdp {
         let (number, entry) = (loaded.map(map)?, parsed(entry)?);
         self.system_calls("xdp map update", 1).await;
         let mut machine = loaded.program.machine.borrow_mut();
+        if machine.maps[number].definition.is_constant() {
+            return Err(wrong(map, "a loader freezes constants; give them when the program is loaded"));
+        }
         let mut program = |machine: &mut Machine, name: &str| {
             let entry = loaded.object.program(Some(name)).map_err(|error| error.to_string())?;
             machine.add(&loaded.object, entry).map_err(|error| error.to_string())
