@@ -435,3 +435,26 @@ def test_cc_refuses_options_of_other_programs(nicety: Callable, tmp_path: Path, 
     result = nicety("cc", "--xdp", tmp_path / "count.c", *option)
     assert result.status == 2
     assert f"--xdp: an XDP program has no {option[0]}; leave it out" in result.stderr
+
+
+FLAVOUR = """
+#include <xdp.h>
+struct queue_info___v2 { __u32 number; } __attribute__((preserve_access_index));
+struct queue_info { __u32 number; } __attribute__((preserve_access_index));
+SEC("xdp") int asks(struct xdp_md *context) {
+    return __builtin_preserve_type_info(*(struct TYPE *)0, 0) ? XDP_DROP : XDP_PASS;
+}
+char _license[] SEC("license") = "GPL";
+"""
+
+
+def test_a_type_with_several_definitions_is_the_kernels(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    frame = tmp_path / "frame.hex"
+    frame.write_text("00" * 60)
+    for name, status in [("queue_info___v2", 2), ("queue_info", 0)]:
+        (tmp_path / "own.c").write_text(FLAVOUR.replace("TYPE", name))
+        program = compile_xdp(tmp_path / "own.c", output=tmp_path / "own.o")
+        result = nicety("xdp", "run", program, "--packet", frame)
+        assert result.status == status, result.stderr
+        told = f"struct {name} is the kernel's, which no model has" in result.stderr
+        assert told is (status == 2)

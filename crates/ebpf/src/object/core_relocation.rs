@@ -62,6 +62,14 @@ const KERNEL: [&str; 40] = [
     "dst_entry",
 ];
 
+/// Types with answers that a program may give a suffix behind `___`.
+const ANSWERED: [&str; 3] = ["xdp_md", "bpf_func_id", "bpf_map_type"];
+
+/// Whether a type is the kernel's. Only for such a type a program has several definitions, told apart by suffixes.
+fn is_kernel(name: &str, essential: &str) -> bool {
+    KERNEL.contains(&essential) || name != essential && !ANSWERED.contains(&essential)
+}
+
 fn refusal(problem: String, advice: &str) -> Refusal {
     Refusal { problem, advice: advice.to_owned() }
 }
@@ -90,7 +98,7 @@ pub(crate) fn value(btf: &Btf, relocation: &CoreRelocation) -> Result<u64, Refus
     let places: Option<Vec<usize>> = relocation.access.split(':').map(|word| word.parse().ok()).collect();
     let damaged = || refusal(format!("a CO-RE relocation of {name} is damaged"), "compile the object again");
     let places = places.ok_or_else(damaged)?;
-    if KERNEL.contains(&essential) && relocation.kind != kind::TYPE_LOCAL {
+    if is_kernel(name, essential) && relocation.kind != kind::TYPE_LOCAL {
         let problem =
             format!("{} is the kernel's, which no model has", described(btf, relocation.type_id, &places));
         return Err(refusal(problem, "read the packet, the context and maps alone"));
