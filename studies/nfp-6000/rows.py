@@ -65,7 +65,12 @@ SEEN = {
     *(latency("nfp-6000", test, size) for test in ("LAT_DMA_RD", "LAT_DMA_WRRD") for size in (64, 256, 512, 1024)),
     *(latency(card, "LAT_DMA_RD", size) for card in OTHERS[1:] for size in (64, 256, 512, 1024, 2048)),
     *(bandwidth("nfp-6000-bdw-e5-2630v4", test, 2048) for test in ("BW_DMA_RD", "BW_DMA_WR")),
-    *(bandwidth(card, f"BW_DMA_{way}", size) for card in OTHERS for way in ("RD", "WR", "RW") for size in (64, 256, 1024)),
+    *(
+        bandwidth(card, f"BW_DMA_{way}", size)
+        for card in OTHERS
+        for way in ("RD", "WR", "RW")
+        for size in (64, 256, 1024)
+    ),
     *(latency(card, "LAT_DMA_WRRD", size) for card in OTHERS for size in (8, 64, 256, 512, 1024, 2048)),
     *(("nfp-6000", "BW_DMA_RD", "seq", "hwarm", *offsets, 8192, 64) for offsets in OFFSETS),
     ("nfp-6000", "LAT_DMA_RD", "rand", "cold", 0, 0, 8192, 64),
