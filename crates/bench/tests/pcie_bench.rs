@@ -65,10 +65,10 @@ fn engines(test: &str, size: u64, keys: &[&str]) -> Row {
 fn a_write_waits_for_its_moves_and_takes_a_turn_by_hand() {
     let keys =
         ["bus.engines.write_line=128 B", "bus.engines.write_move=30 ns", "bus.commands.clock=1000 GHz"];
-    // Moves end after 30, 60, 90 and 120 ns. The second TLP of 280 B leaves from 120 to 155.547 ns. The read's request of
-    // 24 B takes 3.047 ns, each crossing 100 ns, and two completions of 276 B 70.080 ns.
+    // Moves end after 30, 60, 90 and 120 ns. The second TLP of 280 B leaves from 120 to 155.547 ns.
+    // The read's request of 24 B takes 3.047 ns, each crossing 100 ns, and two completions of 276 B 70.080 ns.
     assert_eq!(engines("LAT_DMA_WRRD", 512, &keys).median_ns, Some(428.674));
-    // One move has a part of a word too: 30 ns, a TLP of 24 + 64 B, 11.172 ns, and a completion of 20 + 64 B, 10.665 ns.
+    // One move has a part of a word too: 30 ns. A TLP of 24 + 64 B takes 11.172 ns, a completion of 20 + 64 B 10.665 ns.
     assert_eq!(engines("LAT_DMA_WRRD", 63, &keys).median_ns, Some(254.884));
     // Shared parts are idle: only the read's request behind the write takes a turn.
     let shared = [&keys[..], &["bus.engines.write_gap=20 ns", "bus.engines.turn=5 ns"]].concat();

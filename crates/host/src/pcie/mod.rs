@@ -457,8 +457,8 @@ fn time_of_writes(spec: &PcieSpec, bytes: u64, most: u64) -> Duration {
 }
 
 impl PcieSpec {
-    /// Returns the offsets at which the posted writes of a card's transfer end, and which of them begin a transaction of at
-    /// most `transaction` bytes, a power of two up to 4 KiB.
+    /// Returns the offsets at which the posted writes of a card's transfer end. `true` marks the first one of a transaction.
+    /// A transaction has at most `transaction` bytes, a power of two up to 4 KiB.
     pub fn writes(
         &self,
         address: u64,
