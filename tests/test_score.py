@@ -64,7 +64,7 @@ def test_the_shipped_rows_say_what_they_were_used_for() -> None:
     calibrated = {(row.card, row.test, row.size) for row in rows if row.kind == "calibrated"}
     sandy = {("nfp-6000", test, size) for test in ("LAT_DMA_RD", "LAT_DMA_WRRD") for size in (8, 2048)}
     sandy |= {("nfp-6000", test, size) for test in ("LAT_CMD_RD", "LAT_CMD_WRRD") for size in (8, 64)}
-    sandy |= {("nfp-6000", "BW_DMA_RD", 64)}
+    sandy |= {("nfp-6000", "BW_DMA_RD", 64), ("nfp-6000", "BW_DMA_WR", 64), ("nfp-6000", "BW_DMA_WR", 192)}
     assert calibrated == sandy | {(card, "LAT_DMA_RD", 8) for card in CARDS[1:]}
     assert shipped_rows(CARDS[1]) == [row for row in rows if row.card == CARDS[1]]
     with pytest.raises(nicety.InputError, match=r"^qnix: no published rows of this card are shipped; name nfp-6000"):

@@ -52,6 +52,61 @@ fn the_rows_of_the_calibration_come_out() {
         }
     }
     close(rows("nfp-6000", "BW_DMA_RD", &[64], &[])[0].bandwidth_gbit_per_s, 32.094, 0.003);
+    close(rows("nfp-6000", "BW_DMA_WR", &[64], &[])[0].bandwidth_gbit_per_s, 24.269, 0.001);
+    close(rows("nfp-6000", "BW_DMA_WR", &[192], &[])[0].bandwidth_gbit_per_s, 40.421, 0.001);
+}
+
+/// A test of one size on a bare link with further keys.
+fn engines(test: &str, size: u64, keys: &[&str]) -> Row {
+    rows("spin-discrete", test, &[size], &[&BARE, keys].concat())[0].clone()
+}
+
+#[test]
+fn a_write_waits_for_its_moves_and_takes_a_turn_by_hand() {
+    let keys =
+        ["bus.engines.write_line=128 B", "bus.engines.write_move=30 ns", "bus.commands.clock=1000 GHz"];
+    // Moves end after 30, 60, 90 and 120 ns. The second TLP of 280 B leaves from 120 to 155.547 ns.
+    // The read's request of 24 B takes 3.047 ns, each crossing 100 ns, and two completions of 276 B 70.080 ns.
+    assert_eq!(engines("LAT_DMA_WRRD", 512, &keys).median_ns, Some(428.674));
+    // One move has a part of a word too: 30 ns. A TLP of 24 + 64 B takes 11.172 ns, a completion of 20 + 64 B 10.665 ns.
+    assert_eq!(engines("LAT_DMA_WRRD", 63, &keys).median_ns, Some(254.884));
+    // Shared parts are idle: only the read's request behind the write takes a turn.
+    let shared = [&keys[..], &["bus.engines.write_gap=20 ns", "bus.engines.turn=5 ns"]].concat();
+    assert_eq!(engines("LAT_DMA_WRRD", 512, &shared).median_ns, Some(433.674));
+}
+
+#[test]
+fn writes_share_the_start_of_their_moves() {
+    let shared = ["bus.engines.write_line=128 B", "bus.engines.write_gap=20 ns", "bus.engines.turn=5 ns"];
+    let keys = [&["bus.engines.count=2"], &shared[..]].concat();
+    for (size, time) in [(16, 25e-9), (128, 25e-9), (129, 45e-9), (257, 65e-9), (513, 105e-9)] {
+        close(engines("BW_DMA_WR", size, &keys).transfers_per_s, 1.0 / time, 0.001);
+    }
+    // Reads do not use it.
+    assert_eq!(engines("BW_DMA_RD", 512, &keys[..3]), engines("BW_DMA_RD", 512, &keys[..1]));
+}
+
+#[test]
+fn transactions_of_reads_and_writes_take_turns_by_hand() {
+    let keys = ["bus.engines.transaction=512 B", "bus.engines.turn=5 ns"];
+    let rate = |test, size| engines(test, size, &keys).transfers_per_s;
+    // A TLP of 24 + 64 B takes 11.172 ns, one of 24 + 256 B 35.547 ns, and a request of 24 B 3.047 ns.
+    close(rate("BW_DMA_WR", 64), 1.0 / 16.172e-9, 0.004);
+    close(rate("BW_DMA_WR", 512), 1.0 / 76.094e-9, 0.004);
+    close(rate("BW_DMA_WR", 1024), 1.0 / 152.188e-9, 0.004);
+    // A pair has a write and a request. Ordered sets take one block of 375.
+    close(rate("BW_DMA_RW", 64), 1.0 / 24.219e-9, 0.004);
+    // A transaction of 256 B is one TLP.
+    let smaller = [&keys[1..], &["bus.engines.transaction=256 B"]].concat();
+    close(engines("BW_DMA_WR", 512, &smaller).transfers_per_s, 1.0 / 81.094e-9, 0.004);
+}
+
+#[test]
+fn a_transaction_is_a_power_of_two() {
+    let overrides = [&BARE[..], &["bus.engines.transaction=384 B"]].concat();
+    let request = json!({"nics": ["spin-discrete"], "sizes": [8], "overrides": overrides});
+    let message = pcie(request).unwrap_err().to_string();
+    assert!(message.contains("a transaction of 384 B is no power of two"), "{message}");
 }
 
 #[test]

@@ -203,6 +203,40 @@ impl Bus {
         }
     }
 
+    /// Like [`Bus::write`]. On PCI Express, at least `apart` passes between the previous packet and the first one.
+    pub fn write_apart(
+        &self,
+        message: MessageId,
+        address: u64,
+        bytes: u64,
+        path: Path,
+        apart: Duration,
+    ) -> Handover {
+        match &self.0 {
+            Kind::Pcie(link) => link.write_apart(message, address, bytes, path, apart),
+            _ => self.write(message, address, bytes, path),
+        }
+    }
+
+    /// Like [`Bus::read`]. On PCI Express, at least `apart` passes between the previous packet and each request.
+    pub async fn read_apart(
+        &self,
+        message: MessageId,
+        address: u64,
+        bytes: u64,
+        packet_bytes: u64,
+        path: Path,
+        apart: Duration,
+    ) -> Transfer {
+        match &self.0 {
+            Kind::Pcie(link) => {
+                let arrivals = link.read(message, address, bytes, packet_bytes, path, apart).await;
+                Transfer(Arriving::Packets(arrivals))
+            }
+            _ => self.read(message, address, bytes, packet_bytes, path).await,
+        }
+    }
+
     /// Like [`Bus::write`], but returns when the last byte has been handed over. Other users of a shared bus take turns
     /// with this write.
     pub async fn deposit(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
@@ -249,7 +283,8 @@ impl Bus {
                 Transfer(Arriving::Plain(burst))
             }
             Kind::Pcie(link) => {
-                Transfer(Arriving::Packets(link.read(message, address, bytes, packet_bytes, path).await))
+                let arrivals = link.read(message, address, bytes, packet_bytes, path, Duration::ZERO).await;
+                Transfer(Arriving::Packets(arrivals))
             }
             Kind::Pci(bus) => {
                 Transfer(Arriving::Packets(bus.read(message, address, bytes, packet_bytes, path).await))

@@ -34,7 +34,7 @@ pub struct EnginesSpec {
     pub read: Duration,
     /// Time from the descriptor of a write to its engine.
     pub write: Duration,
-    /// Time that an engine is busy with each transfer, beside its moves.
+    /// Time that an engine is busy with each read, beside its moves.
     pub setup: Duration,
     /// Time of a move of an engine into the card's memory.
     pub read_move: Duration,
@@ -42,8 +42,18 @@ pub struct EnginesSpec {
     pub write_move: Duration,
     /// Maximum size of a move, and the boundary in the card's memory that no move crosses.
     pub line: u64,
-    /// The unit of moves. A part of a unit is a move of its own.
+    /// The unit of moves. A part of a unit is a move of its own in a read. A write takes whole units out of the memory.
     pub word: u64,
+    /// Maximum size of a write's move, and the boundary in the card's memory that no such move crosses.
+    pub write_line: u64,
+    /// Time between the starts of two moves of writes, of whichever engines.
+    pub write_gap: Duration,
+    /// Maximum size of a write that the bus unit sends at once.
+    pub transaction: u64,
+    /// Time of a part that all engines share between two transfers. The unit that moves bytes of writes out of the card's
+    /// memory takes it for each transfer. The way to the host takes it before each read request and each transaction of a
+    /// write.
+    pub turn: Duration,
     /// Number of threads of the card that keep engines busy.
     pub workers: u64,
     /// Time of such a thread between two transfers.
@@ -72,6 +82,10 @@ impl AccessSpec {
                 write_move: zero,
                 line: 64,
                 word: 1,
+                write_line: 64,
+                write_gap: zero,
+                transaction: 4096,
+                turn: zero,
                 workers: 64,
                 pause: zero,
             },
@@ -80,9 +94,9 @@ impl AccessSpec {
 }
 
 impl EnginesSpec {
-    /// Returns the moves of a transfer of `bytes` bytes at `address` of the card's memory: the offsets in the transfer at
+    /// Returns the moves of a read of `bytes` bytes to `address` of the card's memory: the offsets in the transfer at
     /// which they end. A move has whole words of one line, or a part of one word.
-    pub fn moves(&self, address: u64, bytes: u64) -> impl Iterator<Item = u64> + use<> {
+    pub fn read_moves(&self, address: u64, bytes: u64) -> impl Iterator<Item = u64> + use<> {
         let EnginesSpec { line, word, .. } = *self;
         let end = address + bytes;
         let mut at = address;
@@ -96,6 +110,20 @@ impl EnginesSpec {
             Some(at - address)
         })
     }
+
+    /// Returns the moves of a write of `bytes` bytes from `address` of the card's memory: the offsets in the transfer at
+    /// which they end. A move has all bytes of one line.
+    pub fn write_moves(&self, address: u64, bytes: u64) -> impl Iterator<Item = u64> + use<> {
+        let (line, end) = (self.write_line, address + bytes);
+        let mut at = address;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            at = ((at / line + 1) * line).min(end);
+            Some(at - address)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ends(address: u64, bytes: u64) -> Vec<u64> {
-        EnginesSpec { word: 8, ..AccessSpec::free().engines }.moves(address, bytes).collect()
+        EnginesSpec { word: 8, ..AccessSpec::free().engines }.read_moves(address, bytes).collect()
     }
 
     #[test]
@@ -119,6 +147,19 @@ mod tests {
         assert_eq!(ends(8, 64), [56, 64]);
         assert_eq!(ends(3, 64), [5, 61, 64]);
         assert_eq!(ends(3, 2), [2]);
+        assert_eq!(ends(0, 0), [0; 0]);
+    }
+
+    #[test]
+    fn a_write_moves_what_a_line_has_by_hand() {
+        let engines = EnginesSpec { write_line: 128, ..AccessSpec::free().engines };
+        let ends = |address, bytes| engines.write_moves(address, bytes).collect::<Vec<_>>();
+        assert_eq!(ends(0, 128), [128]);
+        assert_eq!(ends(0, 63), [63]);
+        assert_eq!(ends(0, 129), [128, 129]);
+        assert_eq!(ends(63, 64), [64]);
+        assert_eq!(ends(65, 64), [63, 64]);
+        assert_eq!(ends(100, 300), [28, 156, 284, 300]);
         assert_eq!(ends(0, 0), [0; 0]);
     }
 

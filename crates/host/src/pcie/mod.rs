@@ -127,10 +127,10 @@ impl Link {
 
     /// Sends a posted write of the card at `from` or later. Returns when it leaves, and the time at which the host can see the
     /// bytes. The root complex holds the write, and its credits, until its address is translated.
-    fn post_write(&self, from: Time, address: u64, piece: &Piece) -> (Sent, Time) {
+    fn post_write(&self, from: Time, address: u64, piece: &Piece, apart: Duration) -> (Sent, Time) {
         let address = address + piece.offset;
-        let tlp =
-            Tlp { class: Class::Posted, bytes: self.spec.write_bytes(piece.padded), payload: piece.padded };
+        let (bytes, payload) = (self.spec.write_bytes(piece.padded), piece.padded);
+        let tlp = Tlp { class: Class::Posted, bytes, payload, apart };
         let mut held = Duration::ZERO;
         let sent = self.wires.borrow_mut().send_held(Way::ToHost, self.sim.now(), from, tlp, |end| {
             let came = end + self.spec.latency_to_host;
@@ -170,12 +170,16 @@ impl Link {
     }
 
     fn send(&self, way: Way, from: Time, class: Class, payload: u64) -> Sent {
+        self.send_apart(way, from, class, payload, Duration::ZERO)
+    }
+
+    fn send_apart(&self, way: Way, from: Time, class: Class, payload: u64, apart: Duration) -> Sent {
         let bytes = match class {
             Class::Posted => self.spec.write_bytes(payload),
             Class::NonPosted => self.spec.request_bytes(),
             Class::Completion => self.spec.completion_bytes(payload),
         };
-        self.wires.borrow_mut().send(way, self.sim.now(), from, Tlp { class, bytes, payload })
+        self.wires.borrow_mut().send(way, self.sim.now(), from, Tlp { class, bytes, payload, apart })
     }
 
     /// Records a burst or a single TLP.
@@ -265,7 +269,19 @@ impl Link {
 
     /// The card writes `bytes` bytes to host memory. All bytes are already in a buffer of the card.
     pub(crate) fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
-        self.write_as(Some(message), address, bytes, path)
+        self.write_apart(message, address, bytes, path, Duration::ZERO)
+    }
+
+    /// Like [`Link::write`], with at least `apart` between the previous TLP and the first one of this transfer.
+    pub(crate) fn write_apart(
+        &self,
+        message: MessageId,
+        address: u64,
+        bytes: u64,
+        path: Path,
+        apart: Duration,
+    ) -> Handover {
+        self.write_as(Some(message), address, bytes, path, apart)
     }
 
     /// Like [`Link::write`], one TLP at a time. TLPs of other writes and requests take turns with these TLPs. Returns
@@ -281,7 +297,7 @@ impl Link {
         let mut landed = path.at() + self.spec.latency_to_host;
         for piece in split::requests(address, bytes, self.spec.mps) {
             let from = if first { path.at() } else { self.sim.now() };
-            let (sent, visible) = self.post_write(from, address, &piece);
+            let (sent, visible) = self.post_write(from, address, &piece, Duration::ZERO);
             landed = visible;
             if first {
                 self.waited(Way::ToHost, Some(message), sent, &mut path, DEPOSIT);
@@ -302,16 +318,24 @@ impl Link {
             Notice::Event => self.spec.event,
             Notice::Counter => self.spec.counter,
         };
-        let Handover { mut path, landed } = self.write_as(None, 0, bytes, path);
+        let Handover { mut path, landed } = self.write_as(None, 0, bytes, path, Duration::ZERO);
         path.advance(DEPOSIT.0, landed);
         path
     }
 
-    fn write_as(&self, message: Option<MessageId>, address: u64, bytes: u64, mut path: Path) -> Handover {
+    fn write_as(
+        &self,
+        message: Option<MessageId>,
+        address: u64,
+        bytes: u64,
+        mut path: Path,
+        apart: Duration,
+    ) -> Handover {
         let from = path.at();
         let mut span = None;
         for piece in split::requests(address, bytes, self.spec.mps) {
-            let (sent, landed) = self.post_write(from, address, &piece);
+            let apart = if span.is_none() { apart } else { Duration::ZERO };
+            let (sent, landed) = self.post_write(from, address, &piece, apart);
             if span.is_none() {
                 self.waited(Way::ToHost, message, sent, &mut path, DEPOSIT);
             }
@@ -325,7 +349,7 @@ impl Link {
     }
 
     /// The card reads `bytes` bytes of host memory. Returns once the first request has reached the host. [`Arrivals`]
-    /// has the arrival times of the bytes.
+    /// has the arrival times of the bytes. There is at least `apart` between the previous TLP and each request.
     pub(crate) async fn read(
         self: &Rc<Link>,
         message: MessageId,
@@ -333,6 +357,7 @@ impl Link {
         bytes: u64,
         packet_bytes: u64,
         mut path: Path,
+        apart: Duration,
     ) -> Rc<Arrivals> {
         let packets = Packets::new(bytes, packet_bytes);
         let arrivals = Rc::new(Arrivals::under_way(&self.sim, FETCH.0, path.clone(), packets));
@@ -340,7 +365,7 @@ impl Link {
         let first = pieces.next().expect("a transfer is one TLP at least");
 
         let tag = self.tags.acquire().await;
-        let sent = self.request(message, path.at()).await;
+        let sent = self.request(message, path.at(), apart).await;
         self.waited(Way::ToHost, Some(message), sent, &mut path, FETCH);
         let reached = sent.end + self.spec.latency_to_host;
         path.advance(FETCH.0, reached);
@@ -353,7 +378,7 @@ impl Link {
                 for piece in pieces {
                     link.sim.until(wire_free).await;
                     let tag = link.tags.acquire().await;
-                    let sent = link.request(message, link.sim.now()).await;
+                    let sent = link.request(message, link.sim.now(), apart).await;
                     wire_free = sent.end;
                     let mut path = path.clone();
                     path.advance(FETCH.0, sent.end + link.spec.latency_to_host);
@@ -367,12 +392,12 @@ impl Link {
     }
 
     /// Sends a read request as soon as it has a credit. Posted writes can go before the waiting request.
-    async fn request(&self, message: MessageId, from: Time) -> Sent {
+    async fn request(&self, message: MessageId, from: Time, apart: Duration) -> Sent {
         loop {
             let now = self.sim.now();
             let credit = self.wires.borrow().request_credit(now);
             if credit <= now {
-                let sent = self.send(Way::ToHost, from.max(now), Class::NonPosted, 0);
+                let sent = self.send_apart(Way::ToHost, from.max(now), Class::NonPosted, 0, apart);
                 self.used(Way::ToHost, sent.start, sent.end, Some(message), FETCH.0);
                 return sent;
             }
@@ -432,9 +457,19 @@ fn time_of_writes(spec: &PcieSpec, bytes: u64, most: u64) -> Duration {
 }
 
 impl PcieSpec {
-    /// Returns the offsets at which the posted writes of a card's transfer end.
-    pub fn writes(&self, address: u64, bytes: u64) -> impl Iterator<Item = u64> + use<> {
-        split::requests(address, bytes, self.mps).map(|piece| piece.offset + piece.len)
+    /// Returns the offsets at which the posted writes of a card's transfer end. `true` marks the first one of a transaction.
+    /// A transaction has at most `transaction` bytes, a power of two up to 4 KiB.
+    pub fn writes(
+        &self,
+        address: u64,
+        bytes: u64,
+        transaction: u64,
+    ) -> impl Iterator<Item = (u64, bool)> + use<> {
+        let mps = self.mps;
+        split::requests(address, bytes, transaction).flat_map(move |whole| {
+            let pieces = split::requests(address + whole.offset, whole.len, mps);
+            pieces.map(move |piece| (whole.offset + piece.offset + piece.len, piece.offset == 0))
+        })
     }
 }
 

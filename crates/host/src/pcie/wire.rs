@@ -28,6 +28,8 @@ pub(super) struct Tlp {
     pub(super) bytes: u64,
     /// Size of the padded payload in bytes.
     pub(super) payload: u64,
+    /// Minimum time from the end of the previous TLP of the direction.
+    pub(super) apart: Duration,
 }
 
 impl Tlp {
@@ -256,7 +258,7 @@ impl Wires {
         let data = tlp.data_credits();
         let (wire, back) = self.ways(way);
 
-        let from = from.max(wire.free);
+        let from = from.max(wire.free).max(wire.sent + tlp.apart);
         let mut start = wire.credits(tlp.class).earliest(from, data);
         loop {
             wire.send_dllps(start, each);

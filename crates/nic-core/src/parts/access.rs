@@ -2,16 +2,19 @@
 //!
 //! A command moves bytes between a core's registers and host memory. The bus unit pulls the bytes of a write from the
 //! registers, and pushes those of a read into them. For a DMA transfer, the bus unit pulls a descriptor from a core. An
-//! engine then moves the bytes between the card's memory and the link, one
-//! [move](nicety_host::pcie::EnginesSpec::moves) at a time. The core is signalled at the end. An engine moves the bytes of a read when they have arrived, and sends a write's TLP when
-//! it has all of its bytes. A write is complete for the card when its last TLP has left.
+//! engine then moves the bytes between the card's memory and the link, one move at a time. The core is signalled at the
+//! end. An engine moves the bytes of a read when they have arrived, and sends a write's TLP when it has all of its bytes. A
+//! write is complete for the card when its last TLP has left.
+//!
+//! Engines share two parts. One unit starts the moves of all writes, one after another. Read requests and writes of all
+//! engines share the way to the host, which takes a [turn](nicety_host::pcie::EnginesSpec::turn) before each of them.
 //!
 //! Only times are modelled here; [`Dma`](super::Dma) moves bytes.
 
 use nicety_host::pcie::{AccessSpec, PcieSpec};
 use nicety_host::{Bus, BusSpec};
 use nicety_kernel::{Pool, Sim};
-use nicety_types::{MessageId, NodeId, Path};
+use nicety_types::{Duration, MessageId, NodeId, Path, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -23,6 +26,8 @@ pub struct Access {
     bus: Bus,
     readers: Pool,
     writers: Pool,
+    /// The time at which the next move of a write may start.
+    mover_free: Cell<Time>,
     transfers: Cell<u64>,
 }
 
@@ -41,6 +46,7 @@ impl Access {
             bus: Bus::new(sim, BusSpec::Pcie(pcie)),
             readers: engines(),
             writers: engines(),
+            mover_free: Cell::new(Time::ZERO),
             transfers: Cell::new(0),
         })
     }
@@ -81,9 +87,10 @@ impl Access {
         let engines = self.spec.engines;
         self.describe().await;
         self.sim.delay(engines.read).await;
-        let transfer = self.bus.read(self.number(), address, bytes, engines.line, self.now()).await;
+        let (message, now) = (self.number(), self.now());
+        let transfer = self.bus.read_apart(message, address, bytes, engines.line, now, engines.turn).await;
         let mut engine = None;
-        for end in engines.moves(card, bytes) {
+        for end in engines.read_moves(card, bytes) {
             let packet = (end - 1) / engines.line * engines.line;
             self.sim.until(transfer.packet(packet).await.tail).await;
             if engine.is_none() {
@@ -103,19 +110,30 @@ impl Access {
         self.describe().await;
         self.sim.delay(engines.write).await;
         let engine = self.writers.acquire().await;
-        self.sim.delay(engines.setup).await;
         let (mut begin, mut sent, message) = (0, self.sim.now(), self.number());
-        let mut ends = self.pcie.writes(address, bytes).peekable();
-        for moved in engines.moves(card, bytes) {
+        let mut ends = self.pcie.writes(address, bytes, engines.transaction).peekable();
+        let mut busy = engines.turn + engines.write_gap;
+        for moved in engines.write_moves(card, bytes) {
+            self.start_move(busy).await;
+            busy = engines.write_gap;
             self.sim.delay(engines.write_move).await;
-            while let Some(end) = ends.next_if(|&end| end <= moved) {
-                sent = self.bus.write(message, address + begin, end - begin, self.now()).path.at();
+            while let Some((end, begins)) = ends.next_if(|&(end, _)| end <= moved) {
+                let apart = if begins { engines.turn } else { Duration::ZERO };
+                let (at, len) = (address + begin, end - begin);
+                sent = self.bus.write_apart(message, at, len, self.now(), apart).path.at();
                 begin = end;
             }
         }
         drop(engine);
         self.sim.until(sent).await;
         self.sim.delay(self.spec.finish).await;
+    }
+
+    /// Waits until the unit that starts the moves of all writes starts one. It is busy for `busy` with it.
+    async fn start_move(&self, busy: Duration) {
+        let start = self.mover_free.get().max(self.sim.now());
+        self.mover_free.set(start + busy);
+        self.sim.until(start).await;
     }
 
     /// A core hands the descriptor of a transfer to the bus unit.

@@ -93,7 +93,7 @@ pub(super) fn read_iommu(reader: &Reader<'_>) -> Option<IommuSpec> {
 
 const COMMANDS: [&str; 7] = ["clock", "step", "issue", "finish", "pull", "gap", "most"];
 
-const ENGINES: [&str; 11] = [
+const ENGINES: [&str; 15] = [
     "count",
     "descriptor",
     "read",
@@ -103,6 +103,10 @@ const ENGINES: [&str; 11] = [
     "write_move",
     "line",
     "word",
+    "write_line",
+    "write_gap",
+    "transaction",
+    "turn",
     "workers",
     "pause",
 ];
@@ -131,7 +135,7 @@ fn read_engines(s: &Section<'_>) -> EnginesSpec {
         descriptor: s.size_or("descriptor", 0..=4096, "0 B", "a transfer's descriptor"),
         read: s.time_or("read", "0 ns", "from the descriptor of a read to its first request"),
         write: s.time_or("write", "0 ns", "from the descriptor of a write to its engine"),
-        setup: s.time_or("setup", "0 ns", "an engine's time for each transfer, beside its moves"),
+        setup: s.time_or("setup", "0 ns", "an engine's time for each read, beside its moves"),
         read_move: s.time_or("read_move", "0 ns", "an engine's time for a move into the card's memory"),
         write_move: s.time_or("write_move", "0 ns", "an engine's time for a move out of the card's memory"),
         line: s.size_or(
@@ -140,13 +144,40 @@ fn read_engines(s: &Section<'_>) -> EnginesSpec {
             "64 B",
             "most bytes of a move, and the boundary that it does not cross",
         ),
-        word: s.size_or("word", 1..=4096, "1 B", "the unit of moves; a part of a unit is a move of its own"),
+        word: s.size_or(
+            "word",
+            1..=4096,
+            "1 B",
+            "the unit of a read's moves; a part of a unit is one of its own",
+        ),
+        write_line: s.size_or(
+            "write_line",
+            1..=4096,
+            "64 B",
+            "most bytes of a move of a write, and the boundary that it does not cross",
+        ),
+        write_gap: s.time_or(
+            "write_gap",
+            "0 ns",
+            "between the starts of two moves of writes, of all engines",
+        ),
+        transaction: s.size_or(
+            "transaction",
+            128..=4096,
+            "4 KiB",
+            "most bytes of a write that are sent at once",
+        ),
+        turn: s.time_or("turn", "0 ns", "of shared parts, for each transfer and each transaction"),
         workers: s.count_or("workers", 1..=4096, 64, "threads of the card that keep the engines busy"),
         pause: s.time_or("pause", "0 ns", "a thread's time between two transfers"),
     };
     if !spec.line.is_multiple_of(spec.word) {
         let message = format!("a line of {} B has no whole number of words of {} B", spec.line, spec.word);
         s.refuse("word", &message, "write a divisor of bus.engines.line");
+    }
+    if !spec.transaction.is_power_of_two() {
+        let message = format!("a transaction of {} B is no power of two", spec.transaction);
+        s.refuse("transaction", &message, "write 128 B, 256 B, 512 B or another power of two up to 4 KiB");
     }
     spec
 }

@@ -31,7 +31,7 @@ _FILES = ("lat_cmd_sizes.csv", "lat_dma_sizes.csv", "bw_dma_sz_sweep.csv")
 _STEP_NS = 13.5
 """A timestamp counts 16 cycles of 1.2 GHz, 13.3 ns, so a median may be a step off; rounding included."""
 _GBPS = 0.05
-_SEEN = "two mechanisms, moves of 64 B and a move of its own for a part of a word, were chosen after the row was read"
+_SEEN = "mechanisms of the card's DMA engines were chosen after the row was read; the card's page names them"
 _UNMODELLED = {
     "spread": (
         "Latencies of 95 and 99.9 % of samples",
@@ -50,11 +50,12 @@ _UNMODELLED = {
     ),
 }
 _NONE = "no mechanism was found"
+_WIRE = f"{_NONE} beyond the turns of the card's way to the host"
 _COMMANDS = "one constant of a host does not fit both commands and DMA"
 _REASONS = {
     "BW_DMA_RD": f"{_NONE}; published rates peak at 512 B",
-    "BW_DMA_WR": "a limit for each write, in card or host, is missing",
-    "BW_DMA_RW": "a part of the card that reads and writes share is missing",
+    "BW_DMA_WR": _WIRE,
+    "BW_DMA_RW": _WIRE,
     "LAT_CMD_RD": _COMMANDS,
     "LAT_CMD_WRRD": _COMMANDS,
     "LAT_DMA_RD": _NONE,
