@@ -1022,8 +1022,8 @@ class MemoryLevel(TypedDict):
         busiest_accesses: Its accesses per packet, including lines of code.
         busiest_wait_cycles: Cycles per packet for which processors waited for it.
         load: Its load at line rate.
-        max_packets_per_s: Maximum packets per second with any number of handler cores, by the time for which a
-            packet occupies it.
+        max_packets_per_s: Maximum packets per second with any number of handler cores, by the time for which a packet
+            occupies it.
         lines: The source lines with the longest waits for the level; the first few.
     """
 
@@ -1099,7 +1099,7 @@ class Loads(TypedDict):
         send_engine: The send engine of a card of Portals messages. It begins a message a gap behind the previous one,
             or when that has left.
         packet_writer: The writer of the packet buffer, which takes a beat per cycle; on a card with clusters of handler
-            processors.
+            cores.
         cluster_dma: The busiest DMA engine of a cluster, with packets and with copies by handlers.
         packet_sender: The sender of handlers' packets, on a card with clusters.
         command_engine: Where handlers are written for PsPIN, the command engine with the most occupied places
@@ -1147,8 +1147,8 @@ class Lock(TypedDict):
         held_ns: Time per packet for which a handler holds it.
         handover_ns: Time per packet for which it is free while a handler waits.
         load: Its load at line rate, held or handed over.
-        max_packets_per_s: Maximum packets per second with any number of handler cores, with an immediate
-            hand-over: two cannot hold it at once.
+        max_packets_per_s: Maximum packets per second with any number of handler cores, with an immediate hand-over: two
+            cannot hold it at once.
     """
 
     word: str
@@ -1464,8 +1464,8 @@ class LineRateRow(TypedDict):
         sent_per_packet: Packets that the card sent per packet received, over the whole run.
         host_cpu_ns: CPU time of the host per packet; none on cards with a host that takes no packets.
         handlers: Each handler that ran.
-        handler_ns: Handler core time per packet: its payload handler, and its share of header and completion
-            handlers, including waits for transfers and commands. With traffic, per packet offered.
+        handler_ns: Handler core time per packet: its payload handler, and its share of header and completion handlers,
+            including waits for transfers and commands. With traffic, per packet offered.
         growth: Growth of that time during the run, if any, for example because tables fill up. Then the processors'
             loads are those of the last quarter of the packets.
         handler_budget_ns: The budget of that time: the packet interval, times the processors.
@@ -1489,8 +1489,8 @@ class LineRateRow(TypedDict):
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             included if no other part is overloaded and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up.
-        reachable_fraction: The fraction of line rate that an unlimited number of handler cores would reach: the
-            limit of the other resources.
+        reachable_fraction: The fraction of line rate that an unlimited number of handler cores would reach: the limit
+            of the other resources.
         packet_interval_ns: The packet interval at line rate.
         packet_wire_bytes: Bytes of a packet on the link, including its header.
         line_rate_packets_per_s: Packets per second at line rate.
