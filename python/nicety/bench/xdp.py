@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety._generated.types import XdpBenchReport, XdpOptions, XdpRow
-from nicety.bench.losses import loss_text, require_no_losses
 from nicety.bench.measured import Progress, reported
+from nicety.bench.places.losses import loss_text, require_no_losses
 from nicety.bench.places.xdp_cards import places_of, write_dumps
 from nicety.errors import InputError
 from nicety.shared.options import request_text

@@ -84,7 +84,7 @@ def _handlers(
     **given: Any,
 ) -> None:
     from nicety.bench.line_rate import check_line_rate, line_rate_text
-    from nicety.bench.losses import lossless
+    from nicety.bench.places.losses import lossless
     from nicety.bench.places.pictures import line_rate_figure
     from nicety.cli.files import assigned, program_of
 
