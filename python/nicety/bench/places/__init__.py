@@ -1,1 +1,1 @@
-"""XDP programs on cards and in hosts' drivers, and pictures of line-rate checks."""
+"""XDP programs on cards and in hosts' drivers, lost frames, and pictures of line-rate checks."""
