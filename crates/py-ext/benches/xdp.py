@@ -3,8 +3,8 @@
 `python crates/py-ext/benches/xdp.py [NIC...]`. A program of `handlers/xdp` runs with its maps, and the handler of the
 same name in `handlers/frames` with its tables. Both have the same contents and get the same frames. For each card it
 prints cycles and instructions of a core for a frame, and the sustained rate. It also prints the CPU time of this
-machine for a frame on its way through the card, and the ratios of program and handler. A check sends the frames several
-times, because it searches the sustained rate: the CPU time is that of one run, without that of the setup.
+machine for a frame on its way through the card, and the ratios of program and handler. A check searches the sustained
+rate, so it sends the frames several times. The CPU time is that of one run, without the setup.
 """
 
 from __future__ import annotations
