@@ -1,4 +1,4 @@
-//! Reads ELF files of RV32 and RV64: segments and symbols.
+//! Reads ELF files of RV32 and RV64: segments and symbols. Changes the data of a segment.
 
 use crate::isa::{Extension, Isa};
 use crate::load::{LoadError, Segment, Symbol};
@@ -81,29 +81,38 @@ fn too_many_names() -> LoadError {
 
 /// Reads the header of a little-endian RISC-V file.
 fn riscv(file: &[u8]) -> Result<Header<'_>, LoadError> {
+    let header = little_endian(file)?;
+    match each!(&header, header => header.e_machine(LE)) {
+        elf::EM_RISCV => Ok(header),
+        other => Err(other_machine(other)),
+    }
+}
+
+fn other_machine(machine: elf::Machine) -> LoadError {
+    let name = match machine {
+        elf::EM_ARM => "ARM".to_owned(),
+        elf::EM_AARCH64 => "64-bit ARM".to_owned(),
+        elf::EM_386 => "x86".to_owned(),
+        elf::EM_X86_64 => "x86-64".to_owned(),
+        elf::EM_MIPS => "MIPS".to_owned(),
+        elf::EM_BPF => "eBPF".to_owned(),
+        other => format!("machine {other}"),
+    };
+    LoadError::NotRiscv { found: format!("an ELF file for {name}") }
+}
+
+/// Reads the header of a little-endian file.
+fn little_endian(file: &[u8]) -> Result<Header<'_>, LoadError> {
     let Some(ident) = file.get(..6).filter(|ident| ident.starts_with(&elf::ELFMAG)) else {
         return Err(LoadError::NotElf);
     };
     if ident[5] != elf::ELFDATA2LSB.0 {
         return Err(LoadError::NotRiscv { found: "a big-endian ELF file".to_owned() });
     }
-    let header = match ident[4] == elf::ELFCLASS64.0 {
+    Ok(match ident[4] == elf::ELFCLASS64.0 {
         true => Header::Wide(elf::FileHeader64::parse(file).map_err(malformed)?),
         false => Header::Narrow(elf::FileHeader32::parse(file).map_err(malformed)?),
-    };
-    let machine = each!(&header, header => header.e_machine(LE));
-    if machine != elf::EM_RISCV {
-        let name = match machine {
-            elf::EM_ARM => "ARM".to_owned(),
-            elf::EM_AARCH64 => "64-bit ARM".to_owned(),
-            elf::EM_386 => "x86".to_owned(),
-            elf::EM_X86_64 => "x86-64".to_owned(),
-            elf::EM_MIPS => "MIPS".to_owned(),
-            other => format!("machine {other}"),
-        };
-        return Err(LoadError::NotRiscv { found: format!("an ELF file for {name}") });
-    }
-    Ok(header)
+    })
 }
 
 /// The global names of an object file or a program.
@@ -118,12 +127,16 @@ pub struct Names {
 }
 
 impl Names {
-    /// Reads the global names of a RISC-V file.
+    /// Reads the global names of a RISC-V or eBPF file.
     ///
     /// # Errors
     /// The bytes are no such file, or damaged.
     pub fn read(file: &[u8]) -> Result<Names, LoadError> {
-        each!(riscv(file)?, header => Names::of(header, file))
+        let header = little_endian(file)?;
+        match each!(&header, header => header.e_machine(LE)) {
+            elf::EM_RISCV | elf::EM_BPF => each!(header, header => Names::of(header, file)),
+            other => Err(other_machine(other)),
+        }
     }
 
     fn of<H: FileHeader<Endian = LittleEndian>>(header: &H, file: &[u8]) -> Result<Names, LoadError> {
@@ -172,6 +185,66 @@ fn has_code_in<H: FileHeader<Endian = LittleEndian>>(header: &H, file: &[u8]) ->
         let executable = segment.p_flags(LE).0 & elf::PF_X.0 != 0;
         segment.p_type(LE) == elf::PT_LOAD && executable && segment.p_filesz(LE).into() > 0
     }))
+}
+
+/// Returns the file of a linked program with these bytes as the contents of the segment at `address`.
+///
+/// The bytes are appended, because a segment with only zeros has no bytes in the file.
+///
+/// # Errors
+/// The file is no RISC-V program, or it has no segment of this size there.
+pub fn with_segment(file: &[u8], address: u32, data: &[u8]) -> Result<Vec<u8>, LoadError> {
+    /// Does it for headers of a width.
+    macro_rules! replaced {
+        ($header:ident, $Segment:ident, $Word:ident) => {{
+            let segments = $header.program_headers(LE, file).map_err(malformed)?;
+            let at = segment_at(segments, address, data.len() as u64)?;
+            let mut whole = padded(file, segments[at].p_align(LE).into(), address);
+            let offset = whole.len();
+            whole.extend_from_slice(data);
+            let place = $header.e_phoff(LE) as usize + at * size_of::<elf::$Segment<LittleEndian>>();
+            let (segment, _) =
+                object::pod::from_bytes_mut::<elf::$Segment<LittleEndian>>(&mut whole[place..])
+                    .map_err(|()| malformed("its program headers are cut off"))?;
+            segment.p_offset = object::$Word::new(LE, offset as _);
+            segment.p_filesz = object::$Word::new(LE, data.len() as _);
+            whole
+        }};
+    }
+    Ok(match riscv(file)? {
+        Header::Narrow(header) => replaced!(header, ProgramHeader32, U32),
+        Header::Wide(header) => replaced!(header, ProgramHeader64, U64),
+    })
+}
+
+/// Returns the index of the segment at `address`, which takes `size` bytes.
+fn segment_at<P>(segments: &[P], address: u32, size: u64) -> Result<usize, LoadError>
+where
+    P: ProgramHeader<Endian = LittleEndian>,
+{
+    let is_it =
+        |segment: &P| segment.p_type(LE) == elf::PT_LOAD && segment.p_vaddr(LE).into() == u64::from(address);
+    let at = segments
+        .iter()
+        .position(is_it)
+        .ok_or_else(|| refused(format!("it has no segment at {address:#x}; link it again")))?;
+    let found = segments[at].p_memsz(LE).into();
+    match found == size {
+        true => Ok(at),
+        false => {
+            Err(refused(format!("its segment at {address:#x} has {found} bytes, not {size}; link it again")))
+        }
+    }
+}
+
+/// Returns the file, padded to an offset that equals `address` modulo the alignment.
+fn padded(file: &[u8], alignment: u64, address: u32) -> Vec<u8> {
+    let alignment = alignment.clamp(1, 1 << 16);
+    let mut whole = file.to_vec();
+    while whole.len() as u64 % alignment != u64::from(address) % alignment {
+        whole.push(0);
+    }
+    whole
 }
 
 /// Checks that the program is linked, and compiled for this instruction set.

@@ -81,7 +81,7 @@ pub use crate::core::{Core, Misaligned};
 pub use crate::costs::CycleCosts;
 pub use crate::data_cache::{Coherence, DataCaches, Found, Passed, Writes};
 pub use crate::decode::Kind;
-pub use crate::elf::{Names, has_code, is_wide};
+pub use crate::elf::{Names, has_code, is_wide, with_segment};
 pub use crate::image::{Image, Instruction, Source};
 pub use crate::isa::{Extension, Isa, IsaError};
 pub use crate::load::{LoadError, Segment};

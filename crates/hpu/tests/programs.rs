@@ -5,7 +5,9 @@ use crate::common::{Load, cases, code, data, elf};
 use nicety_hpu::asm::bytes as bytes_of;
 use nicety_hpu::asm::*;
 use nicety_hpu::bare::{self, BareResult};
-use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Isa, LoadError, Region, Reservations, Trap};
+use nicety_hpu::{
+    AddressSpace, Context, Core, Exit, Image, Isa, LoadError, Region, Reservations, Trap, with_segment,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -381,6 +383,25 @@ fn code_that_a_program_has_changed_is_refused_at_fence_i() {
     assert_eq!(run(&[fence_i(), addi(A0, ZERO, 3), ret()], 5).exit_code, Some(3));
     // Execute-only memory cannot be written.
     assert!(run(&patching(&[fence_i()]), 5).trap.unwrap().to_string().contains("which is read-only"));
+}
+
+#[test]
+fn a_segment_of_zeros_gets_contents() {
+    let file = elf(0x1000, &[code(0x1000, &[ret()]), data(0x2000, &[], 8)]);
+    let image = load(&with_segment(&file, 0x2000, b"contents").unwrap()).unwrap();
+    assert_eq!(image.segments()[1].bytes(), b"contents");
+    assert_eq!(image.segments()[0].bytes(), load(&file).unwrap().segments()[0].bytes());
+    let refused = |address, data: &[u8]| with_segment(&file, address, data).unwrap_err().to_string();
+    assert!(refused(0x3000, b"contents").ends_with("it has no segment at 0x3000; link it again"));
+    assert!(refused(0x2000, b"c").ends_with("its segment at 0x2000 has 8 bytes, not 1; link it again"));
+    // A program of 64 bits, linked by a linker: its offsets equal the addresses modulo the alignment.
+    let load = |file: &[u8]| Image::load(file, &common::everything_64()).unwrap();
+    let image = load(PROGRAM_64);
+    let last = image.segments().last().unwrap();
+    let other = vec![0xa5; last.bytes().len()];
+    let changed = load(&with_segment(PROGRAM_64, last.address(), &other).unwrap());
+    assert_eq!(changed.segments().last().unwrap().bytes(), other);
+    assert_eq!(changed.segments()[0].bytes(), image.segments()[0].bytes());
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn invalid(error: LoadError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Returns the global names of a RISC-V file in three sets: its functions, all names that it defines, and the names
+/// Returns the global names of a RISC-V or eBPF file in three sets: its functions, all names that it defines, and the names
 /// that it only uses.
 #[pyfunction]
 pub fn elf_names(file: &[u8]) -> PyResult<[BTreeSet<String>; 3]> {

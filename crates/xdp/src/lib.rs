@@ -6,14 +6,12 @@
 
 mod build;
 mod contents;
-mod elf;
 mod error;
 mod figures;
 mod loaded;
 mod request;
 
 pub use build::{After, Built, after, build, finish};
-pub use elf::with_data;
 pub use error::XdpError;
 pub use figures::XdpFigures;
 pub use loaded::{Counts, EXCHANGE, Loaded};

@@ -1,11 +1,12 @@
 //! A linked program with its data, and calls of its runtime's functions for the host.
 
-use crate::elf;
 use crate::error::XdpError;
 use nicety_ebpf::card::Layout;
 use nicety_ebpf::translate::ABORTED_NAME;
 use nicety_ebpf::{Errno, Item};
-use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Misaligned, Region, Reservations, Segment};
+use nicety_hpu::{
+    AddressSpace, Context, Core, Exit, Image, Misaligned, Region, Reservations, Segment, with_segment,
+};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -116,7 +117,10 @@ impl Loaded {
     /// # Errors
     /// The file is another one.
     pub fn written_to(&self, elf: &[u8]) -> Result<Vec<u8>, XdpError> {
-        if self.data.1.is_empty() { Ok(elf.to_vec()) } else { elf::with_data(elf, self.data.0, &self.data.1) }
+        if self.data.1.is_empty() {
+            return Ok(elf.to_vec());
+        }
+        with_segment(elf, self.data.0, &self.data.1).map_err(|error| XdpError::Program(error.to_string()))
     }
 
     /// Bytes of code and constants.

@@ -409,10 +409,10 @@ def checked_macro(define: str) -> str:
 
 
 def read_symbols(image: bytes) -> Symbols:
-    """Read the global names of a RISC-V object file or program.
+    """Read the global names of an object file or program, of RISC-V or eBPF.
 
     Raises:
-        ValueError: the bytes are no RISC-V object file or program.
+        ValueError: the bytes are no such file.
     """
     return Symbols(*map(frozenset, _native.elf_names(image)))
 

@@ -7,12 +7,11 @@ nicety, or the headers of the kernel and of libbpf.
 from __future__ import annotations
 
 import shlex
-import struct
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from nicety.build.compiler import checked_folder, checked_macro, checked_source, library_folder
+from nicety.build.compiler import checked_folder, checked_macro, checked_source, library_folder, read_symbols
 from nicety.build.toolchain import Toolchain, find_toolchain
 from nicety.errors import CompileError, InputError
 from nicety.shared.typed import checked
@@ -21,9 +20,6 @@ _OPTIONS = ("-O2", "-g", "-Wall", "-ffreestanding", "-fno-asynchronous-unwind-ta
 
 # Clang for a freestanding target calls these, and eBPF has no library. Builtins of a constant size are instructions.
 _MEMORY = ("memcpy", "memmove", "memset")
-
-# The type of a section with symbols.
-_SYMBOLS = 2
 
 
 def xdp_flags() -> list[str]:
@@ -67,7 +63,7 @@ def compile_xdp(
     sys.stderr.flush()
     arguments = [*_target(toolchain), *_OPTIONS, *own, *headers, "-c", str(path), "-o", str(output)]
     status = toolchain.start(arguments)
-    called = _undefined(output.read_bytes()) if status == 0 and output.is_file() else set()
+    called = _called(output) if status == 0 else frozenset()
     if builtins := [f"-D{name}=__builtin_{name}" for name in _MEMORY if name in called]:
         # The first run has printed the warnings.
         status = toolchain.start([*arguments, *builtins, "-w"])
@@ -76,18 +72,13 @@ def compile_xdp(
     return output
 
 
-def _undefined(elf: bytes) -> set[str]:
+def _called(output: Path) -> frozenset[str]:
     """Return the names that an object does not define."""
-    table, size, count = struct.unpack_from("<Q", elf, 40)[0], *struct.unpack_from("<HH", elf, 58)
-    sections = [struct.unpack_from("<IIQQQQI", elf, table + size * at) for at in range(count)]
-    names = set()
-    for _, kind, _, _, offset, length, link in sections:
-        for at in range(offset, offset + length, 24) if kind == _SYMBOLS else ():
-            name, section = struct.unpack_from("<IxxH", elf, at)
-            if section == 0:
-                start = sections[link][4] + name
-                names.add(elf[start : elf.index(b"\0", start)].decode())
-    return names
+    try:
+        return read_symbols(output.read_bytes()).undefined
+    except (OSError, ValueError):
+        # Another kind of file, by options of the user: a run of it tells the problem.
+        return frozenset()
 
 
 def _target(toolchain: Toolchain) -> list[str]:
