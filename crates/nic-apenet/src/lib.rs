@@ -68,6 +68,7 @@ pub use spec::{
     RingSpec, TlbSpec, Writer,
 };
 
+use nicety_nic_core::MessageNumbers;
 use nicety_nic_core::parts::{Dma, Loopback};
 
 use nicety_fabric::Port;
@@ -191,7 +192,7 @@ pub struct Card {
     events: events::Events,
     /// Whether puts and gets name physical addresses.
     physical: Cell<bool>,
-    messages: Cell<u64>,
+    messages: MessageNumbers,
     statistics: Cell<Statistics>,
 }
 
@@ -231,7 +232,7 @@ impl Card {
             events: events::Events::new(sim, spec.events.notify, kernel.vector()),
             kernel,
             physical: Cell::new(false),
-            messages: Cell::new(0),
+            messages: MessageNumbers::default(),
             statistics: Cell::default(),
             sim: sim.clone(),
             spec,
@@ -314,9 +315,7 @@ impl Card {
     }
 
     fn next_message(&self) -> MessageId {
-        let sequence = self.messages.get();
-        self.messages.set(sequence + 1);
-        MessageId { source: self.node, sequence }
+        self.messages.next(self.node)
     }
 
     fn count(&self, change: impl FnOnce(&mut Statistics)) {

@@ -1,5 +1,6 @@
 //! A board: the components of a card between host memory and its link, and the steps that most cards take with them.
 
+use crate::MessageNumbers;
 use crate::parts::transport::{TransportSpec, Wire};
 use crate::parts::{Dma, Engine, EngineSpec, stages};
 use crate::{NodeContext, NodeSpec, Outgoing, read_bus, read_engine, read_node, read_transport};
@@ -8,7 +9,6 @@ use nicety_host::{BusSpec, Cpus};
 use nicety_kernel::Sim;
 use nicety_spec::Reader;
 use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Recorder, Stage, Starter};
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// The specification of a board.
@@ -42,8 +42,7 @@ pub struct Board {
     dma: Rc<Dma>,
     engine: Engine,
     spec: BoardSpec,
-    /// Number of posted messages.
-    posted: Cell<u64>,
+    posted: MessageNumbers,
 }
 
 impl Board {
@@ -54,7 +53,7 @@ impl Board {
             wire: Wire::new(sim, port, spec.transport, nodes, recorder),
             dma: Dma::new(sim, spec.bus, memory.clone(), recorder),
             engine: Engine::new(sim, spec.dma.channels, recorder),
-            posted: Cell::default(),
+            posted: MessageNumbers::default(),
             sim: sim.clone(),
             recorder: recorder.clone(),
             spec,
@@ -78,9 +77,7 @@ impl Board {
 
     /// Numbers a message, posts it on a CPU, and rings the card's doorbell over the bus. Returns the message's number.
     pub async fn post(&self, cpus: &Cpus, message: &Outgoing, path: &mut Path) -> MessageId {
-        let number = self.posted.get();
-        self.posted.set(number + 1);
-        let id = MessageId { source: self.sim.node(), sequence: number };
+        let id = self.posted.next(self.sim.node());
         self.recorder.sent(id, NodeId(message.to), message.bytes, "send", Starter::Host, path);
         cpus.post(path, id).await;
         self.dma.ring(id, path).await;

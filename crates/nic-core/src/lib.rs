@@ -30,7 +30,8 @@ pub use design::{
 };
 pub use error::CardError;
 pub use messages::{
-    Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
+    Arrival, Caller, Calling, LARGEST_TAG, MessageNumbers, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags,
+    Wanted, check_tag,
 };
 pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand, lines};
 pub use sections::{

@@ -3,9 +3,9 @@
 use crate::CardError;
 use nicety_host::Cpus;
 use nicety_kernel::Sim;
-use nicety_types::{Path, Recorder, Resource, Time};
+use nicety_types::{MessageId, NodeId, Path, Recorder, Resource, Time};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -47,6 +47,22 @@ impl Caller<'_> {
     /// Records the end of a call that began at `start`.
     pub fn called(&self, what: &'static str, start: Time) {
         self.recorder.slice(Resource::PROGRAM, start, self.sim.now(), None, what);
+    }
+}
+
+/// Numbers the messages of a node.
+#[derive(Debug, Default)]
+pub struct MessageNumbers(Cell<u64>);
+
+impl MessageNumbers {
+    /// Returns the identity of the next message of `source`.
+    pub fn next(&self, source: NodeId) -> MessageId {
+        MessageId { source, sequence: self.0.replace(self.0.get() + 1) }
+    }
+
+    /// Returns the number of messages numbered so far.
+    pub fn given(&self) -> u64 {
+        self.0.get()
     }
 }
 

@@ -81,6 +81,7 @@ use interface::Interface;
 use nicety_fabric::Port;
 use nicety_host::{Kernel, Memory};
 use nicety_kernel::{Credits, Signal, Sim};
+use nicety_nic_core::MessageNumbers;
 use nicety_nic_core::parts::{Dma, LastUse};
 use nicety_types::{MessageId, NodeId, Path, Recorder};
 use schemars::JsonSchema;
@@ -156,7 +157,7 @@ pub struct Card {
     unstaged: LastUse,
     departures: transmit::Departures,
     card_memory: RefCell<CardMemory>,
-    messages: Cell<u64>,
+    messages: MessageNumbers,
     statistics: Cell<Statistics>,
 }
 
@@ -188,7 +189,7 @@ impl Card {
             unstaged: LastUse::default(),
             departures: transmit::Departures::default(),
             card_memory: RefCell::new(CardMemory::new(spec.memory.size, spec.fixed_memory())),
-            messages: Cell::new(0),
+            messages: MessageNumbers::default(),
             statistics: Cell::default(),
             sim: sim.clone(),
             spec,
@@ -236,9 +237,7 @@ impl Card {
     }
 
     fn next_message(&self) -> MessageId {
-        let sequence = self.messages.get();
-        self.messages.set(sequence + 1);
-        MessageId { source: self.node, sequence }
+        self.messages.next(self.node)
     }
 
     fn count(&self, change: impl FnOnce(&mut Statistics)) {

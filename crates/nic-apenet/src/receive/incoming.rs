@@ -97,7 +97,7 @@ impl Card {
         };
         let Some(incoming) = found else {
             if !self.tell_lost(known.as_deref(), header, path) {
-                let late = header.kind == Kind::Reply && header.data < self.messages.get();
+                let late = header.kind == Kind::Reply && header.data < self.messages.given();
                 self.count(|counted| {
                     *if late { &mut counted.stale_replies } else { &mut counted.unusable } += 1
                 });

@@ -17,8 +17,8 @@ use crate::xdp::Xdp;
 use nicety_fabric::Port;
 use nicety_host::Memory;
 use nicety_kernel::{Credits, Pool, Signal, Sim};
-use nicety_nic_core::Log;
 use nicety_nic_core::parts::Dma;
+use nicety_nic_core::{Log, MessageNumbers};
 use nicety_stack::Toeplitz;
 use nicety_types::{Duration, MessageId, NodeId, Recorder};
 use schemars::JsonSchema;
@@ -84,7 +84,7 @@ pub struct Card {
     pub(crate) carried: Cell<Duration>,
     pub(crate) left_out: Cell<Duration>,
     counters: Cell<Statistics>,
-    messages: Cell<u64>,
+    messages: MessageNumbers,
 }
 
 impl Card {
@@ -127,7 +127,7 @@ impl Card {
             carried: Cell::new(Duration::ZERO),
             left_out: Cell::new(Duration::ZERO),
             counters: Cell::default(),
-            messages: Cell::default(),
+            messages: MessageNumbers::default(),
             sim: sim.clone(),
             spec,
         });
@@ -155,9 +155,7 @@ impl Card {
 
     /// Returns the number of a new frame or message of this node.
     pub(crate) fn next_message(&self) -> MessageId {
-        let sequence = self.messages.get();
-        self.messages.set(sequence + 1);
-        MessageId { source: self.node, sequence }
+        self.messages.next(self.node)
     }
 
     /// Returns the hash of a frame's connection, which selects its receive channel.

@@ -47,6 +47,7 @@ use nicety_channels::{CardEffect, Direction, HostEffect, Mailbox};
 use nicety_fabric::Port;
 use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Vector};
 use nicety_kernel::{Rng, Signal, Sim, race};
+use nicety_nic_core::MessageNumbers;
 use nicety_nic_core::parts::Dma;
 use nicety_types::{MessageId, Path, Recorder, Stage};
 use schemars::JsonSchema;
@@ -85,6 +86,7 @@ pub struct ChannelCounters {
 pub struct Slot {
     /// The number of the card. The first card is 0.
     pub card: usize,
+    /// All cards of the host number their messages together.
     messages: Rc<MessageNumbers>,
 }
 
@@ -101,16 +103,6 @@ impl Slot {
             0 => name.to_owned(),
             card => format!("{name} of card {card}"),
         }
-    }
-}
-
-/// The numbers of messages on the channels of a host. A number is unique among all cards of the host.
-#[derive(Debug, Default)]
-struct MessageNumbers(Cell<u64>);
-
-impl MessageNumbers {
-    fn next(&self) -> u64 {
-        self.0.replace(self.0.get() + 1)
     }
 }
 
@@ -250,7 +242,7 @@ impl Card {
     }
 
     pub(super) fn next_message(&self) -> MessageId {
-        MessageId { source: self.sim.node(), sequence: self.messages.next() }
+        self.messages.next(self.sim.node())
     }
 
     /// Calls `act` with the state of a mailbox.

@@ -10,6 +10,7 @@ use crate::wire::Repr;
 use nicety_fabric::{Channel, Label, Packet, PacketBox};
 use nicety_host::Transfer;
 use nicety_kernel::{Credits, Permit, Pool, Sim};
+use nicety_nic_core::MessageNumbers;
 use nicety_nic_core::parts::transport::Wire;
 use nicety_portals::{CtEvent, CtHandle, FailType, Header, HeaderKind, Operand, OperationHandle, Outgoing};
 use nicety_types::{
@@ -55,8 +56,8 @@ pub(crate) struct Transmit {
     /// Places for handlers' messages that the card has taken and not sent yet.
     staging: Credits,
     answers: Answers,
-    /// Number of this node's messages and commands so far.
-    messages: Cell<u64>,
+    /// Numbers messages and commands.
+    messages: MessageNumbers,
 }
 
 impl Transmit {
@@ -66,7 +67,7 @@ impl Transmit {
             engine: SendEngine::new(Pool::new(sim, 1), spec.send_gap),
             staging: Credits::new(sim, spec.send_queue),
             answers: Answers::new(sim),
-            messages: Cell::new(0),
+            messages: MessageNumbers::default(),
         }
     }
 
@@ -168,9 +169,7 @@ pub(crate) enum Report {
 impl Card {
     /// Returns a number for the next message or command of this node.
     pub(crate) fn next_message(&self) -> MessageId {
-        let sequence = self.transmit.messages.get();
-        self.transmit.messages.set(sequence + 1);
-        MessageId { source: self.node, sequence }
+        self.transmit.messages.next(self.node)
     }
 
     /// Starts a message's record. `base` is the sender's path before the post.
