@@ -68,7 +68,8 @@ func main() {
 			options := ebpf.RunOptions{Data: packet, DataOut: make([]byte, 1000), Repeat: repeat}
 			verdict, err := one.program.Run(&options)
 			if err != nil {
-				panic(err)
+				fmt.Fprintln(os.Stderr, "changed:", err)
+				os.Exit(1)
 			}
 			fmt.Printf("%s, %d runs: %s, %d bytes", one.name, repeat, verdicts[verdict], len(options.DataOut))
 			if one.name == "router" {

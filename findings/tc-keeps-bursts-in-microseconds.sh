@@ -3,7 +3,7 @@
 # From:  tc-htb(8) on "burst" and "cburst": amounts of bytes. tc accepts the values without a warning.
 # True:  tc of iproute2 6.1.0 gives the kernel the burst as a time at the class's rate, in whole microseconds, rounded down. Of 10000 bytes
 #        that is 8 us at 10 Gbit/s, 3 us of 3.2 at 25, and nothing at 100 Gbit/s, where one microsecond is 12500 bytes. The kernel's ticks
-#        of 64 ns would hold the bursts to some hundred bytes. tc then shows smaller numbers, since it rounds once more.
+#        of 64 ns would hold bursts to within 800 bytes there. tc then shows smaller numbers, since it rounds once more.
 set -euo pipefail
 for tool in tc unshare; do
     command -v "$tool" >/dev/null || { echo "install $tool (seen with tc of iproute2 6.1.0)" >&2; exit 2; }
