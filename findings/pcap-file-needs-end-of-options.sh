@@ -2,8 +2,8 @@
 # Guess: a reader of pcapng reads a block's options up to the end of the block, also where no opt_endofopt ends them.
 # From:  the pcapng draft on options: software that reads files must not assume that a list of options ends with opt_endofopt. The length of
 #        the block tells where they end.
-# True:  the crate pcap-file 2.0.0 refuses a block whose options end otherwise with "Invalid option". Of a capture whose packets have flags or
-#        a count of drops without the end, it gives no packet. pcap-parser 0.17.0 and scapy 2.8.0 read the same file.
+# True:  the crate pcap-file 2.0.0 refuses a block whose options end otherwise with "Invalid option". Of a capture whose packets have
+#        flags and no such end, it gives no packet. pcap-parser 0.17.0 and scapy 2.8.0 read the same file.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
