@@ -48,7 +48,7 @@ $(VENV)/.tools: requirements.lock | check-tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
-$(VENV)/.extension: $(VENV)/.tools pyproject.toml .cargo/config.toml $(SOURCES)
+$(VENV)/.extension: $(VENV)/.tools pyproject.toml $(SOURCES)
 	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin develop --profile tree --locked
 	@touch $@
 

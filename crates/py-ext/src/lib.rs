@@ -27,10 +27,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// The allocator of the module. A module that is loaded at run time has no static thread-local storage, so the feature
-/// `disable_initial_exec_tls` is needed. On other systems, the module uses the system's allocator.
+/// `local_dynamic_tls` is needed. On other systems, the module uses the system's allocator.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Replaces nicety's extension module by the calling module, so that `nicety` knows the designs that the calling module has
 /// registered. Python must import the calling module before `nicety`.
