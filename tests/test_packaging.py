@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tomllib
 from email.parser import Parser
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,56 @@ def folder_of(package: dict[str, Any]) -> Path:
 def crates() -> dict[str, dict[str, Any]]:
     """The crates of this workspace, by name."""
     return {package["name"]: package for package in metadata(ROOT)}
+
+
+def published(crates: dict[str, dict[str, Any]]) -> list[str]:
+    """The names of the crates that may go to a registry."""
+    return [name for name, package in crates.items() if package["publish"] is None]
+
+
+def test_published_crates_have_all_that_a_registry_asks_for(crates: dict[str, dict[str, Any]]) -> None:
+    names = published(crates)
+    assert {"nicety", "nicety-handlers", "nicety-shim", "nicety-specs"} <= set(names)
+    assert not {"nicety-py-ext", "nicety-nic-testing", "nicety-fuzz"} & set(names)
+    for name in names:
+        package = crates[name]
+        assert all(package[key] for key in ("description", "license", "repository")), name
+        assert package["readme"] == "README.md", name
+        assert (folder_of(package) / "README.md").is_file(), name
+
+
+def test_published_crates_name_one_another_by_the_version(crates: dict[str, dict[str, Any]]) -> None:
+    """A dependency without a version is refused, except in tests, where it is left out of the package."""
+    names = set(published(crates))
+    graph: dict[str, set[str]] = {}
+    for name in names:
+        own = [each for each in crates[name]["dependencies"] if each["name"] in crates]
+        by_path = {each["name"] for each in own if each["req"] == "*" and each["kind"] == "dev"}
+        versions = {each["name"]: each["req"] for each in own if each["name"] not in by_path}
+        assert versions == {other: f"={crates[other]['version']}" for other in versions}, name
+        assert set(versions) <= names, name
+        graph[name] = set(versions)
+    # The order in which a registry takes them.
+    TopologicalSorter(graph).prepare()
+
+
+def test_packages_have_the_files_that_they_are_compiled_from(crates: dict[str, dict[str, Any]]) -> None:
+    missing, count = [], 0
+    for name in published(crates):
+        command = ["cargo", "package", "--list", "--locked", "--offline", "--allow-dirty", "--package", name]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+        files, folder = set(done.stdout.splitlines()), folder_of(crates[name])
+        assert not any(re.match("(tests|benches)/", file) for file in files), name
+        for file in files:
+            text = (folder / file).read_text(encoding="utf-8") if file.endswith(".rs") else ""
+            for inner in re.findall(r'(?:include(?:_str|_bytes)?!\(|#\[path = )"([^"]+)"', text):
+                path = os.path.relpath((folder / file).parent / inner, folder).replace(os.sep, "/")
+                count += 1
+                missing += [] if path in files else [f"{name}: {file}: {inner}"]
+            # A build script runs in the folder of the package.
+            missing += [f"{name}: {file}: ../"] if file == "build.rs" and "../" in text else []
+    assert missing == []
+    assert count > 140
 
 
 def crates_of_the_extension(crates: dict[str, dict[str, Any]]) -> list[str]:
