@@ -231,6 +231,13 @@ check-base:
 semver: check-base $(SEMVER) ## see whether the crate nicety breaks its users since a revision: make semver BASE=v0.1.0
 	PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) semver-checks --package nicety --baseline-rev $(BASE)
 
+# Crates for tests alone, examples, and the extension module, which is in wheels.
+UNPUBLISHED = $(shell grep -rl '^publish = false' --include Cargo.toml crates examples | xargs sed -n 's/^name = "\(nicety-.*\)"/\1/p')
+
+.PHONY: package
+package: check-tools ## pack all published crates as a registry gets them, and build the packages, in target/package
+	$(CARGO) package --workspace --locked $(addprefix --exclude ,$(UNPUBLISHED))
+
 .PHONY: format
 format: $(VENV)/.tools ## format Rust, Python, Go and the workbench page
 	$(CARGO) fmt --all

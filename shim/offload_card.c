@@ -1,3 +1,5 @@
+/* Collective operations on the card, by calls of Portals: barriers, broadcasts, reductions. */
+
 #include "offload_card.h"
 
 #include "collectives.h"

@@ -1,3 +1,5 @@
+/* The MPI of the process: addresses of its functions, and tests of its handles. */
+
 #define _GNU_SOURCE
 
 #include "offload_mpi.h"

@@ -1,3 +1,5 @@
+/* This process in the simulation: the page that both share, calls, turns and the clock. */
+
 #include "process.h"
 
 #include <errno.h>

@@ -110,7 +110,7 @@ def main(vale: str, names: list[str]) -> int:
     numbers: dict[str, list[int]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for path in files:
-            is_spec = path.suffix == ".toml" and path.parent == ROOT / "specs"
+            is_spec = path.parent == ROOT / "specs" and path.suffix == ".toml" and path.name != "Cargo.toml"
             if path.suffix not in (".md", *LEXERS) and not is_spec:
                 continue
             name = str(path.relative_to(ROOT))

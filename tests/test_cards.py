@@ -94,7 +94,10 @@ def validator() -> Any:
     return jsonschema.Draft7Validator(known)
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "specs").glob("*.toml")), ids=lambda file: file.stem)
+SPECS = sorted(path for path in (ROOT / "specs").glob("*.toml") if path.name != "Cargo.toml")
+
+
+@pytest.mark.parametrize("file", SPECS, ids=lambda file: file.stem)
 def test_the_schema_takes_every_card(validator: Any, file: Path) -> None:
     assert [error.message for error in validator.iter_errors(tomllib.loads(file.read_text()))] == []
 

@@ -11,7 +11,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-CRATES = sorted(path.name for path in (ROOT / "crates").iterdir() if (path / "Cargo.toml").is_file())
+PARTS = sorted(path.name for path in (ROOT / "crates").iterdir() if (path / "Cargo.toml").is_file())
+MEMBERS = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["members"]
+# Crates that hold the files of a folder beside `crates`.
+FOLDERS = sorted(member for member in MEMBERS if "/" not in member)
+CRATES = sorted([*PARTS, *FOLDERS])
 
 
 def section(title: str) -> str:
@@ -32,8 +36,10 @@ def names(cell: str) -> set[str]:
 
 def dependencies(crate: str) -> set[str]:
     """The crates of this project in a crate's manifest, without those of tests."""
-    manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8"))
-    found = (name for name in manifest.get("dependencies", {}) if re.match(r"nicety(-|$)", name))
+    folder = ROOT / crate if crate in FOLDERS else ROOT / "crates" / crate
+    manifest = tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8"))
+    every = {**manifest.get("dependencies", {}), **manifest.get("build-dependencies", {})}
+    found = (name for name in every if re.match(r"nicety(-|$)", name))
     return {name.removeprefix("nicety-") for name in found}
 
 
@@ -46,7 +52,7 @@ def test_every_folder_is_in_the_map() -> None:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     folders = {name.partition("/")[0] for name in listed if "/" in name}
-    assert {name for row in rows("### Other folders") for name in names(row[0])} == folders - {"crates"}
+    assert {name for row in rows("### Other folders") for name in names(row[0])} == folders - {"crates", *FOLDERS}
 
 
 def test_dependencies_are_those_of_the_manifests() -> None:
@@ -62,7 +68,7 @@ def test_crates_depend_on_lower_rows() -> None:
     assert [pair for pair in pairs if row_of[pair[1]] <= row_of[pair[0]]] == []
 
 
-@pytest.mark.parametrize("crate", CRATES)
+@pytest.mark.parametrize("crate", PARTS)
 def test_top_level_modules_are_in_the_map(crate: str) -> None:
     (cell,) = (row[1] for row in rows("## Where things are") if row[0] == f"`{crate}`")
     named = {name for name in names(cell) if re.fullmatch(r"\w+", name)}
@@ -79,7 +85,7 @@ def test_every_source_file_says_what_it_is() -> None:
         ".h": ("/*", "//"),
         ".ld": "/*",
     }
-    trees = [*(ROOT / "crates").glob("*/src"), ROOT / "python" / "nicety", ROOT / "handlers"]
+    trees = [*(ROOT / "crates").glob("*/src"), ROOT / "python" / "nicety", *(ROOT / folder for folder in FOLDERS)]
     paths = [path for tree in trees for path in tree.rglob("*") if path.suffix in kinds and path.stem != "tests"]
     assert len(paths) > 500
     silent = [path for path in paths if not path.read_text(encoding="utf-8").startswith(kinds[path.suffix])]

@@ -10,7 +10,9 @@ import sys
 import tarfile
 import tomllib
 from email.parser import Parser
+from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,23 +77,92 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked
 
 
-def crates_of_the_extension() -> list[str]:
+def metadata(folder: Path) -> list[dict[str, Any]]:
+    """The manifests of the workspace in a folder, as Cargo reads them."""
+    command = ["cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    packages: list[dict[str, Any]] = json.loads(done.stdout)["packages"]
+    return packages
+
+
+def folder_of(package: dict[str, Any]) -> Path:
+    return Path(package["manifest_path"]).parent
+
+
+@pytest.fixture(scope="module")
+def crates() -> dict[str, dict[str, Any]]:
+    """The crates of this workspace, by name."""
+    return {package["name"]: package for package in metadata(ROOT)}
+
+
+def published(crates: dict[str, dict[str, Any]]) -> list[str]:
+    """The names of the crates that may go to a registry."""
+    return [name for name, package in crates.items() if package["publish"] is None]
+
+
+def test_published_crates_have_all_that_a_registry_asks_for(crates: dict[str, dict[str, Any]]) -> None:
+    names = published(crates)
+    assert {"nicety", "nicety-handlers", "nicety-shim", "nicety-specs"} <= set(names)
+    assert not {"nicety-py-ext", "nicety-nic-testing", "nicety-fuzz"} & set(names)
+    for name in names:
+        package = crates[name]
+        assert all(package[key] for key in ("description", "license", "repository")), name
+        assert package["readme"] == "README.md", name
+        assert (folder_of(package) / "README.md").is_file(), name
+
+
+def test_published_crates_name_one_another_by_the_version(crates: dict[str, dict[str, Any]]) -> None:
+    """A dependency without a version is refused, except in tests, where it is left out of the package."""
+    names = set(published(crates))
+    graph: dict[str, set[str]] = {}
+    for name in names:
+        own = [each for each in crates[name]["dependencies"] if each["name"] in crates]
+        by_path = {each["name"] for each in own if each["req"] == "*" and each["kind"] == "dev"}
+        versions = {each["name"]: each["req"] for each in own if each["name"] not in by_path}
+        assert versions == {other: f"={crates[other]['version']}" for other in versions}, name
+        assert set(versions) <= names, name
+        graph[name] = set(versions)
+    # The order in which a registry takes them.
+    TopologicalSorter(graph).prepare()
+
+
+def test_packages_have_the_files_that_they_are_compiled_from(crates: dict[str, dict[str, Any]]) -> None:
+    missing, count = [], 0
+    for name in published(crates):
+        command = ["cargo", "package", "--list", "--locked", "--offline", "--allow-dirty", "--package", name]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+        files, folder = set(done.stdout.splitlines()), folder_of(crates[name])
+        assert not any(re.match("(tests|benches)/", file) for file in files), name
+        for file in files:
+            text = (folder / file).read_text(encoding="utf-8") if file.endswith(".rs") else ""
+            for inner in re.findall(r'(?:include(?:_str|_bytes)?!\(|#\[path = )"([^"]+)"', text):
+                path = os.path.relpath((folder / file).parent / inner, folder).replace(os.sep, "/")
+                count += 1
+                missing += [] if path in files else [f"{name}: {file}: {inner}"]
+            # A build script runs in the folder of the package.
+            missing += [f"{name}: {file}: ../"] if file == "build.rs" and "../" in text else []
+    assert missing == []
+    assert count > 140
+
+
+def crates_of_the_extension(crates: dict[str, dict[str, Any]]) -> list[str]:
     """The folders of the extension module's crates."""
-    found, left = set[str](), ["py-ext"]
+    found, left = set[str](), ["nicety-py-ext"]
     while left:
-        crate = left.pop()
-        if crate not in found:
-            found.add(crate)
-            manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text())
-            left += [name.removeprefix("nicety-") for name in manifest["dependencies"] if name.startswith("nicety-")]
-            left += ["nicety"] if "nicety" in manifest["dependencies"] else []
-    return [f"crates/{crate}" for crate in sorted(found)]
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            used = (each["name"] for each in crates[name]["dependencies"] if each["kind"] != "dev")
+            left += [other for other in used if other in crates]
+    return [folder_of(crates[name]).relative_to(ROOT).as_posix() for name in sorted(found)]
 
 
-def test_a_source_distribution_has_what_is_built_in(sdist: Path) -> None:
-    crates = crates_of_the_extension()
-    assert len(crates) > 10
-    for part in ("specs", "handlers", "shim", *crates, "python"):
+def test_a_source_distribution_has_what_is_built_in(sdist: Path, crates: dict[str, dict[str, Any]]) -> None:
+    folders = crates_of_the_extension(crates)
+    assert len(folders) > 10
+    assert {"specs", "handlers", "shim"} < set(folders)
+    for part in (*folders, "python"):
         kept = subprocess.run(["git", "ls-files", part], cwd=ROOT, capture_output=True, text=True, check=True)
         wanted = {
             name for name in kept.stdout.split("\n") if name and "/tests/" not in name and "/benches/" not in name
@@ -101,16 +172,15 @@ def test_a_source_distribution_has_what_is_built_in(sdist: Path) -> None:
         assert wanted - there == set()
     built_in = [
         source.parent / name
-        for source in (sdist / "crates").glob("*/src/**/*.rs")
+        for source in sdist.rglob("*.rs")
         for name in re.findall(r'include_(?:str|bytes)!\("([^"]+)"\)', source.read_text())
     ]
     assert len(built_in) > 20
     assert [str(path) for path in built_in if not path.is_file()] == []
     # Its manifests resolve without the repository around them.
-    command = ["cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1"]
-    done = subprocess.run(command, cwd=sdist, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert {Path(each["manifest_path"]).parts[-3] for each in json.loads(done.stdout)["packages"]} == {"crates"}
+    there = {folder_of(each).relative_to(sdist).as_posix() for each in metadata(sdist)}
+    assert there - set(folders) == {"crates/nic-testing"}, "crates of tests"
+    assert set(folders) <= there
 
 
 def test_a_source_distribution_says_what_it_is(sdist: Path) -> None:

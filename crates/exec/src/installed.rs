@@ -9,9 +9,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 const HEADERS: [(&str, &str); 3] = [
-    ("portals4.h", include_str!("../../../shim/portals4.h")),
-    ("portals4_spin.h", include_str!("../../../shim/portals4_spin.h")),
-    ("nicety_exec.h", include_str!("../../../shim/nicety_exec.h")),
+    ("portals4.h", nicety_shim::PORTALS4_H),
+    ("portals4_spin.h", nicety_shim::PORTALS4_SPIN_H),
+    ("nicety_exec.h", nicety_shim::NICETY_EXEC_H),
 ];
 const NAME: &str = "libportals.so";
 

@@ -20,10 +20,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The library that is loaded into processes.
-const LIBRARY: (&str, &[u8]) = ("libnicety-fi", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-fi.so")));
+const LIBRARY: (&str, &[u8]) = ("libnicety-fi", nicety_shim::PROVIDER);
 /// The library that is loaded before it, if cards execute collective operations.
-const OFFLOAD: (&str, &[u8]) =
-    ("libnicety-offload", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-offload.so")));
+const OFFLOAD: (&str, &[u8]) = ("libnicety-offload", nicety_shim::OFFLOAD);
 /// Real time in which a process must end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 /// Real time that a process may take for an exec from one program to the next.

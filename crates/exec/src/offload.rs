@@ -226,9 +226,7 @@ fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HEADER: &str = include_str!("../../../shim/offload_base.h");
-    const PLACE: &str = include_str!("../../../shim/offload_base.c");
+    use nicety_shim::{OFFLOAD_BASE_C as PLACE, OFFLOAD_BASE_H as HEADER};
 
     /// Returns the names of the header with this prefix, in the order of their numbers. The last name, which is the count, is
     /// left out.

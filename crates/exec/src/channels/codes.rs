@@ -40,8 +40,7 @@ pub(super) fn code(error: Error) -> Result<(i64, String), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HEADER: &str = include_str!("../../../../shim/channels.h");
+    use nicety_shim::CHANNELS_H as HEADER;
 
     fn names(prefix: &str) -> Vec<&'static str> {
         let words = HEADER.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

@@ -115,8 +115,7 @@ pub(crate) fn options<T>(bits: u64, of_bits: fn(u32) -> Option<T>, what: &str) -
 mod tests {
     use super::*;
     use nicety::portals::{EventKind, FailType, MdOptions, MeOptions, PtOptions};
-
-    const HEADER: &str = include_str!("../../../../shim/portals4.h");
+    use nicety_shim::PORTALS4_H as HEADER;
 
     /// Returns the names of an enumeration in the header, from name `first` on, in the order of their numbers.
     fn names(first: &str) -> Vec<&'static str> {

@@ -50,14 +50,6 @@ fn read_section(section: &Section<'_>, table: &DeTable<'_>) {
 
 #[test]
 fn every_shipped_spec_reads_whole_and_says_where_its_values_come_from() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
-    let files =
-        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut files: Vec<_> = files.collect();
-    files.sort();
-    let mut names: Vec<_> = SHIPPED.names().map(|name| format!("{name}.toml")).collect();
-    names.sort();
-    assert_eq!(files, names, "specs/ and the library of shipped specs differ");
     for name in SHIPPED.names() {
         let listing = read_all(name);
         assert_eq!(listing.name, name);

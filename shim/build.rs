@@ -1,7 +1,7 @@
 //! Compiles the C libraries that are loaded into processes.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SOURCES: [&str; 22] = [
     "words.c",
@@ -30,16 +30,23 @@ const SOURCES: [&str; 22] = [
 /// Sources of the library that offloads collective operations.
 const OFFLOAD: [&str; 3] = ["offload.c", "offload_mpi.c", "offload_card.c"];
 
+/// The header of handlers that the second library has in common with them.
+const COLLECTIVES: &str = "collectives.h";
+
 fn main() {
-    println!("cargo::rerun-if-changed=../../shim");
-    println!("cargo::rerun-if-changed=../../handlers/include/collectives.h");
+    println!("cargo::rerun-if-changed=.");
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let path = format!("include/{COLLECTIVES}");
+    let header = nicety_handlers::FILES.iter().find(|(name, _)| *name == path);
+    let (_, text) = header.expect("handlers have the header");
+    std::fs::write(folder.join(COLLECTIVES), text).expect("the output folder can be written");
     // Programs that are linked with libportals ask for this name, and so find the library that is already loaded.
-    compile("libnicety-fi.so", &["-Wl,-soname,libportals.so"], &SOURCES);
-    compile("libnicety-offload.so", &["-I../../handlers/include"], &OFFLOAD);
+    compile(&folder, "libnicety-fi.so", &["-Wl,-soname,libportals.so"], &SOURCES);
+    compile(&folder, "libnicety-offload.so", &[&format!("-I{}", folder.display())], &OFFLOAD);
 }
 
-fn compile(name: &str, options: &[&str], sources: &[&str]) {
-    let into = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join(name);
+fn compile(folder: &Path, name: &str, options: &[&str], sources: &[&str]) {
+    let into = folder.join(name);
     if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
         // Processes can be simulated on Linux only.
         std::fs::write(into, []).expect("the output folder can be written");
@@ -56,8 +63,8 @@ fn compile(name: &str, options: &[&str], sources: &[&str]) {
         .expect("a C compiler, as Rust needs one to link")
         .to_command();
     // An include in angle brackets finds this folder here, and the installed headers for users.
-    compiler.args(["-shared", "-I../../shim", "-o"]).arg(&into).args(options);
-    compiler.args(sources.iter().map(|source| format!("../../shim/{source}")));
+    compiler.args(["-shared", "-I.", "-o"]).arg(&into).args(options);
+    compiler.args(sources);
     compiler.args(["-ldl", "-lpthread"]);
     let status = compiler.status().expect("the C compiler runs");
     assert!(status.success(), "{name}, for processes, does not compile");
