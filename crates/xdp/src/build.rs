@@ -53,7 +53,10 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
         cpus: request.cpus,
         cluster: request.cluster,
         unverified: request.unverified,
+        headroom: request.headroom,
+        longest: request.longest,
         frames: request.frames && !request.lenient,
+        hashes: true,
         flow_processor: request.offload.is_some(),
     };
     let mut all = linked(&contents.object, &program)?;

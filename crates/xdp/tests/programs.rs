@@ -52,8 +52,9 @@ fn bytes(of: &[u8]) -> String {
     format!("{of:?}")
 }
 
-/// Programs that read the bounds of their packets alone.
-const DIRECT: [&str; 4] = ["bucket", "counters", "firewall", "router"];
+/// Programs that need no context.
+const DIRECT: [&str; 8] =
+    ["balancer", "bucket", "counters", "firewall", "redirect", "router", "too_long", "tunnel"];
 
 /// Compares a program on random frames. `timed` programs have values of maps that depend on the clock.
 fn compare(name: &str, maps: &[(&str, String)], timed: bool) {

@@ -4,7 +4,7 @@
 
 use super::code::{Coder, line};
 use super::ir::{Kind, Value};
-use super::sites::{ABORTED_NAME, Rare};
+use super::sites::{ABORTED_NAME, End, Rare};
 use crate::aborted::Site;
 
 /// Whether a result can be `XDP_ABORTED`, which the lower half tells.
@@ -45,13 +45,13 @@ impl Coder<'_> {
             return self.step_label(to);
         }
         let label = self.label();
-        self.aborts.rare.push(Rare { label: label.clone(), origin: at, result: Some(result) });
+        self.aborts.rare.push(Rare { label: label.clone(), origin: at, end: End::With(result) });
         label
     }
 
     /// The end of a function with a result. `origin` is the step in front of it.
     pub(super) fn end(&mut self, result: Value, origin: usize) {
-        if self.direct {
+        if self.direct.is_some() {
             return self.end_handler(result, origin);
         }
         let register = self.result_into(result);
@@ -67,7 +67,7 @@ impl Coder<'_> {
                     }
                     false => line!(self, "beqz {register}, {label}"),
                 }
-                self.aborts.rare.push(Rare { label, origin, result: None });
+                self.aborts.rare.push(Rare { label, origin, end: End::Aborted });
             }
         }
         self.leave();
@@ -85,16 +85,18 @@ impl Coder<'_> {
 
     /// Writes the ends that other code jumps to.
     pub(super) fn rare_ends(&mut self) {
-        while let Some(Rare { label, origin, result }) = self.aborts.rare.pop() {
+        while let Some(Rare { label, origin, end }) = self.aborts.rare.pop() {
             self.mark(&label);
             let slot = self.program.linked.code.slots[self.function.first + origin] as usize;
             if let Some(line) = self.program.linked.line(slot) {
                 self.text.line = Some((self.program.file(&line.file), line.line));
             }
-            match result {
-                Some(result) => self.end(result, origin),
-                None if self.direct => self.end_elsewhere(origin),
-                None => {
+            match end {
+                End::With(result) => self.end(result, origin),
+                End::Chain(chain) => self.end_chain(&chain),
+                End::TooLong => self.end_too_long(),
+                End::Aborted if self.direct.is_some() => self.end_elsewhere(origin),
+                End::Aborted => {
                     self.count(origin);
                     self.leave();
                     line!(self, "ret");

@@ -120,6 +120,8 @@ fn in_front(behind: Demand, ins: &Ins, note: &Note, function: &Function, rules: 
                 now[register] = part;
             }
         }
+        // They write the registers of arguments, and read none: the key is on the stack, and the card knows the frame.
+        Kind::Hash { .. } | Kind::Push(_) => (0..=5).for_each(|register| now[register] = Part::None),
         Kind::Call => {
             now[0] = Part::None;
             (1..=5).for_each(|register| now[register] = Part::Whole);

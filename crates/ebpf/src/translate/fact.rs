@@ -56,7 +56,11 @@ impl Known {
 /// The largest 32-bit number.
 pub(super) const WORD: u64 = u32::MAX as u64;
 
-pub(super) type Facts = [Fact; 11];
+/// Registers of a program, r0 to r10.
+pub(super) const REGISTERS: usize = 11;
+
+/// The facts of registers, and behind them those of places on the stack (`stack`).
+pub(super) type Facts = [Fact; REGISTERS + super::stack::PLACES];
 
 pub(super) const ANY: Fact = Fact { known: Known::Nothing, max: u64::MAX, place: Place::Unknown };
 

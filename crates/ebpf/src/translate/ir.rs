@@ -50,6 +50,12 @@ pub(super) enum Kind {
         entries: u32,
         number: bool,
     },
+    /// The address of a hash's value in r0, or 0. The key is at `a`, on the stack.
+    Hash {
+        map: u32,
+    },
+    /// A command to the card that adds bytes in front of the frame. It writes 0 to r0.
+    Push(u32),
     Helper(u32),
     Call,
     /// The end of a function, with the result `a`.

@@ -22,7 +22,13 @@ impl Coder<'_> {
                 self.branch64(&ins, &note, (condition, wide), &target);
             }
             _ if part == Part::None => {}
-            Kind::Alu(Alu::Mov, true) => self.low_into(self.low[ins.dst as usize], ins.b),
+            Kind::Alu(Alu::Mov, true) => {
+                let from = match ins.b {
+                    Value::Const(number) if part == Part::Low => Value::Const(i64::from(number as i32)),
+                    other => other,
+                };
+                self.low_into(self.low[ins.dst as usize], from);
+            }
             Kind::Alu(alu, true) => self.alu64(&ins, &note, alu),
             Kind::Alu(alu, false) => self.alu64_word(&ins, &note, alu, part == Part::Whole),
             Kind::Neg(wide) => {
@@ -310,7 +316,7 @@ impl Coder<'_> {
     }
 
     fn load64(&mut self, ins: &Ins, note: &Note, width: Width, (signed, acquire): (bool, bool), part: Part) {
-        if (part == Part::None && !acquire) || self.load_bound(ins, note.place, part) {
+        if part == Part::None && !acquire {
             return;
         }
         let to = if part == Part::None { "zero" } else { self.low[ins.dst as usize] };
