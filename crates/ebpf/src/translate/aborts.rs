@@ -36,11 +36,34 @@ impl Coder<'_> {
         }
     }
 
+    /// The known result at the end that a jump of the program goes to.
+    pub(super) fn known_end(&self, at: usize) -> Option<i64> {
+        let result = self.notes[at].result.filter(|_| self.function.is_main)?;
+        self.function.end_of(at).map(|_| result)
+    }
+
+    /// The label of the end with a result that is not `XDP_ABORTED`.
+    fn end_label(&mut self, number: i64, at: usize) -> String {
+        let changed = self.is_changed(at);
+        let known = self.ends.iter().find(|end| (end.0, end.1) == (number, changed));
+        if let Some((.., label)) = known {
+            return label.clone();
+        }
+        let label = self.label();
+        self.ends.push((number, changed, label.clone()));
+        let end = End::With(Value::Const(number));
+        self.aborts.rare.push(Rare { label: label.clone(), origin: at, end });
+        label
+    }
+
     /// The label that a jump goes to: that of a step, or of an end of its own where the program may end with `XDP_ABORTED`.
     pub(super) fn jump_label(&mut self, at: usize) -> String {
         let to = self.function.ins[at].to as usize;
         let target = self.function.ins[to - self.function.first];
         let result = self.result_at(at, target.a);
+        if let Some(number) = self.known_end(at).filter(|number| *number as u32 != 0) {
+            return self.end_label(number, at);
+        }
         if !self.function.is_main || target.kind != Kind::Exit || !can_abort(result) {
             return self.step_label(to);
         }

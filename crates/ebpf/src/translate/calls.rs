@@ -255,7 +255,12 @@ impl Coder<'_> {
         let later = self.behind[at][0] != Part::None;
         let read = |to: i32| self.begin[to as usize - self.function.first][0] != Part::None;
         match ins.kind {
-            Kind::Helper(_) | Kind::Call | Kind::Array { .. } | Kind::Hash { .. } | Kind::Push(_) => {
+            Kind::Helper(_)
+            | Kind::Call
+            | Kind::Array { .. }
+            | Kind::Hash { .. }
+            | Kind::Sum { .. }
+            | Kind::Push(_) => {
                 self.forget_result();
             }
             Kind::Branch(..) if read(ins.to) => self.settle(),

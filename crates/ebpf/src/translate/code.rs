@@ -64,6 +64,8 @@ pub(super) struct Coder<'p> {
     /// The end of the steps that are written in a row.
     pub limit: usize,
     labels: usize,
+    /// Labels of ends with a known result, and whether the frame may have changed its bounds there.
+    pub ends: Vec<(i64, bool, String)>,
     /// Counters of `XDP_ABORTED`.
     pub aborts: Aborts,
     /// Traps of an unverified program.
@@ -107,6 +109,7 @@ impl<'p> Coder<'p> {
             aside: vec![false; function.ins.len()],
             limit: 0,
             labels: 0,
+            ends: Vec::new(),
             aborts,
             refusals: Vec::new(),
         };
@@ -300,6 +303,7 @@ impl<'p> Coder<'p> {
             Kind::Nothing | Kind::Tested(_) => {}
             Kind::Array { map, entries, .. } => self.array(map, entries, at),
             Kind::Hash { map } => self.hash(map, at),
+            Kind::Sum { bytes } => self.sum(bytes, at),
             Kind::Push(bytes) => self.push(bytes, at),
             Kind::Load(..) if self.load_bound(at) => {}
             Kind::Jump => {

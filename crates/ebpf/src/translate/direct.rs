@@ -58,18 +58,16 @@ impl Coder<'_> {
         // Addresses of a card have 32 bits.
         let load = if self.wide() { "lwu" } else { "lw" };
         match ins.to {
+            DATA if self.is_loaded(at) => {}
             DATA | DATA_META => line!(self, "{load} {to}, 0({frame})"),
-            DATA_END => match self.data_before(at) {
-                Some(data) => {
-                    line!(self, "{load} t0, {length}({frame})");
-                    line!(self, "add {to}, {data}, t0");
+            DATA_END => {
+                let data = self.data_beside(at);
+                if !self.data_is_before(at) {
+                    line!(self, "{load} {}, 0({frame})", data.unwrap_or("t1"));
                 }
-                None => {
-                    line!(self, "{load} t0, 0({frame})");
-                    line!(self, "{load} {to}, {length}({frame})");
-                    line!(self, "add {to}, {to}, t0");
-                }
-            },
+                line!(self, "{load} t0, {length}({frame})");
+                line!(self, "add {to}, {}, t0", data.unwrap_or("t1"));
+            }
             INTERFACE_IN => line!(self, "li {to}, {INTERFACE}"),
             QUEUE => line!(self, "{load} {to}, {channel}({frame})"),
             _ => line!(self, "li {to}, 0"),
@@ -86,12 +84,34 @@ impl Coder<'_> {
         self.direct.is_some() && is_load && self.notes[at].place == Place::Context
     }
 
-    /// The register with the first byte's address, where the step in front has loaded it.
-    fn data_before(&self, at: usize) -> Option<&'static str> {
-        let before = at.checked_sub(1).filter(|&before| !self.function.leads[at] && self.is_field(before))?;
-        let (ins, other) = (&self.function.ins[at], &self.function.ins[before]);
-        let kept = other.to == DATA && other.a == ins.a && ins.a != Value::Reg(other.dst);
-        (kept && self.behind[before][other.dst as usize] != Part::None).then(|| self.low[other.dst as usize])
+    /// Whether two steps in a row load both bounds of the packet: the first byte's address into a register that stays.
+    fn loads_both(&self, data: usize, end: usize) -> bool {
+        let both = [data, end].iter().all(|&at| self.function.ins.get(at).is_some() && self.is_field(at));
+        if !both || self.function.leads[data.max(end)] {
+            return false;
+        }
+        let (first, second) = (&self.function.ins[data], &self.function.ins[end]);
+        let apart = first.dst != second.dst && first.a == second.a;
+        let kept = [first, second].iter().all(|ins| Value::Reg(ins.dst) != ins.a);
+        let read =
+            [data, end].iter().all(|&at| self.behind[at][self.function.ins[at].dst as usize] != Part::None);
+        (first.to, second.to) == (DATA, DATA_END) && apart && kept && read
+    }
+
+    /// Whether the step in front of the load of an end has loaded the first byte's address.
+    fn data_is_before(&self, at: usize) -> bool {
+        at > 0 && self.loads_both(at - 1, at)
+    }
+
+    /// The register of the first byte's address, where a step beside the load of an end loads that.
+    fn data_beside(&self, at: usize) -> Option<&'static str> {
+        let data = if self.data_is_before(at) { at - 1 } else { at + 1 };
+        self.loads_both(data, at).then(|| self.low[self.function.ins[data].dst as usize])
+    }
+
+    /// Whether the step in front has loaded the first byte's address for this one as well.
+    fn is_loaded(&self, at: usize) -> bool {
+        at > 0 && self.loads_both(at, at - 1) && !self.data_is_before(at - 1)
     }
 
     /// Adds bytes in front of the frame. The headroom has them, so that r0 is 0.
@@ -112,7 +132,7 @@ impl Coder<'_> {
     }
 
     /// Whether the frame may have other bounds than on arrival at an end behind a step. Other ways may lead to that end as well.
-    fn is_changed(&self, origin: usize) -> bool {
+    pub(super) fn is_changed(&self, origin: usize) -> bool {
         let Some(changed) = self.direct else { return false };
         let ends = self.function.ins.get(origin + 1).is_some_and(|next| next.kind == Kind::Exit);
         changed[origin] || (ends && changed[origin + 1])

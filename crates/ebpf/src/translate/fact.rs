@@ -117,8 +117,8 @@ pub(super) struct Note {
     pub place: Place,
     /// The known number of operand `b`.
     pub number: Option<i64>,
-    /// The known values of r1 to r4.
-    pub arguments: [Known; 4],
+    /// The known values of r1 to r5.
+    pub arguments: [Known; 5],
     /// The known number of r0 in front of the step.
     pub result: Option<i64>,
 }

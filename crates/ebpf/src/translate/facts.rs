@@ -127,6 +127,10 @@ pub(super) fn after(facts: &Facts, ins: &Ins) -> Facts {
             (1..=5).for_each(|register| set(&mut next, register, ANY));
             set(&mut next, 0, Fact::pointer(Place::Value));
         }
+        Kind::Sum { .. } => {
+            (1..=5).for_each(|register| set(&mut next, register, ANY));
+            set(&mut next, 0, returned(Helper::CsumDiff as u32));
+        }
         Kind::Push(_) => {
             (1..=5).for_each(|register| set(&mut next, register, ANY));
             set(&mut next, 0, Fact::of(Value::Const(0)));
@@ -172,6 +176,9 @@ fn found(facts: &Facts, ins: &Ins) -> Fact {
         Kind::Alu(Alu::Mov, true) => copied(ins.b, b),
         Kind::Alu(Alu::Mov, false) if b.max <= WORD => copied(ins.b, b),
         Kind::Alu(Alu::And, whole) if keeps_all(a, b, whole) => copied(ins.a, a),
+        Kind::Alu(Alu::Add | Alu::Or | Alu::Xor, false) if b.constant() == Some(0) && a.max <= WORD => {
+            copied(ins.a, a)
+        }
         Kind::Alu(alu, whole) => {
             let fact = if whole { wide(alu, ins, a, b) } else { narrow(alu, a, b) };
             match fact.known {
@@ -315,7 +322,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], join
         out: u64::MAX,
         place: Place::Unknown,
         number: None,
-        arguments: [Known::Nothing; 4],
+        arguments: [Known::Nothing; 5],
         result: None,
     };
     let mut notes = vec![unknown; function.ins.len()];

@@ -107,6 +107,7 @@ fn key(function: &mut Function, notes: &[Note], at: usize) -> Key {
             | Kind::Call
             | Kind::Array { .. }
             | Kind::Hash { .. }
+            | Kind::Sum { .. }
             | Kind::Push(_) => {
                 break;
             }

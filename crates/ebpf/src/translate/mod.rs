@@ -52,6 +52,7 @@ mod schedule;
 mod sites;
 mod stack;
 mod stores;
+mod sums;
 mod text;
 mod uses;
 
@@ -378,6 +379,7 @@ fn improve(
         if options.misaligned && !options.unverified {
             copies::join(function, &notes, &first, rules);
             stores::join(function, &notes, rules.wide);
+            sums::find(function, &notes);
         }
     }
     changed

@@ -45,7 +45,7 @@ impl Coder<'_> {
             }
             Kind::Swap(width) => {
                 let (to, from) = (self.low[ins.dst as usize], self.low_of(ins.a, "t0"));
-                self.swap64(to, from, width);
+                self.swap64(to, from, width, note.a);
             }
             _ => {}
         }
@@ -270,7 +270,7 @@ impl Coder<'_> {
         }
     }
 
-    fn swap64(&mut self, to: &str, from: &str, width: Width) {
+    fn swap64(&mut self, to: &str, from: &str, width: Width, max: u64) {
         if self.options.isa.zbb {
             line!(self, "rev8 {to}, {from}");
             if width != Width::B8 {
@@ -281,7 +281,9 @@ impl Coder<'_> {
         match width {
             Width::B2 => {
                 line!(self, "srli t0, {from}, 8");
-                line!(self, "andi t0, t0, 255");
+                if max > 0xffff {
+                    line!(self, "andi t0, t0, 255");
+                }
                 line!(self, "andi t1, {from}, 255");
                 line!(self, "slli t1, t1, 8");
                 line!(self, "or {to}, t0, t1");
