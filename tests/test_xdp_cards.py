@@ -275,8 +275,9 @@ def test_cc_and_translate_take_an_object(firewall: Path, nicety: Callable, tmp_p
     assert "nicety_map_flows" in defined
     text = nicety("xdp", "translate", firewall / "firewall.o").stdout
     assert "nicety_xdp_program_firewall:" in text
-    # A lookup for keys of 16 bytes.
-    assert "nicety_bpf_map_lookup_hash16" in text
+    # A lookup in place, which reads a bucket of the map.
+    assert "nicety_map_memory_flows+" in text
+    assert "nicety_bpf_map_lookup_hash16" not in text
     assert ".loc" in text
     assert "nicety_map_flows:" not in text
     assert "nicety_map_flows:" in nicety("xdp", "translate", firewall / "firewall.o", "--maps").stdout

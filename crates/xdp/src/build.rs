@@ -53,7 +53,11 @@ fn ready(file: &[u8], request: &Request) -> Result<Ready, XdpError> {
         cpus: request.cpus,
         cluster: request.cluster,
         unverified: request.unverified,
+        headroom: request.headroom,
+        longest: request.longest,
         frames: request.frames && !request.lenient,
+        // That tool knows maps by the runtime's functions.
+        hashes: !request.lenient,
         flow_processor: request.offload.is_some(),
     };
     let mut all = linked(&contents.object, &program)?;

@@ -52,8 +52,9 @@ fn bytes(of: &[u8]) -> String {
     format!("{of:?}")
 }
 
-/// Programs that read the bounds of their packets alone.
-const DIRECT: [&str; 4] = ["bucket", "counters", "firewall", "router"];
+/// Programs that need no context.
+const DIRECT: [&str; 8] =
+    ["balancer", "bucket", "counters", "firewall", "redirect", "router", "too_long", "tunnel"];
 
 /// Compares a program on random frames. `timed` programs have values of maps that depend on the clock.
 fn compare(name: &str, maps: &[(&str, String)], timed: bool) {
@@ -169,6 +170,37 @@ fn the_instructions_of_helpers_count() {
         // The other frame needs no lookup in the hash. Its hash function alone has some 20 instructions.
         assert!(looked > other + 40, "{cores:?}: {looked} and {other}");
     }
+}
+
+/// The checker of handlers forgives races between lookups and updates in functions of the runtime alone.
+#[test]
+fn lookups_are_in_place_but_for_the_checker() {
+    let file = compiled("balancer");
+    for cores in Cores::ALL {
+        for lenient in [false, true] {
+            let request = Request { frames: true, lenient, ..request("balancer", cores, &[]) };
+            let code = build(&file, &request).unwrap().code;
+            for name in ["nicety_bpf_map_lookup_hash8", "nicety_bpf_map_lookup_lru16"] {
+                assert_eq!(code.contains(name), lenient, "{cores:?}: {name}");
+            }
+        }
+    }
+}
+
+/// Entries of one bucket, in plain and LRU hashes: a lookup follows their chain, or misses at its end.
+#[test]
+fn lookups_in_place_follow_chains() {
+    let service = |address: u32| {
+        format!("{{\"key\": {{\"address\": {address}, \"port\": {}, \"protocol\": 17}}, \"value\": 0}}", 53 << 8)
+    };
+    // All 16 services: some of their buckets have several.
+    let services = list((0..16).map(|at| service(address([10, 0, 0, at]))));
+    let places = list((0..251).map(|place| format!("{{\"key\": {place}, \"value\": {}}}", place % 2)));
+    let servers = list((0..2).map(|at| {
+        let address = address([192, 0, 2, at]);
+        format!("{{\"key\": {at}, \"value\": {{\"address\": {address}, \"station\": [2, 0, 0, 0, 0, {at}]}}}}")
+    }));
+    compare("balancer", &[("services", services), ("places", places), ("servers", servers)], false);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-/* frame.c: a program with Linux's context as the handler of a card's frames. A program that reads the bounds of its packet alone
- * needs none of it: it is the handler itself (crates/ebpf/src/translate/direct.rs). */
+/* frame.c: a program with Linux's context as the handler of a card's frames. Most programs need none: they are handlers themselves
+ * (crates/ebpf/src/translate/bounds.rs). */
 #include "check.h"
 #include "verdict.h"
 
@@ -11,7 +11,7 @@ __attribute__((noinline)) static int forwarded(const struct nicety_xdp_context *
         if (context->data_meta != context->data) {
             frame_pull(frame, context->data - context->data_meta);
         }
-        if (verdict >= XDP_PASS && verdict <= XDP_REDIRECT && frame->length > nicety_xdp_card.longest) {
+        if (is_too_long(frame, verdict)) {
             return counted(&nicety_xdp_counts.too_long, FRAME_DROP);
         }
     }

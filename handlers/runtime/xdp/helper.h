@@ -23,6 +23,9 @@ struct nicety_xdp_context {
 #endif
 };
 
+/* Bytes of the shortest packet: an Ethernet header. */
+#define SHORTEST 14u
+
 enum { XDP_ABORTED = 0, XDP_DROP = 1, XDP_PASS = 2, XDP_TX = 3, XDP_REDIRECT = 4 };
 
 /* The card's part of a program: crates/ebpf/src/card writes it with the maps. */

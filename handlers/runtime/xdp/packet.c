@@ -1,8 +1,6 @@
 /* packet.c: helpers of programs on the packet. Metadata is a part of the frame in front of the packet until the verdict. */
 #include "helper.h"
 
-/* Bytes of the shortest packet: an Ethernet header. */
-#define SHORTEST 14u
 /* The most metadata that Linux counts. */
 #define MOST_METADATA 252u
 

@@ -22,6 +22,11 @@ static inline int redirected(void) {
     return counted(&nicety_xdp_counts.failed, FRAME_DROP);
 }
 
+/* Whether the card cannot send a frame that a program has made longer. */
+static inline bool is_too_long(const frame_t *frame, uint32_t verdict) {
+    return verdict >= XDP_PASS && verdict <= XDP_REDIRECT && frame->length > nicety_xdp_card.longest;
+}
+
 /* The destination of a frame. Frequent verdicts are first. */
 static inline int destination_of(uint32_t verdict) {
     if (verdict == XDP_PASS) {

@@ -54,7 +54,7 @@ impl Default for CardValues {
 /// Bytes of `struct nicety_xdp_counts`.
 const COUNTS: u64 = 32;
 /// The number of the card's only interface.
-const INTERFACE: u32 = 1;
+pub(crate) const INTERFACE: u32 = 1;
 
 /// Whether a definition is that of a data section.
 pub fn is_data(definition: &MapDefinition) -> bool {

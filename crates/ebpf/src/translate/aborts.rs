@@ -4,7 +4,7 @@
 
 use super::code::{Coder, line};
 use super::ir::{Kind, Value};
-use super::sites::{ABORTED_NAME, Rare};
+use super::sites::{ABORTED_NAME, End, Rare};
 use crate::aborted::Site;
 
 /// Whether a result can be `XDP_ABORTED`, which the lower half tells.
@@ -36,22 +36,45 @@ impl Coder<'_> {
         }
     }
 
+    /// The known result at the end that a jump of the program goes to.
+    pub(super) fn known_end(&self, at: usize) -> Option<i64> {
+        let result = self.notes[at].result.filter(|_| self.function.is_main)?;
+        self.function.end_of(at).map(|_| result)
+    }
+
+    /// The label of the end with a result that is not `XDP_ABORTED`.
+    fn end_label(&mut self, number: i64, at: usize) -> String {
+        let changed = self.is_changed(at);
+        let known = self.ends.iter().find(|end| (end.0, end.1) == (number, changed));
+        if let Some((.., label)) = known {
+            return label.clone();
+        }
+        let label = self.label();
+        self.ends.push((number, changed, label.clone()));
+        let end = End::With(Value::Const(number));
+        self.aborts.rare.push(Rare { label: label.clone(), origin: at, end });
+        label
+    }
+
     /// The label that a jump goes to: that of a step, or of an end of its own where the program may end with `XDP_ABORTED`.
     pub(super) fn jump_label(&mut self, at: usize) -> String {
         let to = self.function.ins[at].to as usize;
         let target = self.function.ins[to - self.function.first];
         let result = self.result_at(at, target.a);
+        if let Some(number) = self.known_end(at).filter(|number| *number as u32 != 0) {
+            return self.end_label(number, at);
+        }
         if !self.function.is_main || target.kind != Kind::Exit || !can_abort(result) {
             return self.step_label(to);
         }
         let label = self.label();
-        self.aborts.rare.push(Rare { label: label.clone(), origin: at, result: Some(result) });
+        self.aborts.rare.push(Rare { label: label.clone(), origin: at, end: End::With(result) });
         label
     }
 
     /// The end of a function with a result. `origin` is the step in front of it.
     pub(super) fn end(&mut self, result: Value, origin: usize) {
-        if self.direct {
+        if self.direct.is_some() {
             return self.end_handler(result, origin);
         }
         let register = self.result_into(result);
@@ -67,7 +90,7 @@ impl Coder<'_> {
                     }
                     false => line!(self, "beqz {register}, {label}"),
                 }
-                self.aborts.rare.push(Rare { label, origin, result: None });
+                self.aborts.rare.push(Rare { label, origin, end: End::Aborted });
             }
         }
         self.leave();
@@ -85,16 +108,18 @@ impl Coder<'_> {
 
     /// Writes the ends that other code jumps to.
     pub(super) fn rare_ends(&mut self) {
-        while let Some(Rare { label, origin, result }) = self.aborts.rare.pop() {
+        while let Some(Rare { label, origin, end }) = self.aborts.rare.pop() {
             self.mark(&label);
             let slot = self.program.linked.code.slots[self.function.first + origin] as usize;
             if let Some(line) = self.program.linked.line(slot) {
                 self.text.line = Some((self.program.file(&line.file), line.line));
             }
-            match result {
-                Some(result) => self.end(result, origin),
-                None if self.direct => self.end_elsewhere(origin),
-                None => {
+            match end {
+                End::With(result) => self.end(result, origin),
+                End::Chain(chain) => self.end_chain(&chain),
+                End::TooLong => self.end_too_long(),
+                End::Aborted if self.direct.is_some() => self.end_elsewhere(origin),
+                End::Aborted => {
                     self.count(origin);
                     self.leave();
                     line!(self, "ret");

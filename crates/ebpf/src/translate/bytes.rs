@@ -18,7 +18,7 @@ pub(super) fn loaded(facts: &Facts, ins: &Ins, width: Width) -> Known {
 }
 
 /// Whether a pointer is one into other memory than the stack.
-fn is_apart(place: Place) -> bool {
+pub(super) fn is_apart(place: Place) -> bool {
     matches!(place, Place::Packet | Place::Value | Place::Present)
 }
 
@@ -77,6 +77,7 @@ pub(super) fn forget(next: &mut Facts, facts: &Facts, ins: &Ins) {
             }
         },
         Kind::Helper(_) | Kind::Call => (true, true),
+        Kind::Push(_) => (false, true),
         _ => return,
     };
     for fact in next.iter_mut() {

@@ -5,7 +5,7 @@ use super::demand::{self, Argument, Part};
 use super::fact::{Known, Note, WORD};
 use super::facts;
 use super::ir::{Ins, Kind, Value};
-use super::{inline, names};
+use super::{direct, inline, names};
 use crate::helper::Helper;
 use crate::op::Condition;
 
@@ -61,7 +61,10 @@ impl Coder<'_> {
                 names::lookup(self.maps, map, key)
             }
             Some(Helper::CsumDiff) => names::csum_diff(&self.notes[at].arguments),
-            _ => names::helper(number),
+            _ => match direct::helper(number).filter(|_| self.direct.is_some()) {
+                Some(name) => name.to_owned(),
+                None => names::helper(number),
+            },
         };
         if self.is_last(number, at) {
             self.leave();
@@ -86,7 +89,7 @@ impl Coder<'_> {
         // The ABI extends the sign of a 32-bit result.
         let short = !self.wide() || facts::returned(number).max <= WORD >> 1;
         let alone = !self.function.leads.get(at + 1).copied().unwrap_or(false);
-        let main = self.function.is_main && !self.program.tail && !self.direct;
+        let main = self.function.is_main && !self.program.tail && self.direct.is_none();
         main && result && short && alone && self.frame.end == 0 && self.is_uncounted(at)
     }
 
@@ -252,7 +255,14 @@ impl Coder<'_> {
         let later = self.behind[at][0] != Part::None;
         let read = |to: i32| self.begin[to as usize - self.function.first][0] != Part::None;
         match ins.kind {
-            Kind::Helper(_) | Kind::Call | Kind::Array { .. } => self.forget_result(),
+            Kind::Helper(_)
+            | Kind::Call
+            | Kind::Array { .. }
+            | Kind::Hash { .. }
+            | Kind::Sum { .. }
+            | Kind::Push(_) => {
+                self.forget_result();
+            }
             Kind::Branch(..) if read(ins.to) => self.settle(),
             Kind::Jump if later && !self.ends(at) => self.settle(),
             _ if later && self.writes_first(at) => self.settle(),

@@ -32,6 +32,8 @@ pub(super) struct Frame {
     pub end: i32,
     /// The first byte for registers around calls of the compiler's library.
     pub kept: i32,
+    /// The place of the frame's address in a handler that changes its bounds.
+    pub handed: Option<i32>,
     /// Saved registers with their places.
     pub saved: Vec<(&'static str, i32)>,
 }
@@ -47,8 +49,8 @@ pub(super) struct Coder<'p> {
     pub begin: &'p [Demand],
     pub behind: &'p [Demand],
     pub reached: &'p [bool],
-    /// Whether the function is the card's frame handler itself.
-    pub direct: bool,
+    /// If the function is the card's frame handler itself, whether the frame may have changed its bounds behind each step.
+    pub direct: Option<&'p [bool]>,
     pub frame: Frame,
     /// Names of r0 to r9: the low and the high half.
     pub low: [&'static str; 10],
@@ -62,6 +64,8 @@ pub(super) struct Coder<'p> {
     /// The end of the steps that are written in a row.
     pub limit: usize,
     labels: usize,
+    /// Labels of ends with a known result, and whether the frame may have changed its bounds there.
+    pub ends: Vec<(i64, bool, String)>,
     /// Counters of `XDP_ABORTED`.
     pub aborts: Aborts,
     /// Traps of an unverified program.
@@ -82,7 +86,7 @@ impl<'p> Coder<'p> {
         function: &'p Function,
         passes: (&'p [Note], &'p [Demand], &'p [Demand], &'p [bool]),
         aborts: Aborts,
-        direct: bool,
+        direct: Option<&'p [bool]>,
     ) -> Coder<'p> {
         let (notes, begin, behind, reached) = passes;
         let wide = options.isa.wide;
@@ -105,6 +109,7 @@ impl<'p> Coder<'p> {
             aside: vec![false; function.ins.len()],
             limit: 0,
             labels: 0,
+            ends: Vec::new(),
             aborts,
             refusals: Vec::new(),
         };
@@ -140,7 +145,8 @@ impl<'p> Coder<'p> {
     fn calls(&self, at: usize) -> bool {
         let ins = &self.function.ins[at];
         match ins.kind {
-            Kind::Call => true,
+            // A lookup calls the runtime where an update has moved an entry meanwhile.
+            Kind::Call | Kind::Hash { .. } => true,
             Kind::Helper(number) => !is_inline(number) && !self.is_last(number, at),
             _ => self.calls_library(at),
         }
@@ -164,6 +170,8 @@ impl<'p> Coder<'p> {
             if self.wide() { 0 } else { 8 * i32::from(steps().any(|at| self.has_stack_argument(at))) };
         let kept = arguments;
         let begin = kept + if library { 8 * 6 } else { 0 };
+        let handed = self.direct.is_some_and(|changed| changed.contains(&true)).then_some(begin);
+        let begin = begin + if handed.is_some() { 8 } else { 0 };
         let end = (begin + self.depth() + 7) / 8 * 8;
         self.frame.end = end;
         let calls: Vec<usize> = steps().filter(|&at| self.calls(at)).collect();
@@ -188,7 +196,7 @@ impl<'p> Coder<'p> {
         let word = if self.wide() { 8 } else { 4 };
         let size = (end + word * saved.len() as i32 + 15) / 16 * 16;
         let places = saved.iter().enumerate().map(|(at, name)| (*name, size - word * (at as i32 + 1)));
-        self.frame = Frame { size, end, kept, saved: places.collect() };
+        self.frame = Frame { size, end, kept, handed, saved: places.collect() };
     }
 
     fn has_stack_argument(&self, at: usize) -> bool {
@@ -201,7 +209,9 @@ impl<'p> Coder<'p> {
         for (at, ins) in self.function.ins.iter().enumerate().filter(|(at, _)| self.reached[*at]) {
             let far = |value: Value, to: i32| if let Value::Frame(at) = value { -(at + to) } else { 0 };
             match ins.kind {
-                Kind::Array { number: false, .. } => depth = depth.max(far(ins.a, ins.to)),
+                Kind::Array { number: false, .. } | Kind::Hash { .. } => {
+                    depth = depth.max(far(ins.a, ins.to))
+                }
                 Kind::Load(..) | Kind::Store(..) | Kind::Atomic(..) => {
                     depth = depth.max(far(ins.a, ins.to));
                     let stored = matches!(ins.b, Value::Frame(_));
@@ -239,6 +249,7 @@ impl<'p> Coder<'p> {
             line!(self, "s{size} {register}, {place}(sp)");
         }
         self.push_stack(self.depth());
+        self.keep_frame();
         let mut waiting = VecDeque::new();
         self.write_steps(0..self.function.ins.len(), &mut waiting);
         while let Some(later) = waiting.pop_front() {
@@ -291,6 +302,10 @@ impl<'p> Coder<'p> {
         match ins.kind {
             Kind::Nothing | Kind::Tested(_) => {}
             Kind::Array { map, entries, .. } => self.array(map, entries, at),
+            Kind::Hash { map } => self.hash(map, at),
+            Kind::Sum { bytes } => self.sum(bytes, at),
+            Kind::Push(bytes) => self.push(bytes, at),
+            Kind::Load(..) if self.load_bound(at) => {}
             Kind::Jump => {
                 let target = ins.to as usize - self.function.first;
                 if self.ends(at) {

@@ -66,7 +66,7 @@ fn pair(function: &Function, notes: &[Note], behind: &[Demand], at: usize) -> Op
 }
 
 /// Whether bytes of two places are never the same.
-fn are_apart(one: Place, other: Place) -> bool {
+pub(super) fn are_apart(one: Place, other: Place) -> bool {
     let memory = |place| match place {
         Place::Packet => Some(0),
         Place::Stack => Some(1),

@@ -49,7 +49,9 @@ pub(super) fn parts(
             continue;
         }
         let mut now = Demand::default();
-        for next in function.next(last) {
+        // A jump to an end with a known result has an end of its own.
+        let known = function.end_of(last).filter(|_| function.is_main && notes[last].result.is_some());
+        for next in function.next(last).filter(|next| Some(*next) != known) {
             (0..11).for_each(|register| now[register] = now[register].max(begin[next][register]));
         }
         for at in (first..=last).rev() {
@@ -120,6 +122,9 @@ fn in_front(behind: Demand, ins: &Ins, note: &Note, function: &Function, rules: 
                 now[register] = part;
             }
         }
+        Kind::Array { .. } | Kind::Hash { .. } | Kind::Sum { .. } | Kind::Push(_) => {
+            return in_front_of_helper(behind, ins, note, rules);
+        }
         Kind::Call => {
             now[0] = Part::None;
             (1..=5).for_each(|register| now[register] = Part::Whole);
@@ -129,17 +134,30 @@ fn in_front(behind: Demand, ins: &Ins, note: &Note, function: &Function, rules: 
             let whole = !function.is_main || rules.whole_result;
             read(&mut now, ins.a, if whole { Part::Whole } else { Part::Low });
         }
-        Kind::Array { number, .. } => {
-            (0..=5).for_each(|register| now[register] = Part::None);
-            let whole = rules.wide && number && note.a <= WORD;
-            let key = if whole { Part::Whole } else { Part::Low };
-            if behind[0] != Part::None {
-                read(&mut now, ins.a, if number { key } else { address });
-            }
-        }
         // The lookup has the result.
         Kind::Tested(_) => now[0] = now[0].max(Part::Low),
         Kind::Nothing | Kind::Jump => {}
+    }
+    now
+}
+
+/// The demand in front of a helper in place. It writes the registers of arguments. The key of a hash is on the stack, and the card
+/// knows its frame.
+fn in_front_of_helper(behind: Demand, ins: &Ins, note: &Note, rules: Rules) -> Demand {
+    let mut now = behind;
+    (0..=5).for_each(|register| now[register] = Part::None);
+    let address = if rules.wide { Part::Whole } else { Part::Low };
+    let (a, b) = match ins.kind {
+        Kind::Array { number: true, .. } if !rules.wide || note.a > WORD => (Part::Low, Part::None),
+        Kind::Array { number: true, .. } => (Part::Whole, Part::None),
+        Kind::Array { .. } => (address, Part::None),
+        Kind::Sum { .. } => (address, Part::Low),
+        _ => (Part::None, Part::None),
+    };
+    for (value, part) in [(ins.a, a), (ins.b, b)] {
+        if let (Value::Reg(register), true) = (value, behind[0] != Part::None) {
+            now[register as usize] = now[register as usize].max(part);
+        }
     }
     now
 }

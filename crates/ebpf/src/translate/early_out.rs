@@ -20,6 +20,10 @@ impl Coder<'_> {
         let Kind::Branch(condition, _) = ins.kind else { return None };
         inverse(condition)?;
         let target = ins.to as usize - self.function.first;
+        // A known end has a label of its own.
+        if self.known_end(at).is_some() {
+            return None;
+        }
         // The target is written next.
         if target >= self.limit {
             return None;

@@ -56,7 +56,11 @@ impl Known {
 /// The largest 32-bit number.
 pub(super) const WORD: u64 = u32::MAX as u64;
 
-pub(super) type Facts = [Fact; 11];
+/// Registers of a program, r0 to r10.
+pub(super) const REGISTERS: usize = 11;
+
+/// The facts of registers, and behind them those of places on the stack (`stack`).
+pub(super) type Facts = [Fact; REGISTERS + super::stack::PLACES];
 
 pub(super) const ANY: Fact = Fact { known: Known::Nothing, max: u64::MAX, place: Place::Unknown };
 
@@ -113,8 +117,8 @@ pub(super) struct Note {
     pub place: Place,
     /// The known number of operand `b`.
     pub number: Option<i64>,
-    /// The known values of r1 to r4.
-    pub arguments: [Known; 4],
+    /// The known values of r1 to r5.
+    pub arguments: [Known; 5],
     /// The known number of r0 in front of the step.
     pub result: Option<i64>,
 }

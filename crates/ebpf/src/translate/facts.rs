@@ -1,13 +1,14 @@
 //! Knowledge of registers before each step: constants, copies, pointers, and the largest number.
 
 use super::bytes;
-use super::fact::{ANY, Fact, Facts, Known, Note, Place, WORD, base, fits, operand};
+use super::fact::{ANY, Fact, Facts, Known, Note, Place, REGISTERS, WORD, base, fits, operand};
 use super::ir::{Function, Ins, Kind, Value};
+use super::stack;
 use crate::helper::Helper;
 use crate::op::{Alu, Atomic, Condition, Width};
 
 fn entry(function: &Function) -> Facts {
-    let mut facts = [ANY; 11];
+    let mut facts = [ANY; REGISTERS + stack::PLACES];
     facts[10] = Fact::of(Value::Frame(0));
     if function.is_main {
         facts[1] = Fact::pointer(Place::Context);
@@ -86,6 +87,7 @@ fn refined(facts: &Facts, ins: &Ins, taken: bool) -> Facts {
 pub(super) fn after(facts: &Facts, ins: &Ins) -> Facts {
     let mut next = *facts;
     bytes::forget(&mut next, facts, ins);
+    stack::change(&mut next, facts, ins);
     let set = |next: &mut Facts, register: u8, fact: Fact| {
         for other in next.iter_mut() {
             if other.known.is_of(register) {
@@ -121,6 +123,18 @@ pub(super) fn after(facts: &Facts, ins: &Ins) -> Facts {
             (1..=5).for_each(|register| set(&mut next, register, ANY));
             set(&mut next, 0, Fact::pointer(if inside { Place::Present } else { Place::Value }));
         }
+        Kind::Hash { .. } => {
+            (1..=5).for_each(|register| set(&mut next, register, ANY));
+            set(&mut next, 0, Fact::pointer(Place::Value));
+        }
+        Kind::Sum { .. } => {
+            (1..=5).for_each(|register| set(&mut next, register, ANY));
+            set(&mut next, 0, returned(Helper::CsumDiff as u32));
+        }
+        Kind::Push(_) => {
+            (1..=5).for_each(|register| set(&mut next, register, ANY));
+            set(&mut next, 0, Fact::of(Value::Const(0)));
+        }
         Kind::Call => (0..=5).for_each(|register| set(&mut next, register, ANY)),
         Kind::Nothing | Kind::Store(..) | Kind::Jump | Kind::Branch(..) | Kind::Tested(_) | Kind::Exit => {}
     }
@@ -133,7 +147,9 @@ pub(super) fn returned(number: u32) -> Fact {
         Some(Helper::MapLookup | Helper::MapLookupPercpu | Helper::RingbufReserve) => {
             Fact::pointer(Place::Value)
         }
-        Some(Helper::Random | Helper::Cpu | Helper::CsumDiff | Helper::BuffLen) => Fact::up_to(WORD),
+        Some(Helper::Random | Helper::Cpu | Helper::BuffLen) => Fact::up_to(WORD),
+        // A folded sum.
+        Some(Helper::CsumDiff) => Fact::up_to(0xffff),
         // A verdict.
         Some(Helper::Redirect | Helper::RedirectMap) => Fact::up_to(4),
         _ => ANY,
@@ -142,12 +158,27 @@ pub(super) fn returned(number: u32) -> Fact {
 
 /// The result of a step that writes `dst`.
 pub(super) fn result(facts: &Facts, ins: &Ins) -> Fact {
+    match found(facts, ins) {
+        // No other number is as small.
+        Fact {
+            known: Known::Nothing | Known::Sum(..) | Known::Bytes { .. },
+            max: 0,
+            place: Place::Unknown,
+        } => Fact::of(Value::Const(0)),
+        fact => fact,
+    }
+}
+
+fn found(facts: &Facts, ins: &Ins) -> Fact {
     let (a, b) = (operand(facts, ins.a), operand(facts, ins.b));
     let mask = |width: Width| width.truncated(u64::MAX);
     match ins.kind {
         Kind::Alu(Alu::Mov, true) => copied(ins.b, b),
         Kind::Alu(Alu::Mov, false) if b.max <= WORD => copied(ins.b, b),
         Kind::Alu(Alu::And, whole) if keeps_all(a, b, whole) => copied(ins.a, a),
+        Kind::Alu(Alu::Add | Alu::Or | Alu::Xor, false) if b.constant() == Some(0) && a.max <= WORD => {
+            copied(ins.a, a)
+        }
         Kind::Alu(alu, whole) => {
             let fact = if whole { wide(alu, ins, a, b) } else { narrow(alu, a, b) };
             match fact.known {
@@ -174,9 +205,8 @@ pub(super) fn result(facts: &Facts, ins: &Ins) -> Fact {
         Kind::Load(Width::B4, false, false) if a.place == Place::Context && (0..=8).contains(&ins.to) => {
             Fact::pointer(Place::Packet)
         }
-        Kind::Load(width, false, false) => {
-            Fact { known: bytes::loaded(facts, ins, width), ..Fact::up_to(mask(width)) }
-        }
+        Kind::Load(width, false, false) => stack::loaded(facts, ins)
+            .unwrap_or_else(|| Fact { known: bytes::loaded(facts, ins, width), ..Fact::up_to(mask(width)) }),
         Kind::Load(width, false, true) => Fact::up_to(mask(width)),
         _ => ANY,
     }
@@ -219,6 +249,9 @@ fn wide(alu: Alu, ins: &Ins, a: Fact, b: Fact) -> Fact {
 }
 
 fn narrow(alu: Alu, a: Fact, b: Fact) -> Fact {
+    if let (Alu::Mov, Some(b)) = (alu, b.constant()) {
+        return Fact::of(Value::Const(i64::from(b as u32)));
+    }
     if let (Some(a), Some(b)) = (a.constant(), b.constant()) {
         return Fact::of(Value::Const(i64::from(alu.of32(a as u32, b as u32))));
     }
@@ -289,7 +322,7 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], join
         out: u64::MAX,
         place: Place::Unknown,
         number: None,
-        arguments: [Known::Nothing; 4],
+        arguments: [Known::Nothing; 5],
         result: None,
     };
     let mut notes = vec![unknown; function.ins.len()];
@@ -319,7 +352,8 @@ pub(super) fn rewrite(function: &mut Function, at_blocks: &[Option<Facts>], join
 
 fn rewritten(facts: &Facts, ins: Ins, joins: bool) -> Ins {
     let mut ins = ins;
-    let pure = matches!(ins.kind, Kind::Alu(..) | Kind::Neg(_) | Kind::Extend(..) | Kind::Truncate(_));
+    let pure = matches!(ins.kind, Kind::Alu(..) | Kind::Neg(_) | Kind::Extend(..) | Kind::Truncate(_))
+        || stack::loaded(facts, &ins).is_some();
     if pure {
         let result = result(facts, &ins);
         match result.known {
@@ -344,6 +378,11 @@ fn rewritten(facts: &Facts, ins: Ins, joins: bool) -> Ins {
         ins = if let Kind::Alu(alu, _) = ins.kind { commuted(facts, alu, ins) } else { ins };
     }
     let constant = |value: Value| operand(facts, value).constant();
+    if let (Kind::Branch(condition, wide), Some(a), Some(b)) = (ins.kind, constant(ins.a), constant(ins.b)) {
+        let holds =
+            if wide { condition.holds(a as u64, b as u64) } else { condition.holds32(a as u32, b as u32) };
+        return Ins { kind: if holds { Kind::Jump } else { Kind::Nothing }, ..ins };
+    }
     if let (Kind::Branch(condition @ (Condition::Equal | Condition::Unequal), true), Some(0)) =
         (ins.kind, constant(ins.b))
         && matches!(
@@ -356,7 +395,7 @@ fn rewritten(facts: &Facts, ins: Ins, joins: bool) -> Ins {
         return Ins { kind, ..ins };
     }
     match ins.kind {
-        Kind::Array { .. } => return ins,
+        Kind::Array { .. } | Kind::Hash { .. } => return ins,
         Kind::Load(..) | Kind::Store(..) | Kind::Atomic(..) => {
             (ins.a, ins.to) = base(facts, ins.a, ins.to);
         }

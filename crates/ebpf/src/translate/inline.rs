@@ -102,7 +102,15 @@ fn key(function: &mut Function, notes: &[Note], at: usize) -> Key {
                 _ if matches!(note.place, Place::Packet | Place::Value | Place::Present) => {}
                 _ => break,
             },
-            Kind::Atomic(..) | Kind::Helper(_) | Kind::Call | Kind::Array { .. } => break,
+            Kind::Atomic(..)
+            | Kind::Helper(_)
+            | Kind::Call
+            | Kind::Array { .. }
+            | Kind::Hash { .. }
+            | Kind::Sum { .. }
+            | Kind::Push(_) => {
+                break;
+            }
             _ => {
                 written |= bit;
                 read &= !bit;

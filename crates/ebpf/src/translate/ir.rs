@@ -50,6 +50,16 @@ pub(super) enum Kind {
         entries: u32,
         number: bool,
     },
+    /// The address of a hash's value in r0, or 0. The key is at `a`, on the stack.
+    Hash {
+        map: u32,
+    },
+    /// The folded sum of bytes at `a` in r0, from the seed `b` on.
+    Sum {
+        bytes: u32,
+    },
+    /// A command to the card that adds bytes in front of the frame. It writes 0 to r0.
+    Push(u32),
     Helper(u32),
     Call,
     /// The end of a function, with the result `a`.
@@ -94,6 +104,17 @@ impl Function {
         let starts: Vec<usize> = (0..self.ins.len()).filter(|&at| self.leads[at]).collect();
         let ends = starts.iter().skip(1).copied().chain([self.ins.len()]);
         starts.iter().copied().zip(ends.map(|end| end - 1)).collect()
+    }
+
+    /// The end that a step jumps to with a result in r0, if the step is a conditional jump or one over other steps.
+    pub fn end_of(&self, at: usize) -> Option<usize> {
+        let ins = &self.ins[at];
+        if !matches!(ins.kind, Kind::Jump | Kind::Branch(..)) {
+            return None;
+        }
+        let target = ins.to as usize - self.first;
+        let end = &self.ins[target];
+        (target != at + 1 && end.kind == Kind::Exit && end.a == Value::Reg(0)).then_some(target)
     }
 
     /// The steps that can follow a step.

@@ -24,6 +24,7 @@
 //! RV32 code, a 64-bit atomic operation takes one of the locks in [`LOCK_NAME`], and plain 64-bit accesses are two of 32 bits.
 
 mod aborts;
+mod bounds;
 mod bytes;
 mod calls;
 mod code;
@@ -36,6 +37,7 @@ mod fact;
 mod facts;
 pub(crate) mod frames;
 mod guard;
+mod hashes;
 mod inline;
 mod ir;
 mod names;
@@ -48,6 +50,9 @@ mod rv32_memory;
 mod rv64;
 mod schedule;
 mod sites;
+mod stack;
+mod stores;
+mod sums;
 mod text;
 mod uses;
 
@@ -131,8 +136,14 @@ pub struct Options {
     pub cluster: Option<u32>,
     /// Whether the code checks each access and each argument of a helper. Linux's verifier would refuse such a program.
     pub unverified: bool,
+    /// Bytes of headroom before a frame.
+    pub headroom: u32,
+    /// Bytes of the longest frame that the card sends.
+    pub longest: u32,
     /// Whether a program may be the card's frame handler itself. Its argument is then a frame, and its result a destination.
     pub frames: bool,
+    /// Whether maps have the memory of [`crate::card`], so that lookups in hashes can be in place.
+    pub hashes: bool,
     /// Whether the core is a context of a network flow processor: its memories add, and its firmware looks up in arrays.
     pub flow_processor: bool,
 }
@@ -280,14 +291,7 @@ fn one(
     let alone = options.frames && !options.unverified && !program.tail && functions.len() == 1;
     for mut function in functions {
         let rules = Rules { wide: options.isa.wide, whole_result: program.tail };
-        let first = facts::at_blocks(&function);
-        let notes = facts::rewrite(&mut function, &first, options.misaligned);
-        if !options.flow_processor {
-            inline::arrays(&mut function, &notes, maps, options);
-            if options.misaligned && !options.unverified {
-                copies::join(&mut function, &notes, &first, rules);
-            }
-        }
+        let changed = improve(&mut function, maps, options, (alone, rules));
         let at_blocks = facts::at_blocks(&function);
         let reached = reached_of(&function, &at_blocks);
         let notes = facts::rewrite(&mut function, &at_blocks, options.misaligned);
@@ -299,12 +303,11 @@ fn one(
         if options.unverified {
             guard::check_callbacks(linked, &function, &notes, &reached)?;
         }
-        let direct = alone && direct::reads_bounds_alone(&function, &facts::at_blocks(&function));
-        translation.direct |= direct;
+        translation.direct |= changed.is_some();
         let (begin, behind) = demand::parts(&function, &notes, &reached, rules);
         let aborts = Aborts::of(std::mem::take(&mut translation.sites), translation.rest);
         let passes = (&notes[..], &begin[..], &behind[..], &reached[..]);
-        let mut coder = Coder::new(options, maps, program, &function, passes, aborts, direct);
+        let mut coder = Coder::new(options, maps, program, &function, passes, aborts, changed.as_deref());
         coder.write();
         (translation.sites, translation.rest) = (std::mem::take(&mut coder.aborts.sites), coder.aborts.rest);
         translation.lines += coder.text.count;
@@ -333,6 +336,10 @@ fn one(
                 arrays.push(map);
                 translation.maps.push(map as usize);
             }
+            if let Kind::Hash { map } = ins.kind {
+                translation.maps.push(map as usize);
+                translation.helpers.push(Helper::MapLookup);
+            }
             if let Kind::Helper(number) = ins.kind {
                 translation.helpers.extend(Helper::of(number));
             }
@@ -348,6 +355,45 @@ fn one(
     translation.programs.push((linked.name.clone(), symbol.clone()));
     translation.targets.push((linked.name.clone(), names::function(program, 0)));
     Ok(written)
+}
+
+/// Rewrites a function by a first round of facts. For a program that is a frame handler itself, it returns whether the frame may
+/// have changed its bounds behind each step.
+fn improve(
+    function: &mut Function,
+    maps: &[MapDefinition],
+    options: &Options,
+    (alone, rules): (bool, Rules),
+) -> Option<Vec<bool>> {
+    let first = facts::at_blocks(function);
+    let notes = facts::rewrite(function, &first, options.misaligned);
+    let changed = if alone { changed(function, &notes, &first, rules) } else { None };
+    if changed.is_some() {
+        bounds::push(function, &notes, options.headroom);
+    }
+    if !options.flow_processor {
+        inline::arrays(function, &notes, maps, options);
+        if options.hashes && !options.unverified {
+            hashes::find(function, &notes, maps);
+        }
+        if options.misaligned && !options.unverified {
+            copies::join(function, &notes, &first, rules);
+            stores::join(function, &notes, rules.wide);
+            sums::find(function, &notes);
+        }
+    }
+    changed
+}
+
+/// Whether the frame may have changed its bounds behind each step; none if the program is no handler.
+fn changed(
+    function: &Function,
+    notes: &[fact::Note],
+    at_blocks: &[Option<Facts>],
+    rules: Rules,
+) -> Option<Vec<bool>> {
+    let (begin, _) = demand::parts(function, notes, &reached_of(function, at_blocks), rules);
+    bounds::changed(function, at_blocks, &begin)
 }
 
 /// Whether some way reaches each step.

@@ -38,13 +38,21 @@ pub(super) fn helper(number: u32) -> String {
 /// A lookup in a map that is known. For a hash or an LRU hash with keys of a usual size, aligned on the stack, it is code for that
 /// size.
 pub(super) fn lookup(maps: &[MapDefinition], map: Known, key: Known) -> String {
-    let plain = || helper(Helper::MapLookup as u32);
-    let Known::Is(Value::Map(number)) = map else { return plain() };
+    let sized = match map {
+        Known::Is(Value::Map(number)) => sized_lookup(maps, number, key),
+        _ => None,
+    };
+    sized.unwrap_or_else(|| helper(Helper::MapLookup as u32))
+}
+
+/// The lookup in a map with code for its keys.
+pub(super) fn sized_lookup(maps: &[MapDefinition], number: u32, key: Known) -> Option<String> {
     let aligned = matches!(key, Known::Is(Value::Frame(at)) if at % 4 == 0);
     let kinds = [(MapKind::Hash, "hash"), (MapKind::LruHash, "lru")];
     let map = maps.get(number as usize).filter(|map| aligned && LOOKUPS.contains(&map.key_size));
-    let found = map.and_then(|map| Some((map, kinds.iter().find(|(kind, _)| *kind as u32 == map.kind)?)));
-    found.map_or_else(plain, |(map, (_, kind))| format!("nicety_bpf_map_lookup_{kind}{}", map.key_size))
+    let (map, (_, kind)) =
+        map.and_then(|map| Some((map, kinds.iter().find(|(kind, _)| *kind as u32 == map.kind)?)))?;
+    Some(format!("nicety_bpf_map_lookup_{kind}{}", map.key_size))
 }
 
 /// A sum of the Internet checksum. It is code of its own for the sizes that IP headers and changed words have.

@@ -16,7 +16,7 @@ impl Coder<'_> {
         (signed, acquire): (bool, bool),
         part: Part,
     ) {
-        if (part == Part::None && !acquire) || self.load_bound(ins, note.place, part) {
+        if part == Part::None && !acquire {
             return;
         }
         let (to, high) = (self.low[ins.dst as usize], self.high[ins.dst as usize]);

@@ -22,7 +22,13 @@ impl Coder<'_> {
                 self.branch64(&ins, &note, (condition, wide), &target);
             }
             _ if part == Part::None => {}
-            Kind::Alu(Alu::Mov, true) => self.low_into(self.low[ins.dst as usize], ins.b),
+            Kind::Alu(Alu::Mov, true) => {
+                let from = match ins.b {
+                    Value::Const(number) if part == Part::Low => Value::Const(i64::from(number as i32)),
+                    other => other,
+                };
+                self.low_into(self.low[ins.dst as usize], from);
+            }
             Kind::Alu(alu, true) => self.alu64(&ins, &note, alu),
             Kind::Alu(alu, false) => self.alu64_word(&ins, &note, alu, part == Part::Whole),
             Kind::Neg(wide) => {
@@ -39,7 +45,7 @@ impl Coder<'_> {
             }
             Kind::Swap(width) => {
                 let (to, from) = (self.low[ins.dst as usize], self.low_of(ins.a, "t0"));
-                self.swap64(to, from, width);
+                self.swap64(to, from, width, note.a);
             }
             _ => {}
         }
@@ -264,7 +270,7 @@ impl Coder<'_> {
         }
     }
 
-    fn swap64(&mut self, to: &str, from: &str, width: Width) {
+    fn swap64(&mut self, to: &str, from: &str, width: Width, max: u64) {
         if self.options.isa.zbb {
             line!(self, "rev8 {to}, {from}");
             if width != Width::B8 {
@@ -275,7 +281,9 @@ impl Coder<'_> {
         match width {
             Width::B2 => {
                 line!(self, "srli t0, {from}, 8");
-                line!(self, "andi t0, t0, 255");
+                if max > 0xffff {
+                    line!(self, "andi t0, t0, 255");
+                }
                 line!(self, "andi t1, {from}, 255");
                 line!(self, "slli t1, t1, 8");
                 line!(self, "or {to}, t0, t1");
@@ -310,7 +318,7 @@ impl Coder<'_> {
     }
 
     fn load64(&mut self, ins: &Ins, note: &Note, width: Width, (signed, acquire): (bool, bool), part: Part) {
-        if (part == Part::None && !acquire) || self.load_bound(ins, note.place, part) {
+        if part == Part::None && !acquire {
             return;
         }
         let to = if part == Part::None { "zero" } else { self.low[ins.dst as usize] };

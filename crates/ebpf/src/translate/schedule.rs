@@ -10,6 +10,10 @@ const REACH: usize = 8;
 
 /// Moves instructions behind loads with results that the next instruction uses.
 pub(super) fn fill_waits(rows: &mut [Row]) {
+    let mut at = 0;
+    while at < rows.len() {
+        at += spread(rows, at).max(1);
+    }
     for at in 0..rows.len().saturating_sub(2) {
         let Some(load) = Parsed::of(&rows[at]).filter(|first| first.access == Access::Load) else { continue };
         let waits = Parsed::of(&rows[at + 1]).is_some_and(|next| next.reads.contains(&load.writes));
@@ -17,6 +21,38 @@ pub(super) fn fill_waits(rows: &mut [Row]) {
             rows[at + 1..=found].rotate_right(1);
         }
     }
+}
+
+/// The register that copies in a row take in turns. The code of a step needs it, and none has it between steps.
+const SPARE: &str = "t0";
+
+/// Gives every other copy of a row from a place on another register, so that loads can be in front of stores. Returns the row's length.
+fn spread(rows: &mut [Row], first: usize) -> usize {
+    let mut copies: Vec<(usize, String)> = Vec::new();
+    for at in (first..rows.len().saturating_sub(1)).step_by(2) {
+        let Some(register) = copied(&rows[at], &rows[at + 1]) else { break };
+        if copies.first().is_some_and(|(_, own)| own != register) {
+            break;
+        }
+        copies.push((at, register.to_owned()));
+    }
+    // The last copy's register may be read later.
+    for (at, register) in copies.iter().rev().skip(1).step_by(2) {
+        for row in &mut rows[*at..at + 2] {
+            row.text = row.text.replacen(&format!(" {register}, "), &format!(" {SPARE}, "), 1);
+        }
+    }
+    2 * copies.len()
+}
+
+/// The register of a load and of a store of the same behind it.
+fn copied<'r>(load: &'r Row, store: &'r Row) -> Option<&'r str> {
+    let load = Parsed::of(load).filter(|load| load.access == Access::Load)?;
+    let store = Parsed::of(store).filter(|store| store.access == Access::Store)?;
+    let register = load.writes;
+    let is_base = |name: &str| [load.reads[0], store.reads[1]].contains(&name);
+    let plain = store.reads[0] == register && !["zero", SPARE].contains(&register);
+    (plain && !is_base(register) && !is_base(SPARE)).then_some(register)
 }
 
 /// The next instruction that can follow a load at `at` directly.
@@ -156,6 +192,21 @@ mod tests {
             ),
             "lw a3, 26(a0); lw a0, 30(a0); sw a3, 4(sp); sw a0, 8(sp); lhu a0, 0(a2); sh a0, 12(sp)"
         );
+    }
+
+    #[test]
+    fn copies_in_a_row_take_registers_in_turns() {
+        assert_eq!(
+            scheduled("lw a0, 26(s3) far; sw a0, 4(sp); lhu a0, 34(s3) far; sh a0, 8(sp); add a1, a0, a2"),
+            "lw t0, 26(s3); lhu a0, 34(s3); sw t0, 4(sp); sh a0, 8(sp); add a1, a0, a2"
+        );
+        // The second address depends on the first load, and t0 has an address.
+        for text in [
+            "lw a0, 26(s3) far; sw a0, 4(sp); lhu a0, 34(a0) far; sh a0, 8(sp)",
+            "lw a0, 26(t0) far; sw a0, 4(sp); lhu a0, 34(t0) far; sh a0, 8(sp)",
+        ] {
+            assert_eq!(scheduled(text), text.replace(" far", ""));
+        }
     }
 
     #[test]

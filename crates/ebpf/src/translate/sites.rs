@@ -1,6 +1,7 @@
 //! The places where a program can end with `XDP_ABORTED`, and ends behind the code of a function.
 
 use super::demand::Part;
+use super::hashes::Chain;
 use super::ir::Value;
 use crate::aborted::Site;
 use std::ops::Range;
@@ -14,8 +15,20 @@ pub(super) struct Rare {
     pub label: String,
     /// The step in front of it.
     pub origin: usize,
-    /// The result; none if it is `XDP_ABORTED`, and in its register.
-    pub result: Option<Value>,
+    pub end: End,
+}
+
+/// The kind of an end.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// With this result.
+    With(Value),
+    /// With the result in its register. It is `XDP_ABORTED`, or of a frame handler no destination by itself.
+    Aborted,
+    /// Of a lookup, which goes on behind the step.
+    Chain(Chain),
+    /// Of a frame that is longer than the card sends.
+    TooLong,
 }
 
 /// Steps of an early end, which are written later, and the place of r0 in front of them.

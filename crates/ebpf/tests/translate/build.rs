@@ -41,7 +41,10 @@ pub(crate) fn options(isa: &str, misaligned: bool) -> Options {
         cpus: 1,
         cluster: None,
         unverified: false,
+        headroom: 64,
+        longest: 1518,
         frames: false,
+        hashes: false,
         flow_processor: false,
     }
 }

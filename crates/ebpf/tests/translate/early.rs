@@ -36,15 +36,38 @@ fn an_early_end_is_behind_the_usual_path() {
 fn a_program_with_a_use_of_its_context_gets_one() {
     assert!(translated(bounded(&[])).direct);
     assert!(translated(bounded(&[mov(6, 1), call(Helper::Cpu), mov(1, 6)])).direct);
-    let uses: [&[Instruction]; 5] = [
-        &[load(W, 5, 1, 12)],
-        &[load(W, 5, 1, 8)],
+    let moved = [mov(6, 1), mov_imm(2, -20), call(Helper::AdjustHead), mov(1, 6)];
+    for field in (0..24).step_by(4) {
+        assert!(translated(bounded(&[load(W, 5, 1, field)])).direct, "{field}");
+    }
+    assert!(translated(bounded(&moved)).direct);
+    // One way has the context and the other a number, which no step tells apart.
+    let joined = [mov(6, 1), load(W, 2, 1, 16), jump_imm(JEQ, 2, 0, 1), mov_imm(6, 0)];
+    let uses: [&[Instruction]; 6] = [
+        &[load(H, 5, 1, 0)],
         &[store(DW, 10, -8, 1)],
-        &[mov(6, 1), mov_imm(2, -20), call(Helper::AdjustHead), mov(1, 6)],
+        &[moved, moved].concat(),
+        &[mov(6, 1), mov_imm(2, -4), call(Helper::AdjustMeta), mov(1, 6)],
         &[mov(6, 1), mov(2, 1), alu64_imm(ADD, 2, 4), load(W, 5, 2, 0), mov(1, 6)],
+        &[&joined[..], &[jump_imm(JEQ, 6, 0, 1), load(W, 5, 6, 0)]].concat(),
     ];
     for before in uses {
         assert!(!translated(bounded(before)).direct, "{before:?}");
+    }
+    // The same without a later use.
+    assert!(translated(bounded(&joined)).direct);
+}
+
+#[test]
+fn a_known_move_of_the_first_byte_is_a_command() {
+    let moved =
+        |by: i32| translated(bounded(&[mov(6, 1), mov_imm(2, by), call(Helper::AdjustHead), mov(1, 6)]));
+    let text = moved(-64).assembly;
+    assert!(text.contains("li a0, 64\n") && text.contains("\tecall\n"), "{text}");
+    assert!(!text.contains("adjust_head"), "{text}");
+    // The headroom has 64 bytes, and the length of a packet is not known.
+    for by in [-65, 1] {
+        assert!(moved(by).assembly.contains("call nicety_frame_adjust_head\n"), "{by}");
     }
 }
 

@@ -31,18 +31,18 @@ const IMMEDIATES: [i32; 14] =
 const RESULTS: i16 = 40;
 
 /// Blocks of code, each with a result.
-struct Blocks {
+pub(super) struct Blocks {
     programs: Vec<Vec<Instruction>>,
     results: i16,
 }
 
 impl Blocks {
-    fn new() -> Blocks {
+    pub(super) fn new() -> Blocks {
         Blocks { programs: Vec::new(), results: RESULTS }
     }
 
     /// Adds a block with r1 and r2 from the packet at r7, and a result in `from`; `half` stores 32 bits of it.
-    fn add(&mut self, loads: (u8, u8), code: &[Instruction], from: u8, half: bool) {
+    pub(super) fn add(&mut self, loads: (u8, u8), code: &[Instruction], from: u8, half: bool) {
         if self.results == RESULTS {
             self.programs.push(vec![mov(6, 1), load(W, 7, 6, 0)]);
             self.results = 0;
@@ -56,7 +56,17 @@ impl Blocks {
     }
 
     /// Runs all programs on pairs of edges.
-    fn compare(mut self) {
+    pub(super) fn compare(self) {
+        self.compare_on(&[
+            ("rv32imac_zicsr", true),
+            ("rv64imac_zicsr", true),
+            ("rv32imac_zicsr_zba_zbb", false),
+            ("rv64imac_zicsr_zba_zbb", false),
+        ]);
+    }
+
+    /// The same on cores with or without misaligned accesses.
+    pub(super) fn compare_on(mut self, cores: &[(&str, bool)]) {
         for program in &mut self.programs {
             program.extend([mov_imm(0, 0), exit()]);
         }
@@ -78,10 +88,7 @@ impl Blocks {
             .enumerate()
             .map(|(number, slots)| Case { name: format!("edges_{number}"), slots, packets: packets.clone() })
             .collect();
-        compare("rv32imac_zicsr", true, &cases);
-        compare("rv64imac_zicsr", true, &cases);
-        compare("rv32imac_zicsr_zba_zbb", false, &cases);
-        compare("rv64imac_zicsr_zba_zbb", false, &cases);
+        cores.iter().for_each(|(isa, misaligned)| compare(isa, *misaligned, &cases));
     }
 }
 
