@@ -191,14 +191,19 @@ fn lookups_are_in_place_but_for_the_checker() {
 #[test]
 fn lookups_in_place_follow_chains() {
     let service = |address: u32| {
-        format!("{{\"key\": {{\"address\": {address}, \"port\": {}, \"protocol\": 17}}, \"value\": 0}}", 53 << 8)
+        format!(
+            "{{\"key\": {{\"address\": {address}, \"port\": {}, \"protocol\": 17}}, \"value\": 0}}",
+            53 << 8
+        )
     };
     // All 16 services: some of their buckets have several.
     let services = list((0..16).map(|at| service(address([10, 0, 0, at]))));
     let places = list((0..251).map(|place| format!("{{\"key\": {place}, \"value\": {}}}", place % 2)));
     let servers = list((0..2).map(|at| {
         let address = address([192, 0, 2, at]);
-        format!("{{\"key\": {at}, \"value\": {{\"address\": {address}, \"station\": [2, 0, 0, 0, 0, {at}]}}}}")
+        format!(
+            "{{\"key\": {at}, \"value\": {{\"address\": {address}, \"station\": [2, 0, 0, 0, 0, {at}]}}}}"
+        )
     }));
     compare("balancer", &[("services", services), ("places", places), ("servers", servers)], false);
 }

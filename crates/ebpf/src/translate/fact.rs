@@ -59,8 +59,13 @@ pub(super) const WORD: u64 = u32::MAX as u64;
 /// Registers of a program, r0 to r10.
 pub(super) const REGISTERS: usize = 11;
 
+/// Bytes of a place on the stack with a fact of its own.
+pub(super) const PLACE_BYTES: i32 = 8;
+/// Such places of a function's stack.
+pub(super) const PLACES: usize = (super::STACK / PLACE_BYTES) as usize;
+
 /// The facts of registers, and behind them those of places on the stack (`stack`).
-pub(super) type Facts = [Fact; REGISTERS + super::stack::PLACES];
+pub(super) type Facts = [Fact; REGISTERS + PLACES];
 
 pub(super) const ANY: Fact = Fact { known: Known::Nothing, max: u64::MAX, place: Place::Unknown };
 

@@ -1,14 +1,14 @@
 //! Knowledge of registers before each step: constants, copies, pointers, and the largest number.
 
 use super::bytes;
-use super::fact::{ANY, Fact, Facts, Known, Note, Place, REGISTERS, WORD, base, fits, operand};
+use super::fact::{ANY, Fact, Facts, Known, Note, PLACES, Place, REGISTERS, WORD, base, fits, operand};
 use super::ir::{Function, Ins, Kind, Value};
 use super::stack;
 use crate::helper::Helper;
 use crate::op::{Alu, Atomic, Condition, Width};
 
 fn entry(function: &Function) -> Facts {
-    let mut facts = [ANY; REGISTERS + stack::PLACES];
+    let mut facts = [ANY; REGISTERS + PLACES];
     facts[10] = Fact::of(Value::Frame(0));
     if function.is_main {
         facts[1] = Fact::pointer(Place::Context);

@@ -9,7 +9,7 @@ use super::demand::Part;
 use super::fact::{Known, Note};
 use super::ir::{Function, Ins, Kind, Value};
 use super::names;
-use super::sites::{End, Rare};
+use super::sites::{Chain, End, Rare};
 use crate::card::Layout;
 use crate::helper::Helper;
 use crate::map::MapKind;
@@ -30,24 +30,6 @@ const ENTRY: &str = "a4";
 /// Registers of the bucket's address and of its distance from the first bucket.
 const BUCKET: &str = "a6";
 const DISTANCE: &str = "a7";
-
-/// The labels and registers of a lookup that did not end with its first entry.
-#[derive(Clone, Debug)]
-pub(super) struct Chain {
-    map: u32,
-    /// The key's distance from the end of the stack.
-    key: i32,
-    /// The test of an entry.
-    again: String,
-    /// The next entry.
-    next: String,
-    /// The mark of an LRU map's entry.
-    mark: String,
-    marked: String,
-    done: String,
-    result: &'static str,
-    high: Option<&'static str>,
-}
 
 /// Turns lookups into steps of their own.
 pub(super) fn find(function: &mut Function, notes: &[Note], maps: &[MapDefinition]) {

@@ -1,7 +1,6 @@
 //! The places where a program can end with `XDP_ABORTED`, and ends behind the code of a function.
 
 use super::demand::Part;
-use super::hashes::Chain;
 use super::ir::Value;
 use crate::aborted::Site;
 use std::ops::Range;
@@ -29,6 +28,24 @@ pub(super) enum End {
     Chain(Chain),
     /// Of a frame that is longer than the card sends.
     TooLong,
+}
+
+/// The labels and registers of a lookup that did not end with its first entry.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    pub map: u32,
+    /// The key's distance from the end of the stack.
+    pub key: i32,
+    /// The test of an entry.
+    pub again: String,
+    /// The next entry.
+    pub next: String,
+    /// The mark of an LRU map's entry.
+    pub mark: String,
+    pub marked: String,
+    pub done: String,
+    pub result: &'static str,
+    pub high: Option<&'static str>,
 }
 
 /// Steps of an early end, which are written later, and the place of r0 in front of them.

@@ -1,20 +1,15 @@
 //! Knowledge of the stack: what a program keeps in aligned places of eight bytes, such as pointers around calls.
 
 use super::bytes::is_apart;
-use super::fact::{ANY, Fact, Facts, Known, Place, REGISTERS, base, operand};
+use super::fact::{ANY, Fact, Facts, Known, PLACE_BYTES, PLACES, Place, REGISTERS, base, operand};
 use super::ir::{Ins, Kind, Value};
 use crate::helper::Helper;
 use crate::op::Width;
 
-/// Bytes of a place.
-const BYTES: i32 = 8;
-/// Places of a function's stack.
-pub(super) const PLACES: usize = (super::STACK / BYTES) as usize;
-
 /// The fact's number for the place at a distance from the end of the stack.
 fn place(at: i32) -> Option<usize> {
-    let number = at.checked_neg()? / BYTES - 1;
-    (at % BYTES == 0 && (0..PLACES as i32).contains(&number)).then(|| REGISTERS + number as usize)
+    let number = at.checked_neg()? / PLACE_BYTES - 1;
+    (at % PLACE_BYTES == 0 && (0..PLACES as i32).contains(&number)).then(|| REGISTERS + number as usize)
 }
 
 /// The distance of an access, if it is one to the stack.
@@ -58,7 +53,7 @@ fn forget(next: &mut Facts, facts: &Facts, ins: &Ins, bytes: i32) {
         }
         return;
     };
-    for begin in at - BYTES + 1..at + bytes {
+    for begin in at - PLACE_BYTES + 1..at + bytes {
         if let Some(number) = place(begin) {
             next[number] = ANY;
         }
