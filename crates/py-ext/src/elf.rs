@@ -9,8 +9,8 @@ fn invalid(error: LoadError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Returns the global names of a RISC-V or eBPF file in three sets: its functions, all names that it defines, and the names
-/// that it only uses.
+/// Returns the global names of a RISC-V or eBPF file in three sets. They are its functions, all names that it defines, and
+/// the names that it only uses.
 #[pyfunction]
 pub fn elf_names(file: &[u8]) -> PyResult<[BTreeSet<String>; 3]> {
     let Names { functions, defined, undefined } = Names::read(file).map_err(invalid)?;

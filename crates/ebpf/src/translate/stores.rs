@@ -162,7 +162,7 @@ fn reaches(first: &Piece, to: i32, width: Width) -> bool {
     i64::from(to) < begin + 8 && begin < i64::from(to) + width.bytes() as i64
 }
 
-/// Puts the widest possible store in the place of the first one, if a register has the number from the lowest byte of the row on.
+/// Puts the widest possible store in the place of the first one. A register must have the number from the row's lowest byte on.
 fn write(function: &mut Function, row: &[Piece], parts: &Parts, wide: bool) {
     let Some(first) = row.first() else { return };
     let mut has = [false; 8];
