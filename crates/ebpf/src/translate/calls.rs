@@ -255,14 +255,7 @@ impl Coder<'_> {
         let later = self.behind[at][0] != Part::None;
         let read = |to: i32| self.begin[to as usize - self.function.first][0] != Part::None;
         match ins.kind {
-            Kind::Helper(_)
-            | Kind::Call
-            | Kind::Array { .. }
-            | Kind::Hash { .. }
-            | Kind::Sum { .. }
-            | Kind::Push(_) => {
-                self.forget_result();
-            }
+            kind if kind.changes_as_a_call() => self.forget_result(),
             Kind::Branch(..) if read(ins.to) => self.settle(),
             Kind::Jump if later && !self.ends(at) => self.settle(),
             _ if later && self.writes_first(at) => self.settle(),

@@ -102,15 +102,8 @@ fn key(function: &mut Function, notes: &[Note], at: usize) -> Key {
                 _ if matches!(note.place, Place::Packet | Place::Value | Place::Present) => {}
                 _ => break,
             },
-            Kind::Atomic(..)
-            | Kind::Helper(_)
-            | Kind::Call
-            | Kind::Array { .. }
-            | Kind::Hash { .. }
-            | Kind::Sum { .. }
-            | Kind::Push(_) => {
-                break;
-            }
+            Kind::Atomic(..) => break,
+            kind if kind.changes_as_a_call() => break,
             _ => {
                 written |= bit;
                 read &= !bit;

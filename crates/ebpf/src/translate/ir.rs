@@ -66,6 +66,15 @@ pub(super) enum Kind {
     Exit,
 }
 
+impl Kind {
+    /// Whether it leaves r0 to r5 as a call does: a call, or code in its place.
+    pub(super) const fn changes_as_a_call(self) -> bool {
+        let in_place =
+            matches!(self, Kind::Array { .. } | Kind::Hash { .. } | Kind::Sum { .. } | Kind::Push(_));
+        in_place || matches!(self, Kind::Helper(_) | Kind::Call)
+    }
+}
+
 /// An instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ins {

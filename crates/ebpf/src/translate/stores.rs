@@ -87,12 +87,7 @@ impl Parts {
             _ => None,
         };
         match ins.kind {
-            Kind::Helper(_)
-            | Kind::Call
-            | Kind::Array { .. }
-            | Kind::Hash { .. }
-            | Kind::Sum { .. }
-            | Kind::Push(_) => (0..=5).for_each(|at| self.renew(at)),
+            kind if kind.changes_as_a_call() => (0..=5).for_each(|at| self.renew(at)),
             Kind::Atomic(..) => (0..10).for_each(|at| self.renew(at)),
             Kind::Store(..)
             | Kind::Nothing

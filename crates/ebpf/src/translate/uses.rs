@@ -162,9 +162,7 @@ fn after(registers: &Registers, ins: &Ins) -> Registers {
             next[..6].fill(Held::Unknown);
             next[0] = result;
         }
-        Kind::Call | Kind::Array { .. } | Kind::Hash { .. } | Kind::Sum { .. } | Kind::Push(_) => {
-            next[..6].fill(Held::Unknown)
-        }
+        kind if kind.changes_as_a_call() => next[..6].fill(Held::Unknown),
         // Behind a comparison for equality, a number of data may be a constant.
         Kind::Branch(Condition::Equal | Condition::Unequal, _) => {
             for value in [ins.a, ins.b] {
