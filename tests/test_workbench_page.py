@@ -491,6 +491,8 @@ def test_edits_are_kept_when_the_server_ends(visit: Opener, tmp_path: Path, brow
         expect(page.locator(".banner.bad")).to_contain_text("edits are kept")
         expect(page.locator(".cm-content")).to_contain_text("// an edit")
         page.keyboard.press("Control+Enter")
+        assert answer(page) == "failed"
+        expect(page.locator(".figures")).to_contain_text("connection")
         expect(page.locator(".cm-content")).to_contain_text("// an edit")
 
 

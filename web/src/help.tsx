@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["Ctrl+Enter", "run"],
@@ -17,7 +17,8 @@ const KEYS: readonly (readonly [string, string])[] = [
 
 export function Help(props: { saved: boolean; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key, which may be Escape.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} aria-labelledby="help-title" onClose={props.onClose}>
       <h2 id="help-title">Keyboard shortcuts</h2>

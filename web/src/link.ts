@@ -78,6 +78,7 @@ export class Link {
       else this.heard.message(message);
     };
     socket.onclose = (event) => {
+      this.waiting.length = 0;
       this.heard.lost(reason || event.reason);
       setTimeout(() => this.connect(), this.wait);
       this.wait = Math.min(2 * this.wait, LONGEST_WAIT_MS);
@@ -89,9 +90,12 @@ export class Link {
     return this.socket?.readyState === WebSocket.OPEN;
   }
 
-  send(message: ClientMessage): void {
+  /** Sends a message, at once or when the connection is there; false if there is none to wait for. */
+  send(message: ClientMessage): boolean {
     if (this.open) this.socket?.send(JSON.stringify(message));
     else if (this.socket?.readyState === WebSocket.CONNECTING && this.waiting.length < 8) this.waiting.push(message);
+    else return false;
+    return true;
   }
 
   state(): Promise<State> {

@@ -68,6 +68,10 @@ export interface Page {
   auto: boolean;
 }
 
+const LOST: Partial<Work<never>> = {
+  state: "failed",
+  error: { message: "The connection to the server was lost.", kind: "run" },
+};
 const AUTO_MS = 350;
 const CARD_MS = 200;
 export const NOTHING_KEPT: Results["kept"] = { run: null, profile: null, check: null };
@@ -329,8 +333,8 @@ export class Store {
   private send(start: Start): void {
     const before = this.active.get(start.action);
     if (before === undefined) {
-      this.active.set(start.action, start.id);
-      this.link?.send(start);
+      if (this.link?.send(start)) this.active.set(start.action, start.id);
+      else this.update(start.id, LOST);
       return;
     }
     if (!this.next.has(start.action)) this.link?.send({ type: "cancel", id: before });
@@ -368,12 +372,7 @@ export class Store {
   private lose(reason: string): void {
     this.active.clear();
     this.next.clear();
-    for (const work of this.works())
-      if (work.state === "running")
-        this.update(work.id, {
-          state: "failed",
-          error: { message: "The connection to the server was lost.", kind: "run" },
-        });
+    for (const work of this.works()) if (work.state === "running") this.update(work.id, LOST);
     this.change({ lost: reason || "The server does not answer." });
   }
 

@@ -69,7 +69,15 @@ async def kill(process: Process) -> None:
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
+    # asyncio sees the end only behind the last byte of each pipe, and a full reader has stopped reading its pipe.
+    await asyncio.gather(*(_discard(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None))
     await process.wait()
+
+
+async def _discard(pipe: asyncio.StreamReader) -> None:
+    """Read a pipe to its end."""
+    while await pipe.read(_CHUNK):
+        pass
 
 
 async def do(process: Process, request: dict[str, Any], tell: Tell, show: Show) -> None:
@@ -90,6 +98,8 @@ async def do(process: Process, request: dict[str, Any], tell: Tell, show: Show) 
         await tell(end or _died(await process.wait()))
     finally:
         relay.cancel()
+        # A pipe has one reader at a time.
+        await asyncio.wait((relay,))
         await kill(process)
 
 
