@@ -61,15 +61,15 @@ static struct queue *queue_of(const struct nicety_completion *done) {
 }
 
 /* Fetches the completions of the process, and sorts them into their queues. Returns the number of completions, or an error. */
-static int fetch(uint32_t call, uint64_t ps) {
-    uint64_t args[] = {NICETY_MOST_COMPLETIONS, ps};
+static int fetch(uint32_t call, uint64_t how, uint64_t deferred) {
+    uint64_t args[] = {NICETY_MOST_COMPLETIONS, how, deferred};
     if (!own_endpoint)
         return 0;
     struct queue *queues[] = {own_endpoint->sends, own_endpoint->receives};
     for (int i = 0; i < 2; i++)
         if (queues[i] && reserve(queues[i], NICETY_MOST_COMPLETIONS))
             return -ENOMEM;
-    int64_t result = nicety_call(call, 0, args, 2);
+    int64_t result = nicety_call(call, 0, args, 3);
     if (result < 0)
         return (int)result;
     for (unsigned i = 0; i < nicety_slot->completions; i++) {
@@ -105,14 +105,24 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
     return taken ? (ssize_t)taken : -EAGAIN;
 }
 
+static int carry_out(int looks) {
+    return looks ? fetch(CALL_POLL, 0, (uint64_t)looks - 1) : 0;
+}
+
+void nicety_catch_up(void) {
+    carry_out(nicety_take_deferred(0));
+}
+
 /* Looks at the queue. `stack` is the start of the caller's stack. */
 static int look(struct queue *queue, const void *stack) {
     int come = 0;
     if (!own_endpoint || nicety_is_idle())
         return 0;
     int repeats = nicety_repeats(stack);
-    if (repeats || !nicety_look())
-        come = fetch(CALL_POLL, (uint64_t)repeats);
+    if (repeats)
+        come = fetch(CALL_POLL, (uint64_t)repeats, (uint64_t)nicety_take_deferred(1));
+    else if (!nicety_defers_more() && !(come = carry_out(nicety_take_deferred(1))) && !nicety_look() && !nicety_defers())
+        come = fetch(CALL_POLL, 0, 0);
     nicety_looked(come || queue->first < queue->count);
     return come < 0 ? come : 0;
 }
@@ -145,7 +155,7 @@ static ssize_t queue_sreadfrom(struct fid_cq *cq, void *entries, size_t count, f
     /* A completion for the other queue ends the call, too. The wait then continues. */
     for (int come = 1; come && queue->first == queue->count;) {
         uint64_t spent = nicety_now_ps() - since;
-        come = fetch(CALL_WAIT, ms < 0 ? NICETY_ANY : left > spent ? left - spent : 0);
+        come = fetch(CALL_WAIT, ms < 0 ? NICETY_ANY : left > spent ? left - spent : 0, 0);
         if (come < 0)
             return come;
     }

@@ -43,6 +43,7 @@ static void await(struct counter *counter, uint64_t wanted, uint64_t ps) {
 /* The counts of the last reply are current, because time stands still or nothing can arrive. A second read without a
  * call in between lets time advance. */
 static void look(struct counter *counter) {
+    nicety_catch_up();
     if (counter->looked == nicety_calls() && !nicety_look())
         await(counter, counted(counter) + 1, 0);
     counter->looked = nicety_calls();

@@ -293,6 +293,7 @@ static uint32_t waiting_posts(void) {
 }
 
 int nicety_look(void) {
+    nicety_catch_up();
     if (!nicety_attached() || phase != NICETY_RUNS || !nicety_slot->looks_left)
         return 0;
     pthread_mutex_lock(&calling);
@@ -307,6 +308,10 @@ int nicety_look(void) {
     pthread_mutex_unlock(&calling);
     calls += (uint64_t)is_known;
     return is_known;
+}
+
+void nicety_count_look(void) {
+    calls++;
 }
 
 uint64_t nicety_calls(void) {
@@ -336,6 +341,7 @@ static void carry_out(void) {
 }
 
 static int leave(uint32_t how) {
+    nicety_catch_up();
     if (!nicety_attached() || !is_simulated || nicety_slot->ended)
         return 0;
     uint32_t run = TURN_RUN;
@@ -413,6 +419,7 @@ static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned co
         return refuse();
     }
     int error = errno;
+    nicety_catch_up();
     use();
     is_simulated = has_communicated = 1;
     come();
@@ -456,6 +463,7 @@ int nicety_post_freed(uint32_t call, uint32_t flags, const uint64_t *args, unsig
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
     if (!nicety_attached())
         return refuse();
+    nicety_catch_up();
     if (call != CALL_BACK && call != CALL_POSTED && call != CALL_END) {
         use();
         has_communicated = 1;
@@ -472,6 +480,7 @@ int nicety_leave(void) {
 }
 
 void nicety_enter(int next) {
+    nicety_catch_up();
     come();
     if (phase == NICETY_STARTS && nicety_attached())
         round_up();
@@ -506,6 +515,7 @@ void nicety_return(void) {
 /* Has posted calls carried out, because they may take time. The lock is only tried, because a signal may have
  * interrupted a call. */
 static void settle(void) {
+    nicety_catch_up();
     if (!nicety_slot->ended && waiting_posts() && !pthread_mutex_trylock(&calling)) {
         int error = errno;
         carry_out();

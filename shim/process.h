@@ -61,9 +61,16 @@ int nicety_attach(void);
  * arguments. */
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count);
 
+/* Has deferred looks carried out (waits.h). This precedes each call of the simulator, each post, and each read of the time
+ * or of numbers that the simulator writes. */
+void nicety_catch_up(void);
+
 /* Counts a look at the queue of completions without a call, if nothing can have arrived. Returns whether the look was
  * counted. */
 int nicety_look(void);
+
+/* Counts a deferred look among the calls of the process. */
+void nicety_count_look(void);
 
 /* Returns the number of calls and looks of the process. */
 uint64_t nicety_calls(void);

@@ -54,7 +54,7 @@ enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2, TURN_ENDS = 3, TURN_SLEEP 
 enum {
     CALL_SEND = 1, /* address, bytes, rank, tag, data, context. */
     CALL_RECV,     /* address, bytes, rank or any, tag, ignored bits, context. */
-    CALL_POLL,     /* most completions, and the kind of looks that follow: 0, LOOKS_WAIT or LOOKS_START. */
+    CALL_POLL,     /* most completions, the kind of looks that follow (0, LOOKS_WAIT or LOOKS_START), deferred looks. */
     CALL_WAIT,     /* most completions, ps or any. */
     CALL_PEEK,     /* address, bytes, rank or any, tag, ignored bits, context. */
     CALL_CANCEL,   /* context. */

@@ -84,11 +84,13 @@ static int endpoint_setopt(struct fid *fid, int level, int name, const void *val
 }
 
 static ssize_t endpoint_room_to_send(struct fid_ep *ep) {
+    nicety_catch_up();
     size_t most = ((struct endpoint *)ep)->most_sends, own = nicety_slot->sending;
     return (ssize_t)(own < most ? most - own : 0);
 }
 
 static ssize_t endpoint_room_to_receive(struct fid_ep *ep) {
+    nicety_catch_up();
     size_t most = ((struct endpoint *)ep)->most_receives, own = nicety_slot->receiving;
     return (ssize_t)(own < most ? most - own : 0);
 }
@@ -99,9 +101,11 @@ int has_room(const struct endpoint *endpoint, uint32_t call) {
     int receives = call == CALL_RECV;
     const uint32_t *own = receives ? &nicety_slot->receiving : &nicety_slot->sending;
     size_t most = receives ? endpoint->most_receives : endpoint->most_sends;
+    if (*own >= most)
+        nicety_catch_up();
     if (*own >= most) {
-        uint64_t none[] = {0, 0};
-        nicety_call(CALL_POLL, 0, none, 2);
+        uint64_t none[] = {0, 0, 0};
+        nicety_call(CALL_POLL, 0, none, 3);
     }
     return *own < most;
 }

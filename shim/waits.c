@@ -33,6 +33,16 @@ static _Thread_local struct {
     unsigned looks, next;
 } seen;
 
+/* A wait begins with a look or two that differ from the later, equal ones. The first looks are deferred, and carried out
+ * in one call with the next one. If another call comes first, they are carried out before it. Their completions then have
+ * the right time, but are read behind that call. So such a wait costs MISSED of the credit with which a thread defers looks.
+ */
+#define MOST_DEFERRED 3
+#define MOST_CREDIT 64
+#define MISSED 16
+static _Thread_local int may_defer, deferred;
+static _Thread_local int credit = MOST_CREDIT;
+
 /* Returns whether the process has done nothing but one look since the last look. */
 static int is_next_look(void) {
     return seen.looks && seen.calls == nicety_calls() && seen.clock_reads == nicety_slot->clock_reads &&
@@ -83,6 +93,35 @@ int nicety_repeats(const void *stack) {
     return 0;
 }
 
+static int defer(void) {
+    deferred++;
+    nicety_count_look();
+    return 1;
+}
+
+int nicety_defers(void) {
+    return outermost && may_defer && !seen.looks && credit > 0 && !nicety_shared->measured && !nicety_is_shared() &&
+           defer();
+}
+
+int nicety_defers_more(void) {
+    return deferred && seen.looks && deferred < MOST_DEFERRED && defer();
+}
+
+int nicety_is_deferred(void) {
+    return deferred > 0;
+}
+
+int nicety_take_deferred(int is_look) {
+    int looks = deferred;
+    if (looks && !is_look)
+        credit -= MISSED;
+    else if (looks && credit < MOST_CREDIT)
+        credit++;
+    deferred = 0;
+    return looks;
+}
+
 void nicety_looked(int found) {
     seen.looks = found ? 0 : seen.looks + 1;
     seen.calls = nicety_calls();
@@ -108,6 +147,7 @@ const void *nicety_begin_wait(const void *frame, int looks) {
     if (!before) {
         outermost = frame;
         kind = looks;
+        may_defer = 0;
         seen.looks = 0;
     }
     return before;
@@ -117,21 +157,25 @@ void nicety_end_wait(const void *before) {
     outermost = before;
 }
 
-static int waits(mpi_function *own, WORDS) {
+static int waits(mpi_function *own, int defers, WORDS) {
     const void *before = nicety_begin_wait(__builtin_frame_address(0), LOOKS_WAIT);
+    may_defer |= !before && defers;
     int code = own(a, b, c, d, e, f, g, h, i, j, k, l);
     nicety_end_wait(before);
     return code;
 }
 
-#define WAITS(name)                                                                                                    \
+#define WAITS_AND(defers, name)                                                                                        \
     EXPORT int MPI_##name(WORDS);                                                                                      \
     int MPI_##name(WORDS) {                                                                                            \
         static mpi_function *own;                                                                                      \
         if (!own)                                                                                                      \
             *(void **)&own = nicety_mpi_behind("MPI_" #name, (void *)MPI_##name);                                      \
-        return waits(own, a, b, c, d, e, f, g, h, i, j, k, l);                                                         \
+        return waits(own, defers, a, b, c, d, e, f, g, h, i, j, k, l);                                                 \
     }
+#define WAITS(name) WAITS_AND(1, name)
+/* These calls also wait for changes of memory that have no completion. */
+#define WAITS_FOR_MEMORY(name) WAITS_AND(0, name)
 /* Each look of these calls is a look at the card. */
 #define PROBES(name)                                                                                                   \
     EXPORT int MPI_##name(WORDS);                                                                                      \
@@ -203,20 +247,22 @@ WAITS(Graph_create)
 WAITS(Dist_graph_create)
 WAITS(Dist_graph_create_adjacent)
 
-BOTH(Win_create)
-BOTH(Win_allocate)
-WAITS(Win_create_dynamic)
-WAITS(Win_free)
-WAITS(Win_fence)
-WAITS(Win_start)
-WAITS(Win_post)
-WAITS(Win_complete)
-WAITS(Win_wait)
-WAITS(Win_lock)
-WAITS(Win_lock_all)
-WAITS(Win_unlock)
-WAITS(Win_unlock_all)
-WAITS(Win_flush)
-WAITS(Win_flush_all)
-WAITS(Win_flush_local)
-WAITS(Win_flush_local_all)
+WAITS_FOR_MEMORY(Win_create)
+WAITS_FOR_MEMORY(Win_create_c)
+WAITS_FOR_MEMORY(Win_allocate)
+WAITS_FOR_MEMORY(Win_allocate_c)
+WAITS_FOR_MEMORY(Win_create_dynamic)
+WAITS_FOR_MEMORY(Win_free)
+WAITS_FOR_MEMORY(Win_fence)
+WAITS_FOR_MEMORY(Win_start)
+WAITS_FOR_MEMORY(Win_post)
+WAITS_FOR_MEMORY(Win_complete)
+WAITS_FOR_MEMORY(Win_wait)
+WAITS_FOR_MEMORY(Win_lock)
+WAITS_FOR_MEMORY(Win_lock_all)
+WAITS_FOR_MEMORY(Win_unlock)
+WAITS_FOR_MEMORY(Win_unlock_all)
+WAITS_FOR_MEMORY(Win_flush)
+WAITS_FOR_MEMORY(Win_flush_all)
+WAITS_FOR_MEMORY(Win_flush_local)
+WAITS_FOR_MEMORY(Win_flush_local_all)

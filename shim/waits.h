@@ -7,6 +7,19 @@
  * stack is compared from `stack` upwards, including the callee-saved registers of the caller. */
 int nicety_repeats(const void *stack);
 
+/* Defer a look that nicety_repeats has just refused, if that is possible, and return whether it is. The simulator
+ * carries the look out with the next call. Until then, it counts as one that has found nothing. The first function is for
+ * a look without a deferred one before it, and the second for a look right behind a deferred one. */
+int nicety_defers(void);
+int nicety_defers_more(void);
+
+/* Returns whether looks are deferred. */
+int nicety_is_deferred(void);
+
+/* Returns the number of deferred looks. The caller has them carried out, before the next look (`is_look`) or before another
+ * call. */
+int nicety_take_deferred(int is_look);
+
 /* Returns whether the calling thread waits for a message without taking it. Another probe then follows a failed
  * probe. */
 int nicety_probes(void);

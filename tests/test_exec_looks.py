@@ -316,3 +316,31 @@ else:
     status, out, err = run(tmp_path, NEVER + program)
     assert status == 0, err
     assert "ended" in out
+
+
+def test_a_message_takes_one_switch_to_each_process(tmp_path: Path) -> None:
+    rounds = 500
+    program = f"""
+import resource
+ball = numpy.zeros(8, dtype="b")
+def bounce():
+    for _ in range({rounds}):
+        if rank == 0:
+            world.Send(ball, 1)
+            world.Recv(ball, 1)
+        else:
+            world.Recv(ball, 0)
+            world.Send(ball, 0)
+def switches():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+bounce()
+before = switches()
+bounce()
+print("switches", switches() - before)
+"""
+    status, out, err = run(tmp_path, program)
+    assert status == 0, err
+    found = [int(count) for count in re.findall(r"switches (\d+)", out)]
+    # A process spins in the place of a switch if each has a CPU.
+    assert len(found) == 2
+    assert max(found) < 1.4 * rounds

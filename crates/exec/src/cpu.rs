@@ -4,8 +4,8 @@
 //! switch on the same CPU. Therefore the simulator and the processes are bound to one CPU while turns are short. A process that
 //! computes for long may move.
 //!
-//! If there are enough CPUs, it is faster that the simulator and the running process spin, each on its own CPU. If other work
-//! takes these CPUs, spinning fails. Then the simulator and the processes are bound to one CPU again.
+//! If there is a CPU for the simulator and for each process, it is faster that all of them spin. If other work takes these
+//! CPUs, spinning fails. Then the simulator and the processes are bound to one CPU again.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;

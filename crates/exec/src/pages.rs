@@ -135,8 +135,8 @@ impl Pages {
         }
         let start = NonNull::new(start.cast::<u8>()).expect("the kernel maps nothing at address zero");
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        // The simulator spins on one CPU, and the process with the current call spins on another.
-        let spins = if cpus > 1 && ranks as usize <= cpus { SPINS } else { 0 };
+        // The simulator and all processes spin. A wake-up on another CPU takes longer than a switch on the same one.
+        let spins = if (ranks as usize) < cpus { SPINS } else { 0 };
         let header = Header {
             magic: MAGIC,
             version: VERSION,
@@ -414,12 +414,6 @@ impl Pages {
     pub(crate) fn set_under_way(&self, rank: u32, counts: [u32; 2]) {
         let under_way = &self.slot(rank).under_way;
         under_way.iter().zip(counts).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
-    }
-
-    /// Makes a process that spins for a reply sleep until the reply.
-    pub(crate) fn send_to_sleep(&self, rank: u32) {
-        let turn = &self.slot(rank).turn;
-        let _ = turn.compare_exchange(turn::CALL, turn::SLEEP, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Writes the reply to a call, and lets the process run.

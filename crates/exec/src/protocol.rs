@@ -268,6 +268,9 @@ pub(crate) struct Count {
     pub(crate) ps: u64,
 }
 
+/// Maximum number of looks that a process defers. It is that of `shim/waits.c`.
+const MOST_DEFERRED: u64 = 3;
+
 /// The looks that certainly follow if this look finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
@@ -298,6 +301,8 @@ pub(crate) enum Call {
         most: u64,
         /// The looks that certainly follow. The process does nothing else until a look finds something.
         follows: Follows,
+        /// The number of earlier looks that the process has deferred.
+        deferred: u32,
     },
     Wait {
         most: u64,
@@ -367,7 +372,11 @@ impl Call {
         match number {
             1 => Call::Send(Send::of(flags, &args)),
             2 => Call::Receive(Receive::of(flags, &args)),
-            3 => Call::Poll { most: args[0], follows: Follows::of(args[1]) },
+            3 => Call::Poll {
+                most: args[0],
+                follows: Follows::of(args[1]),
+                deferred: args[2].min(MOST_DEFERRED) as u32,
+            },
             4 => Call::Wait { most: args[0], ps: args[1] },
             5 => Call::Peek(Receive::of(flags, &args)),
             6 => Call::Cancel { context: args[0] },

@@ -74,8 +74,6 @@ pub(crate) struct Turns {
     pub(crate) states: States,
     shared_cpu: SharedCpu,
     looking: Looking,
-    /// The process that made the last call, and spins for the reply.
-    called: Cell<Option<u32>>,
     /// The data of messages that no receive has copied, in order, by sender, receiver and tag. It is kept here because a card
     /// reports an unexpected message by its header, and the data precedes the message's bytes.
     data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<CompletionData>>>,
@@ -108,7 +106,6 @@ impl Turns {
             processes,
             ranks: RefCell::default(),
             states: States::default(),
-            called: Cell::new(None),
             data: RefCell::default(),
             failed_looks: Cell::default(),
             patience,
@@ -174,7 +171,6 @@ impl Turns {
                 // If turns are short, the kernel checks for an interrupt very late.
                 turn::CALL if self.is_interrupted() => return Err(Error::Interrupted),
                 turn::CALL => {
-                    self.called.set(self.pages.spins().then_some(rank));
                     let (call, spent) = self.pages.call(rank);
                     if !call.is_plausible(self.pages.ranks()) {
                         return Err(written_over(rank));
@@ -252,10 +248,6 @@ impl Turns {
 
     /// Writes the reply to a process, and lets it run.
     pub(crate) fn reply(&self, rank: u32, reply: &Reply<'_>) {
-        // If waits for turns spin, there are CPUs for the simulator and for one process.
-        if let Some(other) = self.called.take().filter(|&other| other != rank) {
-            self.pages.send_to_sleep(other);
-        }
         if let (true, Some(pid)) = (self.is_complete.get(), self.pages.process(rank)) {
             self.shared_cpu.bring(rank, pid);
         }

@@ -16,6 +16,27 @@ impl Program {
         self.host.compute(duration).await;
     }
 
+    /// Executes looks that the process has deferred. Returns whether one finds something; the others are then omitted.
+    pub(super) async fn deferred_looks(
+        &self,
+        course: &mut Course,
+        deferred: u32,
+        finds: impl Fn() -> bool,
+    ) -> bool {
+        for _ in 0..deferred {
+            course.polls_since.get_or_insert_with(|| self.host.now());
+            self.computes_for_looks(self.poll, true).await;
+            self.turns.lap(self.rank, Part::Looks);
+            if finds() {
+                course.polls_since = None;
+                return true;
+            }
+            // The call itself counts as one look.
+            self.counts.borrow_mut().calls += 1;
+        }
+        false
+    }
+
     /// Executes a look. The process has counted `counted` looks by itself before. If further looks certainly follow, executes all
     /// of them, until one finds something or no event is left.
     pub(super) async fn looks(

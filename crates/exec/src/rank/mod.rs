@@ -358,8 +358,11 @@ impl Program {
             Call::Send(send) => self.send(send)?,
             Call::Receive(receive) if receive.flags & flag::CLAIM != 0 => self.take_claimed(receive)?,
             Call::Receive(receive) => self.post_receive(receive).await?,
-            Call::Poll { most, follows } => {
-                self.looks((course, counted), || self.ended.is_found(), follows).await;
+            Call::Poll { most, follows, deferred } => {
+                let finds = || self.ended.is_found();
+                if !self.deferred_looks(course, deferred, finds).await {
+                    self.looks((course, counted), finds, follows).await;
+                }
                 completions = self.ended.take_found(most);
                 0
             }
