@@ -7,6 +7,7 @@ alone, so each source file becomes a Markdown file with its prose on the same li
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -16,18 +17,28 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pygments.lexer import Lexer
-from pygments.lexers import CLexer, GoLexer, PythonLexer, RustLexer
+from pygments.lexers import CLexer, GoLexer, PythonLexer, RustLexer, TypeScriptLexer
 from pygments.token import Comment, String, Whitespace
 
 Kind: TypeAlias = Literal["comment", "trailing", "message"]
 ROOT = Path(__file__).parent.parent
-LEXERS: dict[str, type[Lexer]] = {".rs": RustLexer, ".py": PythonLexer, ".go": GoLexer, ".c": CLexer, ".h": CLexer}
+LEXERS: dict[str, type[Lexer]] = {
+    ".rs": RustLexer,
+    ".py": PythonLexer,
+    ".go": GoLexer,
+    ".c": CLexer,
+    ".h": CLexer,
+    ".ts": TypeScriptLexer,
+    ".tsx": TypeScriptLexer,
+}
 NOT_OURS = ("third_party/", "/testdata/", "/tests/data/", "tests/programs/")
 # A shorter string is a key or a word of a table.
 _LEAST_WORDS = 5
 _MARKS = re.compile(r"^\s*(///|//!|//|/\*+|\*/|\*|#+!?) ?|\s*\*/\s*$")
 _DIRECTIVE = re.compile(r"^\s*(?:#!|# (?:type|noqa|ruff|mypy|pragma)\b|//go:|//export)")
 _REASON = re.compile(r'\b(?:source|note|against) = "((?:[^"\\]|\\.)*)"')
+# Text between tags; the lexer takes its words for names of the program.
+_BETWEEN_TAGS = re.compile(r"(?<=>)[^<>{}=;()]+(?=[<{])")
 _PLACE = re.compile(r"\{[^{}]*\}|%[-+#0-9.]*l*[a-z]|\\u\{[^}]*\}|\\[nrt]")
 
 
@@ -48,6 +59,9 @@ def tokens(path: Path) -> Iterator[tuple[int, str, Kind]]:
     line, began, text, code, is_python = 0, 0, "", -1, path.suffix == ".py"
     if is_python:
         yield from strings_of(ast.parse(path.read_text()))
+    elif path.suffix == ".tsx":
+        for found in _BETWEEN_TAGS.finditer(path.read_text()):
+            yield path.read_text().count("\n", 0, found.start()), " ".join(found[0].split()), "message"
     for kind, value in LEXERS[path.suffix](stripnl=False, ensurenl=False).get_tokens(path.read_text()):
         is_prose = kind in Comment and kind not in Comment.Preproc and kind not in Comment.PreprocFile
         is_prose |= kind in String.Doc and not is_python
@@ -103,6 +117,20 @@ def spec_prose(path: Path) -> list[str]:
     return lines
 
 
+def notebook_prose(path: Path) -> list[str]:
+    """The lines of a notebook's cells in Markdown, each on its line of the file."""
+    raw = path.read_text().splitlines()
+    lines, at = [""] * len(raw), 0
+    for cell in json.loads(path.read_text())["cells"]:
+        for text in cell["source"]:
+            at = (
+                next(number for number in range(at, len(raw)) if raw[number].strip().rstrip(",") == json.dumps(text))
+                + 1
+            )
+            lines[at - 1] = text.rstrip("\n") if cell["cell_type"] == "markdown" else ""
+    return lines
+
+
 def main(vale: str, names: list[str]) -> int:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *names]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -111,7 +139,7 @@ def main(vale: str, names: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         for path in files:
             is_spec = path.parent == ROOT / "specs" and path.suffix == ".toml" and path.name != "Cargo.toml"
-            if path.suffix not in (".md", *LEXERS) and not is_spec:
+            if path.suffix not in (".md", ".ipynb", *LEXERS) and not is_spec:
                 continue
             name = str(path.relative_to(ROOT))
             place = Path(folder) / name
@@ -119,7 +147,8 @@ def main(vale: str, names: list[str]) -> int:
             if path.suffix == ".md":
                 place.write_text(path.read_text())
                 continue
-            lines = spec_prose(path) if is_spec else prose(path)
+            read = spec_prose if is_spec else notebook_prose if path.suffix == ".ipynb" else prose
+            lines = read(path)
             place.with_name(f"{place.name}.md").write_text("\n".join(lines) + "\n")
             numbers[name] = [number for number, text in enumerate(lines, 1) for _ in text.split("\n")]
         command = [str(Path(vale).absolute()), f"--config={ROOT / '.vale.ini'}", "--output=line", "."]

@@ -1,4 +1,4 @@
-// What the page knows, and everything that it does with the server. Views read the state and call these functions.
+// The state of the page, and all that it does with the server. Views read the state and call these functions.
 
 import { packed, unpacked } from "./hash";
 import { type Columns, Link, Refused } from "./link";

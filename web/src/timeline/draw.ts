@@ -1,5 +1,5 @@
 // Draws a part of a trace. A lane with many events in sight is a row of pixels, which is stretched to the height of the
-// lane; other lanes are drawn as boxes with their names.
+// lane. Other lanes are boxes with their names.
 
 import { Raster } from "./raster";
 import { timeText, unitOf } from "./time";

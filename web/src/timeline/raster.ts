@@ -1,5 +1,5 @@
-// Lanes as rows of pixels. A lane with many events for each pixel is read from its pyramid; with a few events for each
-// pixel, event by event, which is exact.
+// Lanes as rows of pixels. A lane with many events for each pixel is read from its pyramid. With a few events for each
+// pixel, it is read event by event, which is exact.
 
 import type { Trace } from "./trace";
 
