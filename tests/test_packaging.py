@@ -133,6 +133,7 @@ def test_packages_have_the_files_that_they_are_compiled_from(crates: dict[str, d
         command = ["cargo", "package", "--list", "--locked", "--offline", "--allow-dirty", "--package", name]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
         files, folder = set(done.stdout.splitlines()), folder_of(crates[name])
+        assert {"LICENSE-APACHE", "LICENSE-MIT"} <= files, name
         assert not any(re.match("(tests|benches)/", file) for file in files), name
         for file in files:
             text = (folder / file).read_text(encoding="utf-8") if file.endswith(".rs") else ""
