@@ -8,6 +8,7 @@ mod symbols;
 
 pub use layout::Layout;
 pub use symbols::Symbols;
+pub(crate) use symbols::{of_map, plain};
 
 use crate::error::ObjectError;
 use crate::map::Flags;

@@ -61,6 +61,7 @@ pub use refused::check_verified;
 pub use sites::ABORTED_NAME;
 
 use crate::aborted::Site;
+use crate::card::plain;
 use crate::error::ObjectError;
 use crate::helper::Helper;
 use crate::instruction::{CONSTANT_MAP, CONSTANT_VALUE};
@@ -230,9 +231,9 @@ pub fn programs(
     let mut translation = Translation::default();
     let (mut body, mut functions) = (String::new(), Vec::new());
     for (number, linked) in all.iter().enumerate() {
-        let plain = names::plain(&linked.name);
-        let known = all[..number].iter().any(|other| names::plain(&other.name) == plain);
-        let name = if known { format!("{plain}_{number}") } else { plain };
+        let own = plain(&linked.name);
+        let known = all[..number].iter().any(|other| plain(&other.name) == own);
+        let name = if known { format!("{own}_{number}") } else { own };
         let program = Program { linked, symbol: format!("nicety_xdp_program_{name}"), tail, files: &files };
         functions.extend(one(maps, &program, options, &mut body, &mut translation)?);
     }

@@ -3,21 +3,10 @@
 use super::Program;
 use super::fact::Known;
 use super::ir::Value;
+use crate::card::of_map;
 use crate::helper::{self, Helper};
 use crate::map::MapKind;
 use crate::object::MapDefinition;
-
-/// A name of letters, digits and underscores.
-pub(super) fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
-}
-
-/// The name of a map among others, with its number where another has the same.
-fn of_map(maps: &[MapDefinition], number: u32) -> String {
-    let own = plain(&maps[number as usize].name);
-    let first = maps.iter().position(|map| plain(&map.name) == own);
-    if first == Some(number as usize) { own } else { format!("{own}_{number}") }
-}
 
 /// The descriptor of a map.
 pub(super) fn map(maps: &[MapDefinition], number: u32) -> String {
