@@ -193,7 +193,9 @@ impl Coder<'_> {
         }
         self.mark(&moved);
         self.address("a0", &names::map(self.maps, *map));
-        line!(self, "addi a1, sp, {}", self.frame.end + key);
+        // Arguments have 64 bits.
+        let second = if self.wide() { "a1" } else { "a2" };
+        line!(self, "addi {second}, sp, {}", self.frame.end + key);
         line!(self, "call {}", names::helper(Helper::MapLookup as u32));
         line!(self, "mv {result}, a0");
         if let Some(high) = high {

@@ -1,6 +1,7 @@
 //! A core with a translated program, and helpers outside of it: their stubs make a call of the environment.
 
 use super::build::{Folder, assemble, compiler};
+use nicety_ebpf::card::Layout;
 use nicety_ebpf::translate::{self, Options, Translation};
 use nicety_ebpf::{Helper, Machine, MapDefinition, MapKind, Object};
 use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, Misaligned, Region, Reservations, Trap};
@@ -48,7 +49,12 @@ pub(crate) struct Ran {
 }
 
 /// The text of stubs, maps and data.
-fn surroundings(translation: &Translation, object: &Object, machine: &mut Machine) -> String {
+fn surroundings(
+    translation: &Translation,
+    object: &Object,
+    machine: &mut Machine,
+    options: &Options,
+) -> String {
     let mut text = String::from("\t.text\n");
     for helper in &translation.helpers {
         let name = format!("nicety_{}", helper.name());
@@ -85,6 +91,12 @@ fn surroundings(translation: &Translation, object: &Object, machine: &mut Machin
                 let _ = writeln!(text, "\t.byte {}", bytes.join(", "));
             }
             let _ = writeln!(text, "\t.size {full}, .-{full}");
+        } else if options.hashes && map.kind == MapKind::Hash as u32 {
+            // Without entries.
+            let bytes = Layout::of(map, options.cpus, None).unwrap().memory_bytes;
+            let full = format!("nicety_{label}_{name}");
+            let _ = write!(text, "\t.globl {full}\n\t.type {full}, @object\n\t.p2align 3\n{full}:\n");
+            let _ = writeln!(text, "\t.zero {bytes}\n\t.size {full}, {bytes}");
         }
     }
     text
@@ -102,7 +114,7 @@ impl Card {
         let zig = compiler()?;
         let folder = Folder::new();
         let translation = translate::translate(object, name, options).unwrap();
-        let texts = [translation.assembly.clone(), surroundings(&translation, object, machine)];
+        let texts = [translation.assembly.clone(), surroundings(&translation, object, machine, options)];
         let elf = assemble(&zig, &folder.0, isa, &texts, &translation.programs[0].1);
         let treatment = if options.misaligned { Misaligned::Costs } else { Misaligned::default() };
         let core = Core { isa: isa.parse().unwrap(), misaligned: treatment, ..Core::default() };
@@ -141,14 +153,14 @@ impl Card {
     }
 
     /// The bytes of a variable.
-    pub(crate) fn variable(&self, name: &str) -> &[u8] {
+    pub(crate) fn variable(&mut self, name: &str) -> &mut [u8] {
         let (at, size) = self.image.variable(name).unwrap();
         let (base, bytes) = self
             .segments
-            .iter()
-            .find(|(base, bytes)| (*base..base + bytes.len() as u32).contains(&at))
+            .iter_mut()
+            .find(|(base, bytes)| (*base..*base + bytes.len() as u32).contains(&at))
             .unwrap();
-        &bytes[(at - base) as usize..][..size as usize]
+        &mut bytes[(at - *base) as usize..][..size as usize]
     }
 
     /// Runs the program on a packet, up to its end or to a trap.

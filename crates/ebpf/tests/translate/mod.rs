@@ -7,6 +7,7 @@ mod card;
 mod counts;
 mod early;
 mod edges;
+mod hashes;
 mod memory;
 mod random;
 mod refused;

@@ -116,7 +116,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 impl Case {
     /// The object with a machine and its maps.
-    fn filled(&self, object: &Object) -> Machine {
+    pub(crate) fn filled(&self, object: &Object) -> Machine {
         let mut machine = Machine::new(object, Limits::default()).unwrap();
         for (name, key, value) in &self.entries {
             let map = machine.map_named(name).unwrap();
