@@ -105,12 +105,15 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
     return taken ? (ssize_t)taken : -EAGAIN;
 }
 
-static int carry_out(int looks) {
+/* Carries out the deferred looks. Returns the number of completions, or an error. */
+static int carry_out(void) {
+    int looks = nicety_take_deferred();
     return looks ? fetch(CALL_POLL, 0, (uint64_t)looks - 1) : 0;
 }
 
 void nicety_catch_up(void) {
-    carry_out(nicety_take_deferred(0));
+    if (nicety_attached() && carry_out())
+        nicety_read_late();
 }
 
 /* Looks at the queue. `stack` is the start of the caller's stack. */
@@ -120,8 +123,8 @@ static int look(struct queue *queue, const void *stack) {
         return 0;
     int repeats = nicety_repeats(stack);
     if (repeats)
-        come = fetch(CALL_POLL, (uint64_t)repeats, (uint64_t)nicety_take_deferred(1));
-    else if (!nicety_defers_more() && !(come = carry_out(nicety_take_deferred(1))) && !nicety_look() && !nicety_defers())
+        come = fetch(CALL_POLL, (uint64_t)repeats, (uint64_t)nicety_take_deferred());
+    else if (!nicety_defers_more() && !(come = carry_out()) && !nicety_look() && !nicety_defers())
         come = fetch(CALL_POLL, 0, 0);
     nicety_looked(come || queue->first < queue->count);
     return come < 0 ? come : 0;

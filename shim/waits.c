@@ -33,15 +33,12 @@ static _Thread_local struct {
     unsigned looks, next;
 } seen;
 
-/* A wait begins with a look or two that differ from the later, equal ones. The first looks are deferred, and carried out
- * in one call with the next one. If another call comes first, they are carried out before it. Their completions then have
- * the right time, but are read behind that call. So such a wait costs MISSED of the credit with which a thread defers looks.
- */
+/* A wait begins with a look or two that differ from the later, equal ones. In a call that returns only with its result,
+ * the first looks are deferred, and carried out in one call with the next one. If another call comes first, they are
+ * carried out before it. If one of them finds something there, the process reads it behind that call. That is not exact,
+ * so the thread then stops to defer looks. */
 #define MOST_DEFERRED 3
-#define MOST_CREDIT 64
-#define MISSED 16
-static _Thread_local int may_defer, deferred;
-static _Thread_local int credit = MOST_CREDIT;
+static _Thread_local int may_defer, deferred, is_late;
 
 /* Returns whether the process has done nothing but one look since the last look. */
 static int is_next_look(void) {
@@ -94,32 +91,29 @@ int nicety_repeats(const void *stack) {
 }
 
 static int defer(void) {
+    if (!outermost || !may_defer || is_late || nicety_shared->measured || nicety_is_shared())
+        return 0;
     deferred++;
     nicety_count_look();
     return 1;
 }
 
 int nicety_defers(void) {
-    return outermost && may_defer && !seen.looks && credit > 0 && !nicety_shared->measured && !nicety_is_shared() &&
-           defer();
+    return !seen.looks && defer();
 }
 
 int nicety_defers_more(void) {
     return deferred && seen.looks && deferred < MOST_DEFERRED && defer();
 }
 
-int nicety_is_deferred(void) {
-    return deferred > 0;
-}
-
-int nicety_take_deferred(int is_look) {
+int nicety_take_deferred(void) {
     int looks = deferred;
-    if (looks && !is_look)
-        credit -= MISSED;
-    else if (looks && credit < MOST_CREDIT)
-        credit++;
     deferred = 0;
     return looks;
+}
+
+void nicety_read_late(void) {
+    is_late = 1;
 }
 
 void nicety_looked(int found) {
@@ -154,6 +148,8 @@ const void *nicety_begin_wait(const void *frame, int looks) {
 }
 
 void nicety_end_wait(const void *before) {
+    if (!before)
+        nicety_catch_up();
     outermost = before;
 }
 
@@ -173,9 +169,11 @@ static int waits(mpi_function *own, int defers, WORDS) {
             *(void **)&own = nicety_mpi_behind("MPI_" #name, (void *)MPI_##name);                                      \
         return waits(own, defers, a, b, c, d, e, f, g, h, i, j, k, l);                                                 \
     }
+/* A call that returns only with its result. */
 #define WAITS(name) WAITS_AND(1, name)
-/* These calls also wait for changes of memory that have no completion. */
-#define WAITS_FOR_MEMORY(name) WAITS_AND(0, name)
+/* A call that may return behind any look, or that looks in turn for several requests, or that also waits for changes of
+ * memory without a completion. */
+#define WAITS_OR_LOOKS(name) WAITS_AND(0, name)
 /* Each look of these calls is a look at the card. */
 #define PROBES(name)                                                                                                   \
     EXPORT int MPI_##name(WORDS);                                                                                      \
@@ -195,15 +193,16 @@ static int waits(mpi_function *own, int defers, WORDS) {
 BOTH(Send)
 BOTH(Ssend)
 BOTH(Rsend)
-BOTH(Bsend)
+WAITS_OR_LOOKS(Bsend)
+WAITS_OR_LOOKS(Bsend_c)
 BOTH(Recv)
 BOTH(Mrecv)
 BOTH(Sendrecv)
 BOTH(Sendrecv_replace)
 WAITS(Wait)
 WAITS(Waitall)
-WAITS(Waitany)
-WAITS(Waitsome)
+WAITS_OR_LOOKS(Waitany)
+WAITS_OR_LOOKS(Waitsome)
 
 PROBES(Probe)
 PROBES(Mprobe)
@@ -231,38 +230,38 @@ BOTH(Neighbor_alltoall)
 BOTH(Neighbor_alltoallv)
 BOTH(Neighbor_alltoallw)
 
-WAITS(Comm_create)
-WAITS(Comm_create_group)
-WAITS(Comm_disconnect)
-WAITS(Comm_dup)
-WAITS(Comm_dup_with_info)
-WAITS(Comm_free)
-WAITS(Comm_split)
-WAITS(Comm_split_type)
-WAITS(Intercomm_create)
-WAITS(Intercomm_merge)
-WAITS(Cart_create)
-WAITS(Cart_sub)
-WAITS(Graph_create)
-WAITS(Dist_graph_create)
-WAITS(Dist_graph_create_adjacent)
+WAITS_OR_LOOKS(Comm_create)
+WAITS_OR_LOOKS(Comm_create_group)
+WAITS_OR_LOOKS(Comm_disconnect)
+WAITS_OR_LOOKS(Comm_dup)
+WAITS_OR_LOOKS(Comm_dup_with_info)
+WAITS_OR_LOOKS(Comm_free)
+WAITS_OR_LOOKS(Comm_split)
+WAITS_OR_LOOKS(Comm_split_type)
+WAITS_OR_LOOKS(Intercomm_create)
+WAITS_OR_LOOKS(Intercomm_merge)
+WAITS_OR_LOOKS(Cart_create)
+WAITS_OR_LOOKS(Cart_sub)
+WAITS_OR_LOOKS(Graph_create)
+WAITS_OR_LOOKS(Dist_graph_create)
+WAITS_OR_LOOKS(Dist_graph_create_adjacent)
 
-WAITS_FOR_MEMORY(Win_create)
-WAITS_FOR_MEMORY(Win_create_c)
-WAITS_FOR_MEMORY(Win_allocate)
-WAITS_FOR_MEMORY(Win_allocate_c)
-WAITS_FOR_MEMORY(Win_create_dynamic)
-WAITS_FOR_MEMORY(Win_free)
-WAITS_FOR_MEMORY(Win_fence)
-WAITS_FOR_MEMORY(Win_start)
-WAITS_FOR_MEMORY(Win_post)
-WAITS_FOR_MEMORY(Win_complete)
-WAITS_FOR_MEMORY(Win_wait)
-WAITS_FOR_MEMORY(Win_lock)
-WAITS_FOR_MEMORY(Win_lock_all)
-WAITS_FOR_MEMORY(Win_unlock)
-WAITS_FOR_MEMORY(Win_unlock_all)
-WAITS_FOR_MEMORY(Win_flush)
-WAITS_FOR_MEMORY(Win_flush_all)
-WAITS_FOR_MEMORY(Win_flush_local)
-WAITS_FOR_MEMORY(Win_flush_local_all)
+WAITS_OR_LOOKS(Win_create)
+WAITS_OR_LOOKS(Win_create_c)
+WAITS_OR_LOOKS(Win_allocate)
+WAITS_OR_LOOKS(Win_allocate_c)
+WAITS_OR_LOOKS(Win_create_dynamic)
+WAITS_OR_LOOKS(Win_free)
+WAITS_OR_LOOKS(Win_fence)
+WAITS_OR_LOOKS(Win_start)
+WAITS_OR_LOOKS(Win_post)
+WAITS_OR_LOOKS(Win_complete)
+WAITS_OR_LOOKS(Win_wait)
+WAITS_OR_LOOKS(Win_lock)
+WAITS_OR_LOOKS(Win_lock_all)
+WAITS_OR_LOOKS(Win_unlock)
+WAITS_OR_LOOKS(Win_unlock_all)
+WAITS_OR_LOOKS(Win_flush)
+WAITS_OR_LOOKS(Win_flush_all)
+WAITS_OR_LOOKS(Win_flush_local)
+WAITS_OR_LOOKS(Win_flush_local_all)

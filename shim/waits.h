@@ -13,12 +13,11 @@ int nicety_repeats(const void *stack);
 int nicety_defers(void);
 int nicety_defers_more(void);
 
-/* Returns whether looks are deferred. */
-int nicety_is_deferred(void);
+/* Returns the number of deferred looks. The caller has them carried out. */
+int nicety_take_deferred(void);
 
-/* Returns the number of deferred looks. The caller has them carried out, before the next look (`is_look`) or before another
- * call. */
-int nicety_take_deferred(int is_look);
+/* Records that the process reads a completion of a deferred look behind another call. */
+void nicety_read_late(void);
 
 /* Returns whether the calling thread waits for a message without taking it. Another probe then follows a failed
  * probe. */

@@ -344,3 +344,30 @@ print("switches", switches() - before)
     # A process spins in the place of a switch if each has a CPU.
     assert len(found) == 2
     assert max(found) < 1.4 * rounds
+
+
+def test_a_call_that_returns_behind_a_look_has_looked(tmp_path: Path) -> None:
+    """A completed send ends the call. The call also finds the message that has long been there, and so does a test."""
+    program = """
+import time
+ball, other = numpy.zeros(8, dtype="b"), numpy.zeros(8, dtype="b")
+if rank == 0:
+    for number in range(4):
+        requests = [world.Irecv(ball, 1, number)]
+        time.sleep(50e-6)
+        requests.append(world.Isend(other, 1, number))
+        if number < 2:
+            print("found", sorted(MPI.Request.Waitsome(requests)))
+        else:
+            print("tested", requests[1].Wait() and requests[0].Test())
+        MPI.Request.Waitall(requests)
+else:
+    for number in range(4):
+        world.Send(ball, 0, number)
+    for number in range(4):
+        world.Recv(ball, 0, number)
+"""
+    status, out, err = run(tmp_path, program)
+    assert status == 0, err
+    assert re.findall("found (.*)", out) == ["[0, 1]"] * 2
+    assert re.findall("tested (.*)", out) == ["True"] * 2
