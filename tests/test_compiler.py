@@ -387,7 +387,9 @@ def test_sources_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"folder\.c: not a file"):
         compile_handlers([tmp_path / "folder.c"])
     (tmp_path / "handlers.txt").touch()
-    with pytest.raises(InputError, match=r"handlers\.txt: not a C source; its name must end in \.c"):
+    with pytest.raises(
+        InputError, match=r"handlers\.txt: neither a C source nor an eBPF object; the name of a source must end in \.c"
+    ):
         compile_handlers([tmp_path / "handlers.txt"])
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import signal
 import struct
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -362,6 +366,20 @@ def test_a_packet_may_be_a_file_or_a_capture(nicety: Callable, count: Path, tmp_
     for name, packets in (("packet", 1), ("two.pcap", 2)):
         result = nicety("xdp", "run", count, "--packet", tmp_path / name, "--json")
         assert json.loads(result.stdout)["packets"] == packets
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_long_run_ends_at_ctrl_c(count: Path) -> None:
+    words = ["-m", "nicety", "xdp", "run", str(count), "--packet", "00" * 60, "--repeat", str(10**9)]
+    with subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "interrupted" in said
 
 
 @pytest.mark.parametrize(

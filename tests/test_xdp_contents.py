@@ -110,6 +110,41 @@ def test_dumped_programs_and_maps_are_contents_again(program: Path, nicety: Call
         assert (tmp_path / "card.json").read_text() == (tmp_path / "dump.json").read_text()
 
 
+def test_entries_with_names_are_printed(program: Path, nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "jumps.json").write_text('[{"key": 1, "value": "second"}]')
+    (tmp_path / "outer.json").write_text('[{"key": 7, "value": "first"}]')
+    maps = ("--map", "jumps=jumps.json", "--map", "outer=outer.json")
+    done = nicety("xdp", "run", program, "--program", "jump", "--packet", PACKET, *maps)
+    assert done.status == 0, done.stderr
+    assert "jumps:\n  01 00 00 00: second\n" in done.stdout
+    assert "outer:\n  07 00 00 00: first\n" in done.stdout
+
+
+def test_a_map_is_filled_once(program: Path, nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('[{"key": 1, "value": "second"}]')
+    ways = [("xdp", "run", program, "--packet", PACKET), ("bench", "handlers", program, "--nic", "spin-100g")]
+    for words in ways:
+        done = nicety(*words, "--program", "jump", "--map", "jumps=one.json", "--map", "jumps=one.json")
+        assert (done.status, done.stdout) == (2, "")
+        assert "--map jumps: the map is named twice; write all its entries in one file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("dump", "message"),
+    [
+        ("jump=x.json", "--dump jump: the object has no such map; it has counts, jumps, outer, fixed, first, longer"),
+        ("jumps=none/x.json", "--dump none/x.json: there is no folder none; make it first"),
+    ],
+)
+def test_dumps_are_checked_before_the_run(program: Path, nicety: Callable, dump: str, message: str) -> None:
+    ways = [("xdp", "run", program, "--packet", PACKET), ("bench", "handlers", program, "--nic", "spin-100g")]
+    for words in ways:
+        # An unknown program would be found in the run.
+        done = nicety(*words, "--program", "none", "--dump", dump)
+        assert (done.status, done.stdout) == (2, "")
+        assert message in done.stderr
+
+
 def test_values_of_cpus_go_to_their_cpus(program: Path, nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text('[{"key": 1, "values": [{"cpu": 1, "value": 7}, {"cpu": 0, "value": 9}]}]')
     words = ["--packet", PACKET, "--cpus", "2", "--map", "counts=map.json", "--dump", "counts=dump.json"]

@@ -1,6 +1,6 @@
 //! Reports of objects and runs, and maps as JSON.
 
-use nicety_ebpf::report::{RunReport, RunRequest, run, show};
+use nicety_ebpf::report::{self, RunError, RunReport, RunRequest, Timed, show};
 use serde_json::{Value, json};
 
 const PARTS: &[u8] = include_bytes!("data/parts.o");
@@ -14,6 +14,10 @@ fn request(program: &str, maps: &[(&str, Value)]) -> RunRequest {
         "interface": 1, "queue": 3, "maps": maps,
     });
     serde_json::from_value(request).unwrap()
+}
+
+fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunReport, RunError> {
+    report::run(file, request, packets, &mut || true).map(Option::unwrap)
 }
 
 fn ran(program: &str, maps: &[(&str, Value)]) -> Result<RunReport, String> {
@@ -147,4 +151,20 @@ fn traps_are_counted_and_shown() {
 fn short_packets_are_refused() {
     let error = run(PARTS, &request("parts", &[]), &[(vec![0; 13], None)]).unwrap_err().to_string();
     assert!(error.starts_with("packet 0: it has 13 bytes; write 14 to "), "{error}");
+}
+
+#[test]
+fn a_run_without_an_end_asks_behind_each_trap() {
+    let mut asked = 0;
+    let request = RunRequest { repeat: u64::MAX, ..request("unchecked", &[]) };
+    let result = report::run(TRAPS, &request, &[(vec![0; 60], None)], &mut || {
+        asked += 1;
+        asked < 5
+    });
+    assert!(result.unwrap().is_none());
+    assert_eq!(asked, 5);
+    // A run of short programs asks, too.
+    let request = RunRequest { repeat: u64::MAX, ..self::request("parts", &[]) };
+    let result = report::run(PARTS, &request, &[(vec![0; 60], None)], &mut || false);
+    assert!(result.unwrap().is_none());
 }

@@ -37,13 +37,21 @@ pub fn xdp_dump_rows(name: &str, text: &str, nic: &str) -> PyResult<Option<Strin
 }
 
 /// Runs a program of an object file on packets. Request and report are JSON. `packets` has the bytes of one packet, or a capture
-/// from an Ethernet link.
+/// from an Ethernet link. Ctrl-C ends the run.
 #[pyfunction]
 pub fn xdp_run(py: Python<'_>, file: &[u8], request: &str, packets: &[u8]) -> PyResult<String> {
     let request: RunRequest = guarded(|| nicety::from_json(request, "request"))?;
     let packets = frames(packets)?;
-    let report = py.detach(|| run(file, &request, &packets)).map_err(invalid)?;
-    Ok(text(&report))
+    let mut raised = None;
+    let mut go_on = || {
+        raised = Python::attach(|py| py.check_signals()).err();
+        raised.is_none()
+    };
+    let report = py.detach(|| run(file, &request, &packets, &mut go_on));
+    match (raised, report.map_err(invalid)?) {
+        (Some(error), _) => Err(error),
+        (None, report) => Ok(text(&report)),
+    }
 }
 
 /// Runs a program of an object file in the drivers of hosts. Request and report are JSON. Calls `progress(done, total)`

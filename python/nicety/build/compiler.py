@@ -388,7 +388,8 @@ def checked_source(path: Path) -> Path:
             f"{path}: not a C source; name one that ends in .c, or an eBPF object alone for nicety bench handlers or cc"
         )
     if path.suffix not in _SUFFIXES:
-        raise InputError(f"{path}: not a C source; its name must end in {', '.join(_SUFFIXES)}")
+        ends = ", ".join(_SUFFIXES)
+        raise InputError(f"{path}: neither a C source nor an eBPF object; the name of a source must end in {ends}")
     try:
         path.read_bytes()
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 OF_PROGRAMS = ("nics", "overrides", "seed")
 """Options that commands for handlers have for a program of hosts too."""
+
+
+_WITHOUT_ENTRIES = ("ringbuf", "bloom_filter", "perf_event_array")
+"""Types of maps that a program writes to and that have no entries."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,54 @@ def assigned(text: str, option: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
+def fills(maps: list[str] | None) -> dict[str, str]:
+    """Return the entries of maps, as JSON, by the name of the map.
+
+    Args:
+        maps: values of `--map`, as NAME=FILE.
+
+    Raises:
+        InputError: a map is named twice, or a file cannot be read.
+    """
+    from nicety.errors import InputError
+
+    found: dict[str, str] = {}
+    for name, path in (assigned(text, "--map") for text in maps or []):
+        if name in found:
+            raise InputError(f"--map {name}: the map is named twice; write all its entries in one file")
+        found[name] = entries(path)
+    return found
+
+
+def dump_files(file: Path, dumps: list[str] | None) -> list[tuple[str, Path]]:
+    """Return the maps of an eBPF object to write after a run, with their files.
+
+    Args:
+        file: the object.
+        dumps: values of `--dump`, as NAME=FILE.
+
+    Raises:
+        InputError: there is no such map, it has no entries, or its file cannot be written.
+    """
+    from nicety import _native
+
+    named = [assigned(text, "--dump") for text in dumps or []]
+    if not named:
+        return []
+    content = read_bytes(file)
+    try:
+        kinds = {each["name"]: each["kind"] for each in json.loads(_native.xdp_show(content))["maps"]}
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    for name, path in named:
+        if name not in kinds:
+            raise InputError(f"--dump {name}: the object has no such map; it has {', '.join(kinds) or 'none'}")
+        if kinds[name] in _WITHOUT_ENTRIES:
+            raise InputError(f"--dump {name}: a map of type {kinds[name]} has no entries; leave it out")
+        check_place(f"--dump {path}", path)
+    return named
+
+
 def entries(path: Path) -> str:
     """Return the text of a file with entries of a map, as JSON.
 
@@ -166,8 +219,7 @@ def program_of(
         of_sources = {**{f"--{name}": value for name, value in named.items()}, "-I": include_dirs, "-D": defines}
         if other := next((option for option, value in of_sources.items() if value), None):
             raise InputError(f"{other}: for handlers in C, and {file} is an eBPF object; leave it out")
-        fills = [(name, entries(path)) for name, path in (assigned(text, "--map") for text in maps or [])]
-        return XdpProgram(file, program=program, maps=dict(fills), cc=cc, unverified=unverified)
+        return XdpProgram(file, program=program, maps=fills(maps), cc=cc, unverified=unverified)
     if not file.exists():
         raise InputError(f"{file}: no such file")
     of_objects = {"--program": program, "--map": maps, "--dump": dumps, "--unverified": unverified}

@@ -238,7 +238,7 @@ pub fn put(
         ((definition.key_size as usize, definition.value_size as usize), definition.types)
     };
     let key = match given.get("key") {
-        Some(key) => value::read(btf, types.0, sizes.0, key)?,
+        Some(key) => value::read(btf, types.0, sizes.0, key).map_err(|problem| format!("key: {problem}"))?,
         None if sizes.0 == 0 => Vec::new(),
         None => return Err("no key; write \"key\": ...".to_owned()),
     };

@@ -15,6 +15,9 @@ use std::fmt;
 const ROWS: usize = 100;
 /// The most texts of traps in a report.
 const TRAPS: usize = 10;
+/// Instructions between two questions to the caller whether the run goes on. A packet counts as `PACKET` more.
+const ASKS: u64 = 1 << 24;
+const PACKET: u64 = 64;
 
 /// A run.
 #[derive(Debug, Deserialize)]
@@ -116,11 +119,17 @@ pub struct PacketReport {
 /// A packet and its time.
 pub type Timed = (Vec<u8>, Option<u64>);
 
-/// Runs a program on packets. Each run gets the packet as it was given.
+/// Runs a program on packets. Each run gets the packet as it was given. From time to time, `go_on` says whether the run goes on;
+/// without a report, it has said no.
 ///
 /// # Errors
 /// The object, a map's entries or a packet is wrong.
-pub fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunReport, RunError> {
+pub fn run(
+    file: &[u8],
+    request: &RunRequest,
+    packets: &[Timed],
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<RunReport>, RunError> {
     let mut object = Object::read(file)?;
     maps::set_sizes(&mut object, &request.maps).map_err(|(name, problem)| RunError::Map(name, problem))?;
     let entry = object.device_program(request.program.as_deref())?;
@@ -134,7 +143,7 @@ pub fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunRe
     let program = machine.add(&object, entry)?;
     prepare(&object, &mut machine, &request.maps)?;
     let mut report = RunReport { program: entry.name.clone(), ..RunReport::default() };
-    let mut now = 0;
+    let (mut now, mut done) = (0, 0);
     for (number, (bytes, time)) in packets.iter().enumerate() {
         let mut packet = Packet::new(bytes, 0).map_err(|_| {
             let size = bytes.len();
@@ -145,11 +154,20 @@ pub fn run(file: &[u8], request: &RunRequest, packets: &[Timed]) -> Result<RunRe
             (packet.interface, packet.queue) = (request.interface, request.queue);
             machine.now_ns = time.unwrap_or(now);
             now += request.gap_ns;
+            let before = (report.instructions, report.traps);
             one(&mut machine, program, &mut packet, &mut report);
+            // A trap may be the end of all instructions that a packet has.
+            done += PACKET + report.instructions - before.0 + if report.traps > before.1 { ASKS } else { 0 };
+            if done >= ASKS {
+                done = 0;
+                if !go_on() {
+                    return Ok(None);
+                }
+            }
         }
     }
     finish(&object, &mut machine, &mut report);
-    Ok(report)
+    Ok(Some(report))
 }
 
 /// Fills maps by name with entries as JSON, and opens arrays of perf events.

@@ -194,7 +194,7 @@ fn check_step(linked: &Linked, at: usize, op: Op) -> Result<(), ObjectError> {
         Op::Atomic32(atomic) | Op::Atomic64(atomic) if atomic != Atomic::Add => refuse(
             linked,
             at,
-            "the card adds atomically, without the old value, and does nothing else (nfp_bpf_check_atomic)",
+            "the card's only atomic operation is an addition without the old value (nfp_bpf_check_atomic)",
             "write __atomic_fetch_add(..., __ATOMIC_RELAXED) and leave its result",
         ),
         Op::Constant if slot.src == CONSTANT_FUNCTION => {

@@ -86,12 +86,12 @@ def _handlers(
     from nicety.bench.line_rate import check_line_rate, line_rate_text
     from nicety.bench.places.losses import lossless
     from nicety.bench.places.pictures import line_rate_figure
-    from nicety.cli.files import assigned, program_of
+    from nicety.cli.files import dump_files, program_of
 
     named = {"header": header, "payload": payload, "completion": completion}
     own_program: dict[str, Any] = {"program": program, "maps": maps, "dumps": dumps, "unverified": unverified}
     handlers = program_of(file, named, include_dirs, defines, cc, **own_program)
-    own: dict[str, Any] = {"dumps": [assigned(text, "--dump") for text in dumps or []]}
+    own: dict[str, Any] = {"dumps": dump_files(file, dumps)}
     allow = allow_failures or ""
     check = partial(check_line_rate, handlers, **own, allow_failures=allow, **output.timeline, **given)
     lossy = not given.get("traffic") or bool(given.get("lossy"))
@@ -180,11 +180,10 @@ def _xdp(
     **given: Any,
 ) -> None:
     from nicety.bench.xdp import bench_xdp, xdp_figure, xdp_text
-    from nicety.cli.files import assigned, entries
+    from nicety.cli.files import dump_files, fills
 
-    fills = {name: entries(path) for name, path in (assigned(text, "--map") for text in maps or [])}
-    files = dict(assigned(text, "--dump") for text in dumps or [])
-    output.of(partial(bench_xdp, file, maps=fills, dumps=files, **given), xdp_text, xdp_figure)
+    entries, files = fills(maps), dict(dump_files(file, dumps))
+    output.of(partial(bench_xdp, file, maps=entries, dumps=files, **given), xdp_text, xdp_figure)
 
 
 def _pcie(

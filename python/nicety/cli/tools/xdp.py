@@ -30,8 +30,9 @@ def _show(file: _Object, as_json: Json = False) -> None:
     from nicety.cli.output import print_json, say
     from nicety.errors import InputError
 
+    content = read_bytes(file)
     try:
-        report = json.loads(_native.xdp_show(read_bytes(file)))
+        report = json.loads(_native.xdp_show(content))
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
     if as_json:
@@ -123,14 +124,13 @@ def _run(
     Each run gets the packet as it was given; maps keep their contents. The status is 1 if a packet trapped.
     """
     from nicety import _native
-    from nicety.cli.files import assigned, entries, read_bytes
+    from nicety.cli.files import dump_files, fills, read_bytes
     from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress
     from nicety.errors import InputError
     from nicety.show.columns import counted
 
-    fills = [assigned(text, "--map") for text in maps or []]
-    targets = [assigned(text, "--dump") for text in dumps or []]
+    targets = dump_files(file, dumps)
     request = {
         "program": program,
         "repeat": repeat,
@@ -139,7 +139,7 @@ def _run(
         "gap_ns": _nanoseconds(gap),
         "interface": interface,
         "queue": queue,
-        "maps": [(name, entries(path)) for name, path in fills],
+        "maps": list(fills(maps).items()),
     }
     packets, place = _packets(packet)
     content = read_bytes(file)
@@ -253,13 +253,8 @@ def _packets(text: str) -> tuple[bytes, str]:
 
 
 def _dump(report: dict[str, Any], name: str, path: Path) -> None:
-    from nicety.errors import InputError
     from nicety.shared.files import write_whole
 
-    if name not in report["maps"]:
-        raise InputError(
-            f"--dump {name}: the program's object has no entries of this map; it has {', '.join(report['maps'])}"
-        )
     # Each entry is on its own line.
     lines = ",\n".join(json.dumps(entry) for entry in report["maps"][name])
     write_whole(path, f"[{lines}]\n".encode())
@@ -310,9 +305,12 @@ def _packet(row: dict[str, Any]) -> list[str]:
 
 
 def _entry(entry: dict[str, Any]) -> str | None:
-    """Return an entry on one line, or None if all bytes of its value are 0."""
+    """Return an entry on one line, or None if all bytes of its value are 0.
+
+    The value of a map of programs or maps is a name.
+    """
     values = [entry["value"]] if "value" in entry else [each["value"] for each in entry["values"]]
-    if not any(int(byte, 16) for value in values for byte in value):
+    if not any(isinstance(value, str) or any(int(byte, 16) for byte in value) for value in values):
         return None
     formatted = entry.get("formatted", {})
     key = formatted.get("key", " ".join(byte[2:] for byte in entry.get("key", [])))
@@ -320,6 +318,8 @@ def _entry(entry: dict[str, Any]) -> str | None:
     if shown is None and "values" in formatted:
         shown = [each["value"] for each in formatted["values"]]
     if shown is None:
-        shown = " | ".join(" ".join(byte[2:] for byte in value) for value in values)
+        shown = " | ".join(
+            value if isinstance(value, str) else " ".join(byte[2:] for byte in value) for value in values
+        )
     texts = [each if isinstance(each, str) else json.dumps(each) for each in (key, shown)]
     return "  " + ": ".join(text for text in texts if text)
