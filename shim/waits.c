@@ -171,8 +171,7 @@ static int waits(mpi_function *own, int defers, WORDS) {
     }
 /* A call that returns only with its result. */
 #define WAITS(name) WAITS_AND(1, name)
-/* A call that may return behind any look, or that looks in turn for several requests, or that also waits for changes of
- * memory without a completion. */
+/* A call that may return behind any look, that looks in turn for several requests, or that also waits for memory. */
 #define WAITS_OR_LOOKS(name) WAITS_AND(0, name)
 /* Each look of these calls is a look at the card. */
 #define PROBES(name)                                                                                                   \
