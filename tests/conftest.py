@@ -24,6 +24,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 PROGRAMS = Path(__file__).parent / "programs"
 
+# The launcher of this environment comes before that of another MPI on the machine.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="fail where a test was skipped")

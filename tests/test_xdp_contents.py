@@ -145,6 +145,13 @@ def test_dumps_are_checked_before_the_run(program: Path, nicety: Callable, dump:
         assert message in done.stderr
 
 
+@pytest.mark.parametrize("option", [("--state", "00"), ("--state-bytes", "64")])
+def test_a_program_has_no_state_of_handlers(program: Path, nicety: Callable, option: tuple[str, str]) -> None:
+    done = nicety("bench", "handlers", program, "--program", "jump", "--nic", "spin-100g", *option)
+    assert (done.status, done.stdout) == (2, "")
+    assert "for handlers in C; an XDP program has its state in maps" in done.stderr
+
+
 def test_values_of_cpus_go_to_their_cpus(program: Path, nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text('[{"key": 1, "values": [{"cpu": 1, "value": 7}, {"cpu": 0, "value": 9}]}]')
     words = ["--packet", PACKET, "--cpus", "2", "--map", "counts=map.json", "--dump", "counts=dump.json"]
