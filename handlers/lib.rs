@@ -130,7 +130,7 @@ mod tests {
     use std::path::Path;
 
     /// Files of the crate itself.
-    const OWN: [&str; 3] = ["Cargo.toml", "README.md", "lib.rs"];
+    const OWN: [&str; 5] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "lib.rs"];
 
     #[test]
     fn every_file_of_the_folder_is_embedded() {
