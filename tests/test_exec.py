@@ -513,6 +513,26 @@ def test_a_launcher_is_looked_for_where_the_library_really_lies(
     assert find_launcher("auto", program, 2) == ("openmpi", str(mpiexec))
 
 
+def test_the_path_has_the_order_of_launchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"system": "mpiexec (OpenRTE) 4.1.4", "own": "HYDRA build details:", "apart": "HYDRA build details:"}
+    for folder, version in versions.items():
+        (tmp_path / folder).mkdir()
+        for name, text in (("mpiexec", f"#!/bin/sh\necho '{version}'\n"), ("sh", "#!/bin/true\n")):
+            (tmp_path / folder / name).write_text(text)
+            (tmp_path / folder / name).chmod(0o755)
+
+    def found(program: str, *folders: str) -> tuple[str, str]:
+        monkeypatch.setenv("PATH", ":".join(str(tmp_path / folder) for folder in folders))
+        return find_launcher("auto", tmp_path / program / "sh", 2)
+
+    own, system, apart = (str(tmp_path / folder / "mpiexec") for folder in ("own", "system", "apart"))
+    # A shell of the system is no sign of its MPI.
+    assert found("system", "own", "system") == ("mpich", own)
+    assert found("system", "system", "own") == ("openmpi", system)
+    # An environment that is not on the path has its own launcher.
+    assert found("apart", "system", "own") == ("mpich", apart)
+
+
 def test_a_run_in_python(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + "world.Barrier()\n")
     made = nicety.run_processes([sys.executable, tmp_path / "program.py"], ranks=2, nic="spin-discrete", to_stderr=True)

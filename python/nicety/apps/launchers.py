@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from os import fspath
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -55,7 +55,9 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     names = ["mpiexec"] if wanted is None else ["mpiexec", f"mpiexec.{wanted}"]
     # Prefixes of MPI's installation. An MPI library is in PREFIX/lib or in PREFIX/lib/MACHINE.
     prefixes = [] if library is None else [library.parents[level] for level in (1, 2) if level < len(library.parents)]
-    places = [program.parent / "mpiexec"]
+    # The path has an order of its own for the folders on it: that of /bin/sh may have the launcher of another MPI.
+    on_path = {Path(folder).resolve() for folder in os.get_exec_path()}
+    places = [] if program.parent.resolve() in on_path else [program.parent / "mpiexec"]
     places += [prefix / "bin" / name for prefix in prefixes for name in names]
     places += [Path(path) for name in names if (path := shutil.which(name)) is not None]
     places.append(Path(sys.executable).parent / "mpiexec")
@@ -63,7 +65,7 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
         kind = _kind(place) if place.exists() else None
         if kind is not None and wanted in (None, kind):
             # Open MPI derives the prefix of its libraries from this path, and /bin may be a link to /usr/bin.
-            return kind, fspath(place.parent.resolve() / place.name)
+            return kind, os.fspath(place.parent.resolve() / place.name)
     if wanted is None and ranks == 1:
         return "none", ""
     of = "" if wanted is None else f" of {_NAMES[wanted]}"

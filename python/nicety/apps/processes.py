@@ -55,7 +55,8 @@ def run_processes(
         ranks: the number of its processes, 1 to 1024.
         launcher: `mpich` and `openmpi` are the `mpiexec` of each. `none` starts processes one by one, without MPI.
             `auto` is the launcher of the MPI with which the program is linked. For a program without MPI it is the
-            `mpiexec` beside the program, on the path, or beside Python.
+            `mpiexec` beside the program, on the path, or beside Python. If the program's folder is on the path, the
+            order of the path decides.
         to_stderr: whether the output of processes goes to stderr.
         launcher_words: called before the function returns or raises, with the launcher's output about a process that
             ended badly. Without it, that output goes where the output of processes goes.
