@@ -38,6 +38,8 @@
 #define NICETY_POSTS 64
 #define NICETY_POST_BYTES 64
 #define NICETY_MOST_COMPLETIONS 24
+/* The maximum number of looks that a process defers. */
+#define NICETY_MOST_DEFERRED 3
 #define NICETY_SHARED 8
 #define NICETY_SHARED_BYTES 96
 #define NICETY_LIBRARY_BYTES 192

@@ -36,8 +36,7 @@ static _Thread_local struct {
 /* A wait begins with a look or two that differ from the later, equal ones. In a call that returns only with its result,
  * the first looks are deferred, and carried out in one call with the next one. If another call comes first, they are
  * carried out before it. If one of them finds something there, the process reads it behind that call. That is not exact,
- * so the thread then stops to defer looks. */
-#define MOST_DEFERRED 3
+ * so the thread defers none after that. */
 static _Thread_local int may_defer, deferred, is_late;
 
 /* Returns whether the process has done nothing but one look since the last look. */
@@ -103,7 +102,7 @@ int nicety_defers(void) {
 }
 
 int nicety_defers_more(void) {
-    return deferred && seen.looks && deferred < MOST_DEFERRED && defer();
+    return deferred && seen.looks && deferred < NICETY_MOST_DEFERRED && defer();
 }
 
 int nicety_take_deferred(void) {

@@ -4,8 +4,8 @@
 //! switch on the same CPU. Therefore the simulator and the processes are bound to one CPU while turns are short. A process that
 //! computes for long may move.
 //!
-//! If there is a CPU for the simulator and for each process, it is faster that all of them spin. If other work takes these
-//! CPUs, spinning fails. Then the simulator and the processes are bound to one CPU again.
+//! If there is a CPU for the simulator and for each process, all of them spin, so that a turn needs no switch. If other work
+//! takes these CPUs, spinning fails. Then the simulator and the processes are bound to one CPU again.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;

@@ -18,6 +18,8 @@ pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
 pub(crate) const POSTS: u32 = 64;
 const POST_BYTES: usize = 64;
 pub(crate) const MOST_COMPLETIONS: usize = 24;
+/// Maximum number of looks that a process defers.
+const MOST_DEFERRED: u64 = 3;
 pub(crate) const ANY: u64 = u64::MAX;
 /// Maximum names of shared memory for a rank, and bytes of a name.
 const SHARED: usize = 8;
@@ -267,9 +269,6 @@ pub(crate) struct Count {
     pub(crate) failed: u64,
     pub(crate) ps: u64,
 }
-
-/// Maximum number of looks that a process defers. It is that of `shim/waits.c`.
-const MOST_DEFERRED: u64 = 3;
 
 /// The looks that certainly follow if this look finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

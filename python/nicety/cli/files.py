@@ -100,8 +100,6 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         InputError: the file cannot be read.
     """
-    from nicety.errors import InputError
-
     try:
         return path.read_bytes()
     except OSError as error:
@@ -114,8 +112,6 @@ def assigned(text: str, option: str) -> tuple[str, Path]:
     Raises:
         InputError: the option has another form.
     """
-    from nicety.errors import InputError
-
     name, equals, path = text.partition("=")
     if not equals or not name or not path:
         raise InputError(f"{option} {text}: write NAME=FILE")
@@ -131,8 +127,6 @@ def fills(maps: list[str] | None) -> dict[str, str]:
     Raises:
         InputError: a map is named twice, or a file cannot be read.
     """
-    from nicety.errors import InputError
-
     found: dict[str, str] = {}
     for name, path in (assigned(text, "--map") for text in maps or []):
         if name in found:
@@ -176,8 +170,6 @@ def entries(path: Path) -> str:
     Raises:
         InputError: the file cannot be read, or is no text.
     """
-    from nicety.errors import InputError
-
     try:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
