@@ -108,7 +108,7 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
 /* Carries out the deferred looks. Returns the number of completions, or an error. */
 static int carry_out(void) {
     int looks = nicety_take_deferred();
-    return looks ? fetch(CALL_POLL, 0, (uint64_t)looks - 1) : 0;
+    return looks ? fetch(CALL_POLL, nicety_kind_of_look(), (uint64_t)looks - 1) : 0;
 }
 
 void nicety_catch_up(void) {
@@ -125,7 +125,7 @@ static int look(struct queue *queue, const void *stack) {
     if (repeats)
         come = fetch(CALL_POLL, (uint64_t)repeats, (uint64_t)nicety_take_deferred());
     else if (!nicety_defers_more() && !(come = carry_out()) && !nicety_look() && !nicety_defers())
-        come = fetch(CALL_POLL, 0, 0);
+        come = fetch(CALL_POLL, nicety_kind_of_look(), 0);
     nicety_looked(come || queue->first < queue->count);
     return come < 0 ? come : 0;
 }

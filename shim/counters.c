@@ -34,9 +34,9 @@ static uint64_t failures(const struct counter *counter) {
 
 /* Waits for a count or a new failure, at most for `ps` picoseconds. With 0, this is a look. */
 static void await(struct counter *counter, uint64_t wanted, uint64_t ps) {
-    uint64_t args[] = {counter->kinds, wanted, failures(counter), ps};
+    uint64_t args[] = {counter->kinds, wanted, failures(counter), ps, nicety_kind_of_look()};
     if (nicety_attached() && !nicety_is_idle() && !nicety_slot->ended)
-        nicety_call(CALL_COUNT, 0, args, 4);
+        nicety_call(CALL_COUNT, 0, args, 5);
     counter->looked = nicety_calls();
 }
 

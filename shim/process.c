@@ -304,7 +304,7 @@ int nicety_look(void) {
         is_known = later(later(own->now_ps, own->spent_ps), looks_ps(own->looks + 1)) <= own->quiet_ps;
     }
     if (is_known)
-        own->looks_left--, own->looks++;
+        own->looks_left--, own->looks++, own->looks_of_waits += nicety_kind_of_look() == LOOKS_MAY_WAIT;
     pthread_mutex_unlock(&calling);
     calls += (uint64_t)is_known;
     return is_known;

@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define NICETY_MAGIC 0x5845795465634eULL
-#define NICETY_VERSION 7
+#define NICETY_VERSION 8
 #define NICETY_PAGE 4096
 /* Offsets of the bell and of the first rank's pages. */
 #define NICETY_BELL NICETY_PAGE
@@ -56,7 +56,7 @@ enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2, TURN_ENDS = 3, TURN_SLEEP 
 enum {
     CALL_SEND = 1, /* address, bytes, rank, tag, data, context. */
     CALL_RECV,     /* address, bytes, rank or any, tag, ignored bits, context. */
-    CALL_POLL,     /* most completions, the kind of looks that follow (0, LOOKS_WAIT or LOOKS_START), deferred looks. */
+    CALL_POLL,     /* most completions, the kind of the look, deferred looks. */
     CALL_WAIT,     /* most completions, ps or any. */
     CALL_PEEK,     /* address, bytes, rank or any, tag, ignored bits, context. */
     CALL_CANCEL,   /* context. */
@@ -69,12 +69,13 @@ enum {
     CALL_ATOMIC, /* as a read; kind, type and operator, addresses of the result and of the operand. */
     CALL_REGISTER, /* address, bytes, rights, key, number. The result is 0 or a negative error. */
     CALL_DEREGISTER, /* number. */
-    CALL_COUNT, /* kinds, a sum of successes to reach, a sum of failures to exceed, ps or any. Waits for either sum. */
+    CALL_COUNT, /* kinds, a sum of successes to reach, a sum of failures to exceed, ps or any, the kind of a look. Waits for either sum. */
 };
 
-/* The reason why the process looks until it finds something, and does nothing else. The process is in a call that
- * waits, or in the start or end of MPI. */
-enum { LOOKS_WAIT = 1, LOOKS_START = 2 };
+/* The kinds of looks. With LOOKS_WAIT, in a call that waits, and with LOOKS_START, in the start or end of MPI, the
+ * process looks until it finds something, and does nothing else. With LOOKS_MAY_WAIT, the process is in a call that waits,
+ * but its next step is unknown. */
+enum { LOOKS_ONCE = 0, LOOKS_WAIT = 1, LOOKS_START = 2, LOOKS_MAY_WAIT = 3 };
 
 /* The operations that counters count, as bits of kinds. */
 enum { KIND_SEND, KIND_RECV, KIND_READ, KIND_WRITE, KIND_REMOTE_READ, KIND_REMOTE_WRITE, NICETY_KINDS };
@@ -205,6 +206,7 @@ struct nicety_slot {
     _Atomic uint32_t library; /* the MPI that the process has started, if it is not the launcher's MPI. */
     uint64_t guard;           /* NICETY_MAGIC, unless it was overwritten. */
     char library_path[NICETY_LIBRARY_BYTES];
+    uint32_t looks_of_waits; /* number of `looks` in calls that wait. */
     uint32_t sending, receiving; /* operations that have not ended: sends and accesses, and receives, with those posted since the reply. */
 };
 

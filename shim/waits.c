@@ -89,6 +89,10 @@ int nicety_repeats(const void *stack) {
     return 0;
 }
 
+uint64_t nicety_kind_of_look(void) {
+    return outermost && kind == LOOKS_WAIT ? LOOKS_MAY_WAIT : LOOKS_ONCE;
+}
+
 static int defer(void) {
     if (!outermost || !may_defer || is_late || nicety_shared->measured || nicety_is_shared())
         return 0;

@@ -7,6 +7,9 @@
  * stack is compared from `stack` upwards, including the callee-saved registers of the caller. */
 int nicety_repeats(const void *stack);
 
+/* Returns the kind of a look whose next step is unknown: LOOKS_MAY_WAIT in a call that waits, otherwise LOOKS_ONCE. */
+uint64_t nicety_kind_of_look(void);
+
 /* Defer a look that nicety_repeats has just refused, if that is possible, and return whether it is. The simulator
  * carries the look out with the next call. Until then, it counts as one that has found nothing. The first function is for
  * a look without a deferred one before it, and the second for a look right behind a deferred one. */

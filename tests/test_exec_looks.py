@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -87,6 +88,30 @@ def test_a_probe_takes_the_same_each_time(tmp_path: Path) -> None:
     each = {(made[count] - made[1]) / (count - 1) for count in COUNTS[1:]}
     assert len(each) == 1, made
     assert min(each) > LOOK_NS, made
+
+
+# Rank 1 sends each message later than rank 0 waits for it. One look of each MPI_Recv finds something.
+LATE = """
+ball = numpy.zeros(8, dtype="b")
+for number in range({messages}):
+    if rank:
+        start = MPI.Wtime()
+        while MPI.Wtime() - start < (1 + number % 3) * {late_us} * 1e-6:
+            pass
+        world.Send(ball, 0)
+    else:
+        world.Recv(ball, 1)
+"""
+
+
+def test_looks_of_a_wait_that_find_nothing_are_waiting(tmp_path: Path) -> None:
+    polling = {}
+    for messages, late_us in [(6, 3), (6, 7.77), (16, 3)]:
+        status, out, err = run(tmp_path, LATE.format(messages=messages, late_us=late_us), "--json")
+        assert status == 0, err
+        polling[messages, late_us] = json.loads(out)["ranks"][0]["polling_ns"]
+    assert polling[6, 3] == polling[6, 7.77]
+    assert polling[16, 3] - polling[6, 3] == 10 * LOOK_NS
 
 
 PORTALS = """

@@ -47,7 +47,7 @@ func TestLayouts(t *testing.T) {
 	layout(slot{}, "nicety_slot", "turn", "pid", "now_ps", "spent_ps", "clock_reads", "call", "flags", "args", "result", "completions",
 		"ended", "completion", "posted", "taken", "quiet_ps",
 		"looks_left", "looks", "counts", "end", "end_code", "fork", "loaded", "watched", "shared",
-		"service", "names", "library", "guard", "library_path", "sending", "receiving")
+		"service", "names", "library", "guard", "library_path", "looks_of_waits", "sending", "receiving")
 	layout(counts{}, "nicety_counts", "done", "failed")
 	number("NICETY_MAGIC", magic)
 	number("NICETY_VERSION", version)

@@ -4,7 +4,7 @@ package nicety
 
 const (
 	magic       = 0x5845795465634e
-	version     = 7
+	version     = 8
 	page        = 4096
 	bellAt      = page
 	slotsAt     = 2 * page
@@ -83,37 +83,38 @@ type completion struct {
 }
 
 type slot struct {
-	turn        uint32
-	pid         uint32
-	nowPs       uint64
-	spentPs     uint64
-	clockReads  uint64
-	call        uint32
-	flags       uint32
-	args        [8]uint64
-	result      int64
-	completions uint32
-	ended       uint32
-	completion  [completions]completion
-	posted      uint32
-	taken       uint32
-	quietPs     uint64
-	looksLeft   uint32
-	looks       uint32
-	counts      counts
-	end         uint32
-	endCode     int32
-	fork        uint32
-	loaded      uint32
-	watched     uint32
-	shared      [8][96]byte
-	service     uint32
-	names       uint32
-	library     uint32
-	guard       uint64
-	libraryPath [192]byte
-	sending     uint32
-	receiving   uint32
+	turn         uint32
+	pid          uint32
+	nowPs        uint64
+	spentPs      uint64
+	clockReads   uint64
+	call         uint32
+	flags        uint32
+	args         [8]uint64
+	result       int64
+	completions  uint32
+	ended        uint32
+	completion   [completions]completion
+	posted       uint32
+	taken        uint32
+	quietPs      uint64
+	looksLeft    uint32
+	looks        uint32
+	counts       counts
+	end          uint32
+	endCode      int32
+	fork         uint32
+	loaded       uint32
+	watched      uint32
+	shared       [8][96]byte
+	service      uint32
+	names        uint32
+	library      uint32
+	guard        uint64
+	libraryPath  [192]byte
+	looksOfWaits uint32
+	sending      uint32
+	receiving    uint32
 }
 
 type counts struct {

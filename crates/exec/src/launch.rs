@@ -129,6 +129,9 @@ fn variables(
             ("OMPI_MCA_mtl", "ofi"),
             ("OMPI_MCA_btl", "self"),
             ("OMPI_MCA_osc", "^sm,ucx,rdma"),
+            // Every 10 ms by the CPU's counter, Open MPI also looks at files between its looks at the network. Runs would
+            // depend on this machine's time; no network of these runs uses files. Zero: never.
+            ("OMPI_MCA_mpi_event_tick_rate", "0"),
         ],
         Launcher::None => &[],
     };

@@ -59,6 +59,33 @@ pub(crate) enum Waited {
     TimedOut,
 }
 
+/// Numbers of looks that find nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looks {
+    pub(crate) all: u32,
+    /// In calls that wait.
+    pub(crate) of_waits: u32,
+}
+
+impl Looks {
+    /// Limits the number of looks. The process may have written any number.
+    pub(crate) fn at_most(self, most: u32) -> Looks {
+        let all = self.all.min(most);
+        Looks { all, of_waits: self.of_waits.min(all) }
+    }
+
+    /// Returns the looks after the looks `before`.
+    pub(crate) const fn beyond(self, before: Looks) -> Looks {
+        let all = self.all.saturating_sub(before.all);
+        Looks { all, of_waits: self.of_waits.saturating_sub(before.of_waits) }
+    }
+
+    pub(crate) fn add(&mut self, more: Looks) {
+        self.all += more.all;
+        self.of_waits += more.of_waits;
+    }
+}
+
 /// The time before which nothing can arrive for a process. Until then, the process may count `looks` looks by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quiet {
@@ -368,9 +395,11 @@ impl Pages {
         set(failed, &counts.failed);
     }
 
-    /// Returns the number of looks that a process has counted by itself since its last reply.
-    pub(crate) fn looks(&self, rank: u32) -> u32 {
-        self.slot(rank).looks.load(Ordering::Relaxed)
+    /// Returns the looks that a process has counted by itself since its last reply.
+    pub(crate) fn looks(&self, rank: u32) -> Looks {
+        let slot = self.slot(rank);
+        let [all, of_waits] = [&slot.looks, &slot.looks_of_waits].map(|count| count.load(Ordering::Relaxed));
+        Looks { all, of_waits }
     }
 
     /// Returns names of shared memory that a process has created and not removed, and the name of its launcher's file.
@@ -424,6 +453,7 @@ impl Pages {
         self.known(rank).now_ps.set(now_ps);
         slot.spent_ps.store(0, Ordering::Relaxed);
         slot.looks.store(0, Ordering::Relaxed);
+        slot.looks_of_waits.store(0, Ordering::Relaxed);
         slot.quiet_ps.store(quiet.until_ps, Ordering::Relaxed);
         slot.looks_left.store(quiet.looks, Ordering::Relaxed);
         slot.result.store(result as u64, Ordering::Relaxed);

@@ -1,9 +1,10 @@
 //! The layout of the memory that a process and the simulator share. It follows `shim/protocol.h`, which explains it.
 
+use crate::spent::Part;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 /// Maximum words of a call's arguments and results.
 pub(crate) const WORDS: usize = 32;
 /// Bytes of the text that says why a call was refused.
@@ -196,6 +197,7 @@ pub(crate) struct Slot {
     pub(crate) library: AtomicU32,
     pub(crate) guard: AtomicU64,
     pub(crate) library_path: [AtomicU8; LIBRARY_BYTES],
+    pub(crate) looks_of_waits: AtomicU32,
     pub(crate) under_way: [AtomicU32; 2],
 }
 
@@ -268,6 +270,8 @@ pub(crate) struct Count {
     /// The sum of failed operations that ends the wait if it is exceeded.
     pub(crate) failed: u64,
     pub(crate) ps: u64,
+    /// The kind of a look.
+    pub(crate) follows: Follows,
 }
 
 /// The looks that certainly follow if this look finds nothing.
@@ -279,6 +283,8 @@ pub(crate) enum Follows {
     Wait,
     /// The looks at the start or the end of MPI.
     Start,
+    /// The process is in a call that waits, but may do something else before the next look.
+    MayWait,
 }
 
 impl Follows {
@@ -286,7 +292,21 @@ impl Follows {
         match number {
             0 => Follows::Unknown,
             2 => Follows::Start,
+            3 => Follows::MayWait,
             _ => Follows::Wait,
+        }
+    }
+
+    pub(crate) const fn are_certain(self) -> bool {
+        matches!(self, Follows::Wait | Follows::Start)
+    }
+
+    /// Returns the part of the process's time to which a look belongs. In a call that waits, looks that find nothing are a
+    /// wait. So the division does not depend on the number of looks after which the process knows that they repeat.
+    pub(crate) const fn part(self, found: bool) -> Part {
+        match self {
+            Follows::Wait | Follows::MayWait if !found => Part::Waits,
+            _ => Part::Looks,
         }
     }
 }
@@ -393,8 +413,8 @@ impl Call {
             14 => Call::Register(Registration::of(flags, &args)),
             15 => Call::Deregister { number: args[0] },
             16 => {
-                let [kinds, done, failed, ps, ..] = args;
-                Call::Count(Count { kinds, done, failed, ps })
+                let [kinds, done, failed, ps, kind, ..] = args;
+                Call::Count(Count { kinds, done, failed, ps, follows: Follows::of(kind) })
             }
             32 => Call::Portals(flags),
             48 => Call::Channels(flags),

@@ -164,9 +164,9 @@ pub struct Rank {
     pub sleeping_ns: Ns,
     /// Virtual time in calls, except looks at queues and waits.
     pub calling_ns: Ns,
-    /// Virtual time in looks at queues.
+    /// Virtual time in looks at queues, except those that `waiting_ns` contains.
     pub polling_ns: Ns,
-    /// Virtual time in waits for the network.
+    /// Virtual time in waits for the network. In calls of MPI that wait, it contains the looks that find nothing.
     pub waiting_ns: Ns,
     /// Virtual time in waits outside the simulation.
     pub external_wait_ns: Ns,

@@ -26,10 +26,12 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Adds the time since the end of the last lap to a part.
-    pub(crate) fn lap(&mut self, part: Part, now: Time) {
-        self.parts[part as usize] += now.since(self.last);
-        self.last = now;
+    /// Adds the time since the end of the last lap to a part, except the last `rest` of this time.
+    pub(crate) fn lap(&mut self, part: Part, rest: Duration, now: Time) {
+        let all = now.since(self.last);
+        let time = all - rest.min(all);
+        self.parts[part as usize] += time;
+        self.last += time;
     }
 
     pub(crate) const fn of(&self, part: Part) -> Duration {
@@ -47,9 +49,11 @@ mod tests {
         for (part, until) in
             [(Part::Calls, 5), (Part::Waits, 7), (Part::Calls, 7), (Part::Looks, 8), (Part::Waits, 20)]
         {
-            spent.lap(part, at(until));
+            spent.lap(part, Duration::ZERO, at(until));
         }
+        spent.lap(Part::Waits, Duration::from_ns(3), at(25));
+        spent.lap(Part::Looks, Duration::ZERO, at(25));
         let of = |part| spent.of(part).ps() / 1000;
-        assert_eq!([Part::Calls, Part::Waits, Part::Looks, Part::Sleeps].map(of), [5, 14, 1, 0]);
+        assert_eq!([Part::Calls, Part::Waits, Part::Looks, Part::Sleeps].map(of), [5, 16, 4, 0]);
     }
 }

@@ -144,9 +144,14 @@ impl Turns {
 
     /// Adds the time of a process since the end of its last lap to a part.
     pub(crate) fn lap(&self, rank: u32, part: Part) {
+        self.lap_before(rank, part, nicety::Duration::ZERO);
+    }
+
+    /// Adds the time of a process since the end of its last lap to a part, except the last `rest` of this time.
+    pub(crate) fn lap_before(&self, rank: u32, part: Part, rest: nicety::Duration) {
         self.with(rank, |own| {
             let mut spent = own.spent.get();
-            spent.lap(part, own.host.now());
+            spent.lap(part, rest, own.host.now());
             own.spent.set(spent);
         });
     }
@@ -341,17 +346,16 @@ impl Turns {
         with
     }
 
-    /// Waits until something has arrived, or no event is left. The waiting time belongs to `part`.
+    /// Waits until something has arrived, or no event is left.
     pub(crate) async fn polls(
         &self,
-        (rank, since, part): (u32, Time, Part),
+        (rank, since): (u32, Time),
         what: impl Fn() -> String,
         came: impl Fn() -> bool,
     ) {
         let signal = self.begin_to_poll(rank, since, State::Polls);
         let over = || came() || self.is_released(rank);
         describe(what, signal.wait_until(over)).await;
-        self.lap(rank, part);
         self.states.set(rank, State::Taken);
     }
 

@@ -3801,8 +3801,9 @@ class ExecRank(TypedDict):
             measured CPU time and the cost of clocks.
         sleeping_ns: Virtual time in which the process slept.
         calling_ns: Virtual time in calls, except looks at queues and waits.
-        polling_ns: Virtual time in looks at queues.
-        waiting_ns: Virtual time in waits for the network.
+        polling_ns: Virtual time in looks at queues, except those that `waiting_ns` contains.
+        waiting_ns: Virtual time in waits for the network. In calls of MPI that wait, it contains the looks that find
+            nothing.
         external_wait_ns: Virtual time in waits outside the simulation.
         offload: The counts of the process's calls of collective operations, if cards execute some operations.
         signal: The signal that ended the process after it had closed the network, if known.

@@ -16,7 +16,8 @@ impl Program {
         self.host.compute(duration).await;
     }
 
-    /// Executes looks that the process has deferred. Returns whether one finds something; the others are then omitted.
+    /// Executes looks that the process has deferred, in a call that waits. Returns whether one finds something; the others are
+    /// then omitted.
     pub(super) async fn deferred_looks(
         &self,
         course: &mut Course,
@@ -26,7 +27,7 @@ impl Program {
         for _ in 0..deferred {
             course.polls_since.get_or_insert_with(|| self.host.now());
             self.computes_for_looks(self.poll, true).await;
-            self.turns.lap(self.rank, Part::Looks);
+            self.turns.lap(self.rank, Follows::MayWait.part(finds()));
             if finds() {
                 course.polls_since = None;
                 return true;
@@ -48,21 +49,21 @@ impl Program {
         let polls_since = *course.polls_since.get_or_insert_with(|| self.host.now());
         let since = course.peeks_since.unwrap_or(polls_since);
         self.computes_for_looks(self.poll, true).await;
-        self.turns.lap(self.rank, Part::Looks);
+        self.turns.lap(self.rank, follows.part(finds()));
         if !finds() {
-            if follows != Follows::Unknown {
-                let part = if follows == Follows::Start { Part::Looks } else { Part::Waits };
-                self.looks_on((since, part), &finds).await;
+            if follows.are_certain() {
+                self.looks_on((since, follows), &finds).await;
             } else {
                 let end = self.host.now();
                 let since = (self.rank, since);
                 self.turns
                     .looked_in_vain(since, counted + 1, || self.waiting(), std::future::pending())
                     .await;
-                self.turns.lap(self.rank, Part::Waits);
                 let over = self.host.now().since(end).ps() % self.poll.ps();
+                self.turns.lap_before(self.rank, Part::Waits, Duration::from_ps(over));
                 if over > 0 {
                     self.rest_of_look(over).await;
+                    self.turns.lap(self.rank, follows.part(finds()));
                 }
             }
         }
@@ -72,25 +73,28 @@ impl Program {
     }
 
     /// Executes the looks that certainly follow a failed look. Each has its usual cost, and only the last one finds something. If
-    /// other work of the host affects them, they are simulated one by one. The time until the last one belongs to `part`.
-    async fn looks_on(&self, (since, part): (Time, Part), finds: impl Fn() -> bool) {
+    /// other work of the host affects them, they are simulated one by one.
+    async fn looks_on(&self, (since, follows): (Time, Follows), finds: impl Fn() -> bool) {
         let cores = LIBRARY_CORES + self.places.on_host() as usize;
         loop {
             while !self.host.has_free_cores(cores) && !finds() && self.turns.is_quiet(self.rank) != Some(true)
             {
                 self.computes_for_looks(self.poll, true).await;
+                self.turns.lap(self.rank, follows.part(finds()));
                 self.counts.borrow_mut().calls += 1;
             }
-            self.turns.lap(self.rank, Part::Looks);
             if finds() {
                 return;
             }
             let end = self.host.now();
             let came = || self.ended.is_woken();
-            self.turns.polls((self.rank, since, part), || self.waiting(), came).await;
+            self.turns.polls((self.rank, since), || self.waiting(), came).await;
             let waited = self.host.now().since(end).ps();
+            let over = waited % self.poll.ps();
             self.counts.borrow_mut().calls += waited / self.poll.ps() + 1;
-            self.rest_of_look(waited % self.poll.ps()).await;
+            self.turns.lap_before(self.rank, follows.part(false), Duration::from_ps(over));
+            self.rest_of_look(over).await;
+            self.turns.lap(self.rank, follows.part(finds()));
             if finds() || self.turns.is_released(self.rank) {
                 return;
             }
@@ -100,7 +104,6 @@ impl Program {
     /// Waits for the rest of a look that began `over_ps` picoseconds ago.
     async fn rest_of_look(&self, over_ps: u64) {
         self.computes_for_looks(Duration::from_ps(self.poll.ps() - over_ps), true).await;
-        self.turns.lap(self.rank, Part::Looks);
     }
 
     /// Returns the operations for which a polling process waits.

@@ -9,10 +9,10 @@ mod window;
 use crate::channels::Goroutines;
 use crate::completions::Completions;
 use crate::memory;
-use crate::pages::{Quiet, Reply};
+use crate::pages::{Looks, Quiet, Reply};
 use crate::places::{DATA_BYTES, HAS_DATA, Places, UNTAGGED};
 use crate::portals::{self, Interface, op};
-use crate::protocol::{ANY, Access, Call, Completion, Count, Follows, Kind, Receive, Send, done, flag};
+use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send, done, flag};
 use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::spent::{Part, Spent};
@@ -112,8 +112,8 @@ struct Course {
     charged_ps: u64,
     owed_ps: u64,
     /// The same two numbers for the looks that the process has counted by itself.
-    charged_looks: u32,
-    owed_looks: u32,
+    charged_looks: Looks,
+    owed_looks: Looks,
     /// The quiet time and number of looks that the last reply gave the process.
     quiet: Quiet,
     /// The start of the process's wait for the end of all others, and the division of its time until then.
@@ -238,7 +238,7 @@ impl Program {
             if let Call::Channels(op) = call {
                 return self.goroutines.clone().serve(op).await;
             }
-            (course.charged_ps, course.charged_looks) = (0, 0);
+            (course.charged_ps, course.charged_looks) = (0, Looks::default());
             let now_ps = self.host.now().ps().saturating_add(course.owed_ps);
             self.ended.tell(call.is_look());
             self.turns.runs(self.rank, self.ended.is_woken());
@@ -261,14 +261,13 @@ impl Program {
 
     /// Records the looks that the process has counted by itself since its last reply.
     fn note_looks(&self, course: &mut Course) {
-        let looks = self.turns.pages.looks(self.rank);
-        let looks = looks.min(course.quiet.looks);
-        let more = looks.saturating_sub(std::mem::replace(&mut course.charged_looks, looks));
-        course.owed_looks += more;
-        if more > 0 {
+        let looks = self.turns.pages.looks(self.rank).at_most(course.quiet.looks);
+        let more = looks.beyond(std::mem::replace(&mut course.charged_looks, looks));
+        course.owed_looks.add(more);
+        if more.all > 0 {
             course.polls_since.get_or_insert_with(|| self.host.now());
         }
-        self.counts.borrow_mut().calls += u64::from(more);
+        self.counts.borrow_mut().calls += u64::from(more.all);
     }
 
     /// Returns the time and the number of looks that the process may count by itself, since these looks find nothing.
@@ -324,10 +323,12 @@ impl Program {
         for receive in course.early.drain(..) {
             self.post_receive(receive).await?;
         }
-        let looks = std::mem::take(&mut course.owed_looks);
+        let Looks { all: looks, of_waits } = std::mem::take(&mut course.owed_looks);
         if looks > 0 {
             self.computes_for_looks(self.poll * u64::from(looks), call.is_look()).await;
-            self.turns.lap(self.rank, Part::Looks);
+            // A call that waits ends with a look that the simulator executes, so its looks are the last ones.
+            self.turns.lap_before(self.rank, Part::Looks, self.poll * u64::from(of_waits));
+            self.turns.lap(self.rank, Part::Waits);
         }
         let owed = std::mem::take(&mut course.owed_ps);
         if owed > 0 {
@@ -372,7 +373,10 @@ impl Program {
                 completions = self.ended.take(most);
                 0
             }
-            Call::Count(count) => self.count(count, (course, counted)).await,
+            Call::Count(count) => {
+                self.count(count, (course, counted)).await;
+                0
+            }
             Call::Write(access) => self.rma.write(self.accesses(&access), access).await.map(|()| 0)?,
             Call::Read(access) => self.rma.read(self.accesses(&access), access).await.map(|()| 0)?,
             Call::Atomic(access, operation) => {
@@ -400,13 +404,13 @@ impl Program {
     }
 
     /// Executes a look at counters, or waits for them.
-    async fn count(&self, count: Count, looks: (&mut Course, u64)) -> i64 {
-        let Count { kinds, done, failed, ps } = count;
+    async fn count(&self, count: Count, looks: (&mut Course, u64)) {
+        let Count { kinds, done, failed, ps, follows } = count;
         let sum = (kinds, done, failed);
         let has = || self.ended.has_counted(sum);
         let finds = || self.ended.has_counted_before(sum) || self.ended.is_found();
         match ps {
-            0 => self.looks(looks, finds, Follows::Unknown).await,
+            0 => return self.looks(looks, finds, follows).await,
             // The wait may end early, because no event is left.
             ANY => {
                 while !has() {
@@ -415,8 +419,7 @@ impl Program {
             }
             _ => self.wait(ps, has).await,
         }
-        self.turns.lap(self.rank, if ps == 0 { Part::Looks } else { Part::Waits });
-        0
+        self.turns.lap(self.rank, Part::Waits);
     }
 
     /// Records the start of an access to registered memory. Returns the id of the process.
@@ -441,10 +444,7 @@ impl Program {
     async fn wait(&self, ps: u64, finds: impl Fn() -> bool) {
         let signal = self.turns.signal(self.rank);
         if ps == ANY {
-            return self
-                .turns
-                .polls((self.rank, self.host.now(), Part::Waits), || self.waiting(), finds)
-                .await;
+            return self.turns.polls((self.rank, self.host.now()), || self.waiting(), finds).await;
         }
         let come = signal.wait_until(&finds);
         nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;
