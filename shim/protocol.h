@@ -72,9 +72,9 @@ enum {
     CALL_COUNT, /* kinds, a sum of successes to reach, a sum of failures to exceed, ps or any, the kind of a look. Waits for either sum. */
 };
 
-/* The kinds of looks. With LOOKS_WAIT, in a call that waits, and with LOOKS_START, in the start or end of MPI, the
- * process looks until it finds something, and does nothing else. With LOOKS_MAY_WAIT, the process is in a call that waits,
- * but its next step is unknown. */
+/* The kinds of looks. With LOOKS_WAIT, the process is in a call that waits, and with LOOKS_START, in the start or end of
+ * MPI. It looks until it finds something, and does nothing else. With LOOKS_MAY_WAIT, the process is in a call that
+ * waits, but its next step is unknown. */
 enum { LOOKS_ONCE = 0, LOOKS_WAIT = 1, LOOKS_START = 2, LOOKS_MAY_WAIT = 3 };
 
 /* The operations that counters count, as bits of kinds. */

@@ -7,7 +7,7 @@
  * stack is compared from `stack` upwards, including the callee-saved registers of the caller. */
 int nicety_repeats(const void *stack);
 
-/* Returns the kind of a look whose next step is unknown: LOOKS_MAY_WAIT in a call that waits, otherwise LOOKS_ONCE. */
+/* Returns the kind of a look with an unknown next step: LOOKS_MAY_WAIT in a call that waits, otherwise LOOKS_ONCE. */
 uint64_t nicety_kind_of_look(void);
 
 /* Defer a look that nicety_repeats has just refused, if that is possible, and return whether it is. The simulator
