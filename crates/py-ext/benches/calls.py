@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from builds import benchmark
 
 import nicety
 
-ROOT = Path(__file__).parents[3]
 COUNTED = ["op_put", "event_comm_disable", "event_link_disable", "event_ct_comm"]
 
 
@@ -85,22 +84,7 @@ def in_python(program: Callable[[int], nicety.Run], count: int) -> tuple[float, 
 
 def build() -> str:
     """Build the programs in Rust with the profile of the working tree's extension module, and return their path."""
-    command = [
-        "cargo",
-        "bench",
-        "-q",
-        "-p",
-        "nicety",
-        "--bench",
-        "programs",
-        "--profile",
-        "tree",
-        "--locked",
-        "--no-run",
-    ]
-    built = subprocess.run([*command, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    artifacts = (json.loads(line) for line in built.stdout.splitlines())
-    return next(each["executable"] for each in artifacts if each.get("target", {}).get("name") == "programs")
+    return benchmark("nicety", "programs", "--profile", "tree")
 
 
 def in_rust(program: str, name: str, count: int) -> tuple[float, int]:

@@ -23,18 +23,19 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from builds import torus
 from measure import filled
 from works import NICETY, SOURCES, WORKS, Work
 
 ROOT = Path(__file__).parents[3]
-# Benchmarks in Rust are profiled by perf itself.
-PROFILED = {name: work for name, work in WORKS.items() if "{python}" in work.command}
 
 
 def record(work: Work, count: int, hertz: int, data: Path) -> None:
     """Run a work under perf."""
     with tempfile.TemporaryDirectory() as folder:
         names = {"python": sys.executable}
+        if "{torus}" in work.command:
+            names["torus"] = torus()
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
         def run(text: str, *perf: str) -> None:
@@ -111,22 +112,22 @@ def summarise(name: str, data: Path, most: int) -> None:
 def main() -> None:
     """Profile."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("work", nargs="?", choices=PROFILED, help="the works are listed if left out")
+    arguments.add_argument("work", nargs="?", choices=WORKS, help="the works are listed if left out")
     arguments.add_argument("--count", type=int, help="the size of the work")
     arguments.add_argument("--hertz", type=int, default=499, help="samples a second of CPU time; 499 if left out")
     arguments.add_argument("--into", type=Path, default=ROOT / "target" / "profiles", help="the folder of the results")
     arguments.add_argument("--most", type=int, default=30, help="functions of a table that are printed")
     given = arguments.parse_args()
     if given.work is None:
-        for name, work in PROFILED.items():
-            command = filled(work.command.replace(NICETY, "nicety"), {"python": "python"}, work.count)
+        for name, work in WORKS.items():
+            command = filled(work.command.replace(NICETY, "nicety"), {"python": "python", "torus": "torus"}, work.count)
             print(f"{name:20} {command}")
         return
     if shutil.which("perf") is None:
         raise SystemExit("profiles: there is no perf; on Debian: apt install linux-perf")
     given.into.mkdir(parents=True, exist_ok=True)
     data = given.into / f"{given.work}.data"
-    work = PROFILED[given.work]
+    work = WORKS[given.work]
     record(work, given.count or work.count, given.hertz, data)
     summarise(given.work, data, given.most)
 

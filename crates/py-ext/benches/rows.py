@@ -8,27 +8,18 @@ saved in `target/bench/COMMIT.json`; results.py compares two such files.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import peers
+from builds import torus
 from measure import Failed, Side, alternate, probe, progress
-from results import ROOT, Result, machine, text, write
+from results import Result, machine, text, write
 from works import WORKS
 
 from nicety.show.columns import align, fixed
-
-
-def torus() -> str:
-    """Build the benchmark of tori, and return its path."""
-    words = ["cargo", "bench", "-q", "-p", "nicety-fabric", "--bench", "torus", "--locked", "--no-run"]
-    built = subprocess.run([*words, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    artifacts = (json.loads(line) for line in built.stdout.splitlines())
-    return str(next(each["executable"] for each in artifacts if each.get("target", {}).get("name") == "torus"))
 
 
 @dataclass(frozen=True)
