@@ -1,5 +1,6 @@
 //! A thread of execution on a core: registers, pc, cycles, and its pending event.
 
+use crate::decode::csr;
 use crate::image::Image;
 use crate::isa::Extension;
 use crate::memory::OrderPoint;
@@ -365,6 +366,19 @@ impl Context {
         self.cycle += cycles;
         self.instret += 1;
         self.pending = Pending::Nothing;
+    }
+
+    /// Returns the value of a counter of cycles, time or instructions, or of the hart id. `number` is that of the register.
+    pub(crate) fn counter(&self, number: u32, cycle: u64, instret: u64) -> u64 {
+        if number == csr::MHARTID {
+            return u64::from(self.hart);
+        }
+        let value = match number & csr::WHICH {
+            0 => cycle,
+            1 => cycle.wrapping_add(self.time_base),
+            _ => instret,
+        };
+        if number & csr::HIGH != 0 { value >> 32 } else { value }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::block::{Block, Count};
 use crate::context::{Context, Exit, Pending};
 use crate::core::Misaligned;
 use crate::costs::CycleCosts;
-use crate::decode::{Kind, csr};
+use crate::decode::Kind;
 use crate::image::Image;
 use crate::memory::{AccessCost, AddressSpace, Reference};
 use crate::op::Op;
@@ -19,6 +19,7 @@ use crate::trap::Access;
 use crate::width::Width;
 
 mod ends;
+mod extended;
 mod float;
 mod watched;
 
@@ -570,50 +571,6 @@ impl Context {
         }
     }
 
-    /// Executes an instruction of Zba, Zbb, Zbs or F, or a division of words. Returns false for others, and for those
-    /// of F that cannot be executed. A separate function, since inside the loop it would slow down all other
-    /// instructions.
-    #[inline(never)]
-    fn extended<W: Width>(&mut self, op: &Op, a: W, b: W) -> bool {
-        let one = W::plain(1);
-        let value = match op.kind {
-            Kind::Sh1add => a.left(1).plus(b),
-            Kind::Sh2add => a.left(2).plus(b),
-            Kind::Sh3add => a.left(3).plus(b),
-            Kind::Andn => a & !b,
-            Kind::Orn => a | !b,
-            Kind::Xnor => !(a ^ b),
-            Kind::Clz => W::plain(a.zeros_before()),
-            Kind::Ctz => W::plain(a.zeros_behind()),
-            Kind::Cpop => W::plain(a.ones()),
-            Kind::Max if a.signed() > b.signed() => a,
-            Kind::Min if a.signed() < b.signed() => a,
-            Kind::Max | Kind::Min => b,
-            Kind::Maxu => a.max(b),
-            Kind::Minu => a.min(b),
-            Kind::SextB => W::extended(a.low() as i8 as u32),
-            Kind::SextH => W::extended(a.low() as i16 as u32),
-            Kind::Rol => a.rotated_left(b.low()),
-            Kind::Ror => a.rotated_left(b.low().wrapping_neg()),
-            Kind::Rori => a.rotated_left(op.imm.wrapping_neg()),
-            Kind::OrcB => a.bytes_combined(),
-            Kind::Rev8 => a.bytes_swapped(),
-            Kind::Bclr => a & !one.left(b.low()),
-            Kind::Bext => a.right(b.low()) & one,
-            Kind::Bexti => a.right(op.imm) & one,
-            Kind::Binv => a ^ one.left(b.low()),
-            Kind::Bset => a | one.left(b.low()),
-            kind if kind.is_float() => return self.float(op),
-            _ if W::WIDE => match wide(op, a.kept(), b.kept()) {
-                Some(value) => W::of(value),
-                None => return false,
-            },
-            _ => return false,
-        };
-        self.regs[op.rd as usize & 63] = value.kept();
-        true
-    }
-
     /// Leaves the context before `op`.
     fn stay(&mut self, place: Place<'_>, op: &Op) {
         self.pc = place.block.pc.wrapping_add(u32::from(op.offset));
@@ -656,44 +613,6 @@ impl Context {
             pc: 0,
         }
     }
-
-    pub(crate) fn counter(&self, number: u32, cycle: u64, instret: u64) -> u64 {
-        if number == csr::MHARTID {
-            return u64::from(self.hart);
-        }
-        let value = match number & csr::WHICH {
-            0 => cycle,
-            1 => cycle.wrapping_add(self.time_base),
-            _ => instret,
-        };
-        if number & csr::HIGH != 0 { value >> 32 } else { value }
-    }
-}
-
-/// Returns the result of a division of words, or of a form of Zba, Zbb or Zbs that only RV64 has.
-fn wide(op: &Op, a: u64, b: u64) -> Option<u64> {
-    let (low, other) = (a as u32, b as u32);
-    Some(match op.kind {
-        Kind::Divw => u64::extended(low.quotient(other)),
-        Kind::Divuw => u64::extended(low.quotient_unsigned(other)),
-        Kind::Remw => u64::extended(low.remainder(other)),
-        Kind::Remuw => u64::extended(low.remainder_unsigned(other)),
-        Kind::AddUw => b.plus(u64::from(low)),
-        Kind::Sh1addUw => b.plus(u64::from(low) << 1),
-        Kind::Sh2addUw => b.plus(u64::from(low) << 2),
-        Kind::Sh3addUw => b.plus(u64::from(low) << 3),
-        Kind::SlliUw => u64::from(low).left(op.imm),
-        Kind::Clzw => u64::from(low.leading_zeros()),
-        Kind::Ctzw => u64::from(low.trailing_zeros()),
-        Kind::Cpopw => u64::from(low.count_ones()),
-        Kind::Rolw => u64::extended(low.rotated_left(other)),
-        Kind::Rorw => u64::extended(low.rotated_left(other.wrapping_neg())),
-        Kind::Roriw => u64::extended(low.rotated_left(op.imm.wrapping_neg())),
-        Kind::Bclri => a & !(1 << op.imm),
-        Kind::Binvi => a ^ 1 << op.imm,
-        Kind::Bseti => a | 1 << op.imm,
-        _ => return None,
-    })
 }
 
 pub(crate) fn misaligned_extra(image: &Image, address: u32, size: u32) -> u32 {

@@ -8,8 +8,9 @@ mod window;
 
 use crate::channels::Goroutines;
 use crate::completions::Completions;
+use crate::looks::Looks;
 use crate::memory;
-use crate::pages::{Looks, Quiet, Reply};
+use crate::pages::{Quiet, Reply};
 use crate::places::{DATA_BYTES, HAS_DATA, Places, UNTAGGED};
 use crate::portals::{self, Interface, op};
 use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send, done, flag};
