@@ -149,7 +149,7 @@ def test_a_loss_that_no_program_sees_is_no_success(benchmark: str, options: dict
         rows(benchmark, [4096], flush_receive=True, window=64, **options)
     (failure,) = error.value.failures
     assert (failure["kind"], failure["rank"], failure["nic"]) == ("lost", 0, "apenet-v5")
-    assert ", and nothing sends them again: " in failure["text"]
+    assert ", and nothing retransmits them: " in failure["text"]
     # Two windows of 64 packets.
     lost = failure["times"]
     assert lost == 128 if "faults" not in options else 0 < lost < 20

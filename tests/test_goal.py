@@ -240,7 +240,7 @@ LONG = f":{2**62}:"
 @pytest.mark.parametrize(
     ("calls", "end", "wrong"),
     [
-        ([[SENT], []], 9000, "1 message without a receive, 0 receives without a message, 0 operations behind them"),
+        ([[SENT], []], 9000, "1 message without a receive, 0 receives without a message, 0 operations blocked by them"),
         ([[], [TAKEN]], 9000, "0 messages without a receive, 1 receive without a message"),
         ([[SENT], [TAKEN, TAKEN]], 9000, "rank 1: operation 2 (line 3: recv 8b from 0 tag 7): no message came"),
         ([[SENT], [TAKEN.replace(":7:", ":8:")]], 9000, "rank 0: operation 1 (line 2: send 8b to 1 tag 7): no receive"),

@@ -35,7 +35,7 @@ def test_puts_that_are_gone_are_no_success(nicety: Callable[..., Result], tmp_pa
     command = ["run", "puts.py", "--nic", "spin-discrete", "--faults", "loss=0.5,seed=2"]
     failed = nicety(*command)
     assert failed.status == 1
-    assert "packets were lost, and nothing sends them again: " in failed.stderr
+    assert "packets were lost, and nothing retransmits them: " in failed.stderr
     assert "--allow-failures lost" in failed.stderr
     for kinds in ("lost", "all", "trap,lost"):
         allowed = nicety(*command, "--allow-failures", kinds, "--json")

@@ -272,7 +272,7 @@ def test_files_of_others_are_refused(nicety: Callable[..., Any], write: Callable
         (tmp_path / "damaged").write_text(damage)
         done = nicety("tsp", path, "--restarts", "2", "--climbers", "2", "--resume", tmp_path / "damaged")
         assert (done.status, done.stdout) == (2, "")
-        assert "no file that nicety tsp has written" in done.stderr, done.stderr
+        assert "not a valid file of nicety tsp" in done.stderr, done.stderr
 
 
 def test_a_damaged_file_is_refused(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ impl Request {
         for (name, card) in &cards {
             let Some(most) = card.spec.registers() else {
                 return wrong(format!(
-                    "card {name} does not register memory: it reaches all of the host's; name one that does, for \
-                     example qnix"
+                    "card {name} does not register memory: it reaches all of the host's memory; name one that \
+                     does, for example qnix"
                 ));
             };
             if let Some(size) = self.sizes.iter().find(|&&size| size == 0 || size > most) {

@@ -253,7 +253,7 @@ fn unexecuted_operations_are_named() {
         left(
             "num_ranks 2\nrank 0 {\nsend 8b to 1\nsend 8b to 1\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0\n}"
         ),
-        "the schedule cannot finish: 2 messages without a receive, 0 receives without a message, 0 operations behind them\n\
+        "the schedule cannot finish: 2 messages without a receive, 0 receives without a message, 0 operations blocked by them\n\
          rank 0: operation 1 (line 4: send 8b to 1): no receive took it\n\
          rank 0: operation 2 (line 5: send 8b to 1 tag 3): no receive took it"
     );
@@ -261,7 +261,7 @@ fn unexecuted_operations_are_named() {
         left(
             "num_ranks 2\nrank 0 {\nr: recv 8b from 1 tag 7\nc: calc 5\nc requires r\n}\nrank 1 {\nsend 8b to 0\n}"
         ),
-        "the schedule cannot finish: 1 message without a receive, 1 receive without a message, 1 operation behind them\n\
+        "the schedule cannot finish: 1 message without a receive, 1 receive without a message, 1 operation blocked by them\n\
          rank 0: operation 0 (line 3: recv 8b from 1 tag 7): no message came\n\
          rank 1: operation 0 (line 8: send 8b to 0): no receive took it"
     );
@@ -272,10 +272,9 @@ fn unexecuted_operations_are_named() {
         long.replace('P', "1").replace("r requires s\n", "") + "r requires s\n",
         long.replace('P', "0")
     );
-    assert!(
-        left(&both)
-            .contains("2 messages without a receive, 0 receives without a message, 2 operations behind them")
-    );
+    assert!(left(&both).contains(
+        "2 messages without a receive, 0 receives without a message, 2 operations blocked by them"
+    ));
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn mistakes_name_file_rank_operation_and_line() {
             "num_ranks 1\nrank 0 {\nrecv 1b from 0\n}",
             1,
             "a.goal: the schedule cannot finish: 0 messages without a receive, 1 receive without a message, 0 operations \
-             behind them\nrank 0: operation 0 (line 3: recv 1b from 0): no message came",
+             blocked by them\nrank 0: operation 0 (line 3: recv 1b from 0): no message came",
         ),
         (
             "num_ranks 1\nrank 0 {\ncalc 18446744073709551615\n}",

@@ -183,8 +183,8 @@ fn failure(goal: &str, rules: Rules) -> String {
 #[test]
 fn unmatched_operations_are_named() {
     let goal = "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 4\n}\nrank 1 {\nr: recv 8b from 0 tag 5\nc: calc 1\nc requires r\n}";
-    let expected = "the schedule cannot finish: 1 message without a receive, 1 receive without a message, 1 operation behind \
-                    them\nrank 1: operation 0 (line 6: recv 8b from 0 tag 5): no message came\n\
+    let expected = "the schedule cannot finish: 1 message without a receive, 1 receive without a message, 1 operation blocked \
+                    by them\nrank 1: operation 0 (line 6: recv 8b from 0 tag 5): no message came\n\
                     rank 0: operation 0 (line 3: send 8b to 1 tag 4): no receive took it";
     assert_eq!(failure(goal, Rules::Own), expected);
     assert_eq!(failure(goal, Rules::LogGopSim), expected);

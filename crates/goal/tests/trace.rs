@@ -308,14 +308,14 @@ fn ranks_that_do_not_agree_on_collective_calls_are_told() {
     };
     assert_eq!(
         pair(&["Barrier:WORLD", "Bcast:7:1:1,4,4:1:WORLD"]),
-        "line 5, column 1: rank 1: collective call 2 is MPI_Bcast with root 1, and of rank 0 MPI_Bcast with root 0 (its line 5)"
+        "line 5, column 1: rank 1: collective call 2 is MPI_Bcast with root 1, but on rank 0 it is MPI_Bcast with root 0 (its line 5)"
     );
     assert!(
         pair(&["Barrier:WORLD"])
             .contains("there is no collective call 2, which is MPI_Bcast of rank 0 (its line 5)")
     );
     let three = ["Barrier:WORLD", "Bcast:7:1:1,4,4:0:WORLD", "Barrier:WORLD"];
-    assert!(pair(&three).contains("this is collective call 3, and rank 0 has 2"));
+    assert!(pair(&three).contains("this is collective call 3, but rank 0 makes only 2"));
 }
 
 /// Returns programs for any number of ranks with matching messages. Each call is made by all ranks.

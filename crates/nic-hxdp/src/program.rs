@@ -211,8 +211,11 @@ pub(crate) fn rows(spec: &HxdpSpec, linked: &Linked) -> Result<Schedule, HxdpErr
         }
     }
     if schedule.rows.len() as u64 > spec.core.rows {
-        let problem =
-            format!("it has {} rows, and the instruction memory {}", schedule.rows.len(), spec.core.rows);
+        let problem = format!(
+            "it has {} rows, and the instruction memory holds {}",
+            schedule.rows.len(),
+            spec.core.rows
+        );
         return Err(refused(
             format!("program {}", linked.name),
             problem,

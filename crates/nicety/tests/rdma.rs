@@ -316,7 +316,7 @@ fn a_lost_packet_fails_the_run_though_no_program_waits_for_it() {
     let failures = ran.unwrap().failures();
     let [lost] = &failures[..] else { panic!("{failures:?}") };
     assert_eq!((lost.kind, lost.rank, lost.times), (FailureKind::Lost, 0, 2));
-    let text = "packets were lost, and nothing sends them again: 2 lost by chance; the first: message 1 of rank 0 to rank 1, \
+    let text = "packets were lost, and nothing retransmits them: 2 lost by chance; the first: message 1 of rank 0 to rank 1, \
                 bytes 0 to 63, lost on hosts.0 -> hosts.1 at ";
     assert!(lost.text.starts_with(text), "{}", lost.text);
 }

@@ -193,7 +193,7 @@ fn load(path: &str) -> Result<Option<Kept>, Error> {
 }
 
 fn foreign(why: &str) -> String {
-    format!("no file that nicety tsp has written ({why}); name another, or remove it to begin anew")
+    format!("not a valid file of nicety tsp ({why}); name another, or remove it to start again")
 }
 
 fn check(path: &str, kept: &Kept, own: &Kept) -> Result<(), Error> {
@@ -202,7 +202,7 @@ fn check(path: &str, kept: &Kept, own: &Kept) -> Result<(), Error> {
         ("--seed", kept.seed == own.seed),
         ("number of --climbers", kept.climbers == own.climbers),
         ("number of climbs to a --job", kept.job == own.job),
-        ("way to know --distances", kept.distances == own.distances),
+        ("value of --distances", kept.distances == own.distances),
         ("card", kept.card == own.card),
         ("program", kept.program == own.program),
     ];
@@ -309,6 +309,6 @@ mod tests {
             assert!(error.contains(": it was written for another version of nicety; name"), "{error}");
         }
         let error = open("none", Some("{}"), SQUARE).err().unwrap();
-        assert!(error.contains("no file that nicety tsp has written (missing field"), "{error}");
+        assert!(error.contains("not a valid file of nicety tsp (missing field"), "{error}");
     }
 }

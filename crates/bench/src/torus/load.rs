@@ -3,7 +3,7 @@
 use nicety::Error;
 use std::fmt;
 
-/// Units of a load of 1.
+/// Number of units in a load of 1.
 const WHOLE: u32 = 1_000_000;
 /// Default step of a range, in units.
 const STEP: u32 = 100_000;

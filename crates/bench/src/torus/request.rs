@@ -35,9 +35,9 @@ const fn usual_packet() -> u64 {
     4096
 }
 
-/// Minimum of the default of `warmup`.
+/// Lower bound of the default value of `warmup`.
 const WARMUP: Duration = Duration::from_us(10);
-/// Minimum of the default of `duration`.
+/// Lower bound of the default value of `duration`.
 const WINDOW: Duration = Duration::from_us(20);
 
 /// Random traffic on a torus of routers: latency and accepted throughput at each offered load.

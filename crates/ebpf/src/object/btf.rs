@@ -52,7 +52,7 @@ pub enum Kind {
         /// Names and values.
         values: Vec<(String, i64)>,
     },
-    /// A name for a type, or a qualifier of one.
+    /// A typedef, a qualifier (`volatile`, `const`, `restrict`) or a type tag, with the number of its type.
     Alias(u32),
     /// A structure without members.
     Forward,

@@ -83,7 +83,7 @@ pub fn check_offload(linked: &Linked, maps: &[MapDefinition], limits: &Offload) 
 /// Refuses a translated program that is too long for the firmware.
 ///
 /// # Errors
-/// It is.
+/// The program is too long.
 pub fn check_length(name: &str, instructions: usize, limits: &Offload) -> Result<(), ObjectError> {
     if instructions <= limits.instructions as usize {
         return Ok(());

@@ -207,7 +207,7 @@ impl Goroutines {
     /// Reads bytes from the memory of the process.
     fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         if bytes > MOST_BYTES {
-            return Err(Error::Input(format!("{bytes} bytes at once; a call takes up to {MOST_BYTES}")));
+            return Err(Error::Input(format!("{bytes} bytes in one call; the maximum is {MOST_BYTES}")));
         }
         let mut read = vec![0; bytes as usize];
         memory::read(self.process()?, address, &mut read)
@@ -223,7 +223,7 @@ impl Goroutines {
     /// Returns a host buffer for `bytes` bytes at an address of the process.
     fn place(&self, address: u64, bytes: u64) -> Result<Place, Error> {
         if bytes > MOST_BYTES {
-            return Err(Error::Input(format!("{bytes} bytes at once; a message has up to {MOST_BYTES}")));
+            return Err(Error::Input(format!("a message of {bytes} bytes; the maximum is {MOST_BYTES}")));
         }
         let class = bytes.div_ceil(PAGE).max(1).next_power_of_two().ilog2();
         let free = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop);

@@ -41,7 +41,7 @@ impl Stuck {
             _ => format!("{count} {several}"),
         };
         let mut text = format!(
-            "the schedule cannot finish: {} without a receive, {} without a message, {} behind them",
+            "the schedule cannot finish: {} without a receive, {} without a message, {} blocked by them",
             count(self.sends.len() as u64, "message", "messages"),
             count(self.receives.len() as u64, "receive", "receives"),
             count(self.waiting, "operation", "operations"),

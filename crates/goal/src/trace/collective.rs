@@ -141,12 +141,12 @@ impl World {
             None if rank == 0 => self.calls.push((call.0, call.1, line)),
             None => {
                 let most = self.calls.len();
-                return Err(format!("this is collective call {}, and rank 0 has {most}", number + 1));
+                return Err(format!("this is collective call {}, but rank 0 makes only {most}", number + 1));
             }
             Some((name, root, _)) if (*name, *root) == call => {}
             Some((name, root, line)) => {
                 return Err(format!(
-                    "collective call {} is {}, and of rank 0 {} (its line {line})",
+                    "collective call {} is {}, but on rank 0 it is {} (its line {line})",
                     number + 1,
                     said(call),
                     said((name, *root))

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct DumpReport {
     /// Instructions of eBPF; a 64-bit constant counts as two.
     pub slots: u64,
-    /// Rows.
+    /// Rows of the program on the card.
     pub rows: u64,
     /// Rows if loads and stores depended on registers alone. They might give wrong results.
     pub rows_by_registers: u64,

@@ -91,10 +91,18 @@ pub(super) fn read(reader: &Reader<'_>, island: usize, contexts: usize, ctm: u32
     };
     let refuse = |key: &str, problem: &str, help: String| s.refuse(key, problem, &help);
     if spec.workers > island {
-        refuse("workers", "an island has fewer microengines (hpu.island)", format!("write {island} or less"));
+        refuse(
+            "workers",
+            "more than the microengines of an island (hpu.island)",
+            format!("write {island} or less"),
+        );
     }
     if spec.contexts > contexts {
-        refuse("contexts", "a microengine has fewer (hpu.contexts)", format!("write {contexts} or less"));
+        refuse(
+            "contexts",
+            "more than the contexts of a microengine (hpu.contexts)",
+            format!("write {contexts} or less"),
+        );
     }
     if spec.buffers as u64 * u64::from(spec.buffer) > u64::from(ctm) {
         let most = ctm / spec.buffer.max(1);

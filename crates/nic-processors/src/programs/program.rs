@@ -299,7 +299,7 @@ pub(crate) const FRAME_HANDLER: &str = "frame_handler";
 /// Default names of the handlers.
 const HANDLERS: [&str; 3] = ["header_handler", "payload_handler", "completion_handler"];
 
-/// Most edits between a misspelt name and the right one.
+/// Maximum edit distance between a misspelt name and the right one.
 const SLIPS: usize = 2;
 
 /// Refuses a program that lacks a handler but has a function of nearly the same name. Otherwise the handler would

@@ -47,7 +47,7 @@ pub(crate) fn lost(network: &Network, cards: &[Rc<dyn Card>], drops: bool) -> Op
         causes.add(first.from, first.to, first.cause, *packets);
     }
     let times = lost.iter().map(|data| data.packets).sum();
-    let why = format!("packets were {}, and nothing sends them again{}", causes.verb(), causes.listed(": "));
+    let why = format!("packets were {}, and nothing retransmits them{}", causes.verb(), causes.listed(": "));
     let failure = failure((first.source, first.time), format!("{why}; the first: {first}"), times);
     let lines = match reliable(cards) {
         // `lost_packets` would include TCP segments, which TCP retransmits.

@@ -93,7 +93,7 @@ impl Header {
         let time = Tick::SECOND.ps(seconds.into()) + self.tick.ps(fraction.into());
         let (captured, longest) = (captured as usize, self.longest);
         if captured > longest {
-            return Err(format!("a packet of {captured} bytes, where {longest} are the most there can be"));
+            return Err(format!("a packet of {captured} bytes; the maximum is {longest}"));
         }
         need(input, 16 + captured, "the packet")?;
         input.take(16);

@@ -132,7 +132,7 @@ fn damage_names_its_packet_and_keeps_the_packets_before() {
     long[24 + 8..24 + 12].copy_from_slice(&word(300_000, false));
     assert_eq!(
         told(&long),
-        (0, "at packet 1, byte 24: a packet of 300000 bytes, where 262144 are the most there can be".into())
+        (0, "at packet 1, byte 24: a packet of 300000 bytes; the maximum is 262144".into())
     );
     let ng = pcapng(true, 1, &some());
     let from = ng.len() - 232;
