@@ -211,7 +211,7 @@ def test_more_messages_than_a_card_has_descriptors_arrive(many: Path, order: str
 
 @pytest.mark.soak
 @pytest.mark.parametrize("nic", ["qnix", "apenet-v5", "nfp-4000", "ethernet-100g"])
-def test_so_many_messages_arrive_on_every_card(many: Path, nic: str) -> None:
+def test_many_messages_arrive_on_every_card(many: Path, nic: str) -> None:
     status, printed = run(many, "in-turn", 10_000, 8, nic=nic)
     assert status == 0, printed
 

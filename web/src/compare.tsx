@@ -1,10 +1,10 @@
-import type { VerdictRow } from "./protocol";
+import type { LineRateRow } from "./protocol";
 import { type Page, type Store, shown } from "./store";
 import { fixed, nanoseconds, percent, times } from "./text";
 import { SIGNS, subject } from "./verdict";
 import { Status } from "./widgets";
 
-type Figure = readonly [string, (row: VerdictRow) => number | null, (value: number) => string];
+type Figure = readonly [string, (row: LineRateRow) => number | null, (value: number) => string];
 
 const FIGURES: readonly Figure[] = [
   ["Sustainable rate / offered", (row) => row.capacity_fraction, times],
@@ -61,7 +61,7 @@ export function Compare(props: { page: Page; store: Store; current: string }) {
   );
 }
 
-function Table(props: { rows: VerdictRow[]; before: VerdictRow[]; what: string }) {
+function Table(props: { rows: LineRateRow[]; before: LineRateRow[]; what: string }) {
   const { rows, before } = props;
   const columns = [
     ...before.map((row) => ({ row, name: "previous" })),

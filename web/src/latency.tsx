@@ -1,4 +1,4 @@
-import type { Histogram, VerdictRow } from "./protocol";
+import type { Histogram, LineRateRow } from "./protocol";
 import { type Page, shown } from "./store";
 import { nanoseconds, whole } from "./text";
 import { Status } from "./widgets";
@@ -60,7 +60,7 @@ function isRight(x: number): boolean {
   return x > WIDTH - 70;
 }
 
-function percentiles(row: VerdictRow | undefined): [string, number][] {
+function percentiles(row: LineRateRow | undefined): [string, number][] {
   const traffic = row?.traffic;
   if (!traffic) return [];
   return [
@@ -71,7 +71,7 @@ function percentiles(row: VerdictRow | undefined): [string, number][] {
   ];
 }
 
-function Percentiles(props: { row: VerdictRow }) {
+function Percentiles(props: { row: LineRateRow }) {
   return (
     <dl class="times">
       {percentiles(props.row).map(([name, ns]) => (
@@ -84,7 +84,7 @@ function Percentiles(props: { row: VerdictRow }) {
   );
 }
 
-function Picture(props: { histogram: Histogram; row: VerdictRow | undefined }) {
+function Picture(props: { histogram: Histogram; row: LineRateRow | undefined }) {
   const { edges_ns: edges, counts } = props.histogram;
   const first = edges[0];
   const last = edges[edges.length - 1];

@@ -1,3 +1,27 @@
+import type { CheckReport, LineRateReport, PointFailure, ProfileRow } from "./reports";
+
+export type {
+  CardPart,
+  CheckReport,
+  CheckedFrame,
+  FailedPoint,
+  Finding,
+  FindingSide,
+  HandlerFigures,
+  LineRateReport,
+  LineRateRow,
+  PacketDispositions,
+  PointFailure,
+  ProfileRow,
+  ProfiledBank,
+  ProfiledFrame,
+  ProfiledFunction,
+  ProfiledInstruction,
+  ProfiledLine,
+  ProfiledLock,
+  TrafficFigures,
+} from "./reports";
+
 export const TOKEN_PARAMETER = "token";
 export const TOKEN_HEADER = "X-Nicety-Token";
 export const SAVED_ELEMENT = "nicety-saved";
@@ -319,115 +343,6 @@ export type ServerMessage =
   | Cancelled
   | Closing;
 
-export interface RunFailure {
-  nic: string;
-  point: string;
-  rank: number;
-  kind: "trap" | "fail" | "budget" | "refused" | "lost";
-  text: string;
-  times: number;
-}
-
-export interface CardPart {
-  part: string;
-  name: string | null;
-  load: number;
-  headroom: number;
-  capacity_fraction: number | null;
-}
-
-export interface PacketDispositions {
-  processed: number;
-  dropped: number;
-  proceeded: number;
-  failed: number;
-}
-
-export interface TrafficFigures {
-  traffic: string;
-  overload_policy: "credits" | "lossy" | "pfc";
-  offered: number;
-  offered_bytes: number;
-  offered_ns: number;
-  handled: number;
-  handled_bytes: number;
-  passed: number;
-  dropped_by_handler: number;
-  failed: number;
-  dropped_by_overload: number;
-  dropped_at_host: number;
-  dropped_at_link: number;
-  paused_ns: number;
-  latency_ns_mean: number;
-  latency_ns_p50: number;
-  latency_ns_p99: number;
-  latency_ns_p999: number;
-  latency_ns_max: number;
-}
-
-export interface HandlerFigures {
-  handler: string;
-  runs: number;
-  cycles_mean: number;
-  cycles_p99: number;
-  cycles_max: number;
-  instructions_mean: number;
-  instructions_p99: number;
-  instructions_max: number;
-  time_ns_mean: number;
-  time_ns_p99: number;
-  queued_ns_mean: number;
-  returned: Record<string, number>;
-}
-
-export interface VerdictRow {
-  nic: string;
-  packet_bytes: number;
-  packets: number;
-  verdict: "yes" | "barely" | "not judged" | "no";
-  sustains_line_rate: boolean;
-  bottleneck: string;
-  limited_by: string | null;
-  capacity_fraction: number;
-  sustained_fraction: number | null;
-  not_sustained_fraction: number | null;
-  line_rate_fraction: number;
-  line_rate_packets_per_s: number;
-  packets_per_s: number;
-  bandwidth_bytes_per_s: number;
-  packet_interval_ns: number;
-  handler_ns: number;
-  handler_budget_ns: number;
-  hpus: number;
-  hpus_needed: number | null;
-  cycles_mean: number | null;
-  cycles_p99: number | null;
-  instructions_mean: number | null;
-  instructions_p99: number | null;
-  host_cpu_ns: number | null;
-  buffer_packets: number;
-  buffer_packets_used: number;
-  packet_dispositions: PacketDispositions;
-  parts: CardPart[];
-  handlers: HandlerFigures[];
-  traffic?: TrafficFigures;
-}
-
-export interface FailedPoint {
-  point: string;
-  kind: string;
-  text: string;
-}
-
-export interface LineRateReport {
-  benchmark: "handlers";
-  version: string;
-  seed: number;
-  rows: VerdictRow[];
-  failures: RunFailure[];
-  failed_points?: FailedPoint[];
-}
-
 export interface Sentences {
   nic: string;
   lines: string[];
@@ -450,86 +365,6 @@ export interface RunResult {
   command: Command;
 }
 
-export interface ProfiledLine {
-  function: number;
-  file: string | null;
-  line: number | null;
-  executions: number;
-  cycles: number;
-  cycles_mean: number;
-  cycles_p99: number;
-  causes: Record<string, number>;
-}
-
-export interface ProfiledFrame {
-  function: string | null;
-  file: string | null;
-  line: number | null;
-}
-
-export interface ProfiledInstruction {
-  address: number;
-  text: string;
-  symbol: string | null;
-  line: number;
-  frames: ProfiledFrame[];
-  executions: number;
-  cycles: number;
-  cycles_mean: number;
-  cycles_p99: number;
-  causes: Record<string, number>;
-}
-
-export interface ProfiledFunction {
-  function: string | null;
-  executions: number;
-  cycles: number;
-  cycles_mean: number;
-  cycles_p99: number;
-  causes: Record<string, number>;
-}
-
-export interface ProfiledLock {
-  word: string;
-  variable: string | null;
-  acquired_at: string;
-  released_at: string | null;
-  waited_at: string;
-  waits: number;
-  wait_cycles: number;
-  held_cycles: number;
-  handover_cycles: number;
-}
-
-export interface ProfiledBank {
-  level: string;
-  cluster: number;
-  bank: number;
-  data: string;
-  waits: number;
-  wait_cycles: number;
-}
-
-export interface ProfileRow {
-  nic: string;
-  packet_bytes: number;
-  packets: number;
-  runs: number;
-  sampled_runs: number;
-  cycle_ns: number;
-  executions: number;
-  cycles: number;
-  cycles_mean: number;
-  cycles_p99: number;
-  causes: Record<string, number>;
-  functions: ProfiledFunction[];
-  lines: ProfiledLine[];
-  instructions: ProfiledInstruction[];
-  locks: ProfiledLock[];
-  banks: ProfiledBank[];
-  missing: string[];
-}
-
 export interface SourceFile {
   file: string;
   is_program: boolean;
@@ -542,44 +377,9 @@ export interface ProfileResult {
   version: string;
   seed: number;
   rows: ProfileRow[];
-  failures: RunFailure[];
+  failures: PointFailure[];
   sources: SourceFile[];
   command: Command;
-}
-
-export interface CheckedFrame {
-  function: string | null;
-  file: string | null;
-  line: number | null;
-}
-
-export interface FindingSide {
-  handler: string;
-  packet: number | null;
-  action: string;
-  pc: number;
-  place: CheckedFrame;
-  stack: CheckedFrame[];
-}
-
-export interface Finding {
-  kind: string;
-  at: FindingSide;
-  other: FindingSide | null;
-  advice: string;
-  times: number;
-}
-
-export interface CheckReport {
-  version: string;
-  nic: string;
-  seed: number;
-  schedules: number;
-  runs: number;
-  instructions: number;
-  covered: number;
-  findings: Finding[];
-  missing: string[];
 }
 
 export interface CheckResult {

@@ -1,6 +1,6 @@
 import { COLOURS } from "./colours";
 import type { Work } from "./model";
-import type { CardPart, RunResult, VerdictRow } from "./protocol";
+import type { CardPart, LineRateRow, RunResult } from "./protocol";
 import { type Page, type Store, shown } from "./store";
 import { fixed, nanoseconds, percent, times, whole } from "./text";
 import { errorText, Status } from "./widgets";
@@ -34,11 +34,11 @@ const WORDS = {
   done: "No packet was measured.",
 };
 
-export function offered(row: VerdictRow): string {
+export function offered(row: LineRateRow): string {
   return row.traffic ? "offered rate" : "line rate";
 }
 
-export function subject(row: VerdictRow): string {
+export function subject(row: LineRateRow): string {
   return row.traffic ? row.nic : `${row.nic}, ${row.packet_bytes} B`;
 }
 
@@ -89,7 +89,7 @@ export function Strip(props: { page: Page; store: Store }) {
   );
 }
 
-function Figures(props: { row: VerdictRow }) {
+function Figures(props: { row: LineRateRow }) {
   const { row } = props;
   return (
     <>
@@ -145,7 +145,7 @@ export function Verdict(props: { page: Page; current: string }) {
   );
 }
 
-function Row(props: { row: VerdictRow; result: RunResult }) {
+function Row(props: { row: LineRateRow; result: RunResult }) {
   const { row, result } = props;
   const sentences = result.sentences.find((each) => each.nic === row.nic)?.lines ?? [];
   const failed = result.report.failures.filter((each) => each.nic === row.nic);
@@ -225,7 +225,7 @@ function Bars(props: { parts: CardPart[] }) {
   );
 }
 
-function Dispositions(props: { row: VerdictRow }) {
+function Dispositions(props: { row: LineRateRow }) {
   const { row } = props;
   const traffic = row.traffic;
   const counts: [string, number, boolean][] = traffic
@@ -264,7 +264,7 @@ function Dispositions(props: { row: VerdictRow }) {
   );
 }
 
-function Handlers(props: { row: VerdictRow }) {
+function Handlers(props: { row: LineRateRow }) {
   return (
     <div class="wide" tabIndex={0} role="group" aria-label="Table of handlers">
       <table class="grid">

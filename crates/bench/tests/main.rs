@@ -15,4 +15,5 @@ mod sockets;
 mod star;
 mod torus;
 mod torus_traffic;
+mod typescript_types;
 mod worked;

@@ -132,7 +132,7 @@ fn place<'a>(schema: &'a (String, Value), all: &'a [(String, Value)], order: &mu
 }
 
 /// Returns the names of types to which a schema refers.
-fn references(schema: &Value) -> Vec<String> {
+pub(crate) fn references(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(fields) => {
             let own = fields.get("$ref").and_then(last);
@@ -144,7 +144,7 @@ fn references(schema: &Value) -> Vec<String> {
 }
 
 /// Returns the name of a type from a path to its schema.
-fn last(path: &Value) -> Option<String> {
+pub(crate) fn last(path: &Value) -> Option<String> {
     path.as_str().map(|path| path.rsplit('/').next().unwrap_or_default().to_owned())
 }
 
@@ -254,7 +254,7 @@ fn python_value(value: &Value) -> String {
     }
 }
 
-fn array(value: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn array(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
