@@ -56,11 +56,14 @@ class OnCards:
     _items: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def check(self, given: Mapping[str, Any]) -> None:
-        """Refuse dumps of several runs.
+        """Refuse memory of handlers in C, and dumps of several runs.
 
         Raises:
-            InputError: the check has more than one run.
+            InputError: the check has more than one run, or memory that no XDP program sees.
         """
+        named = (option for name, option in _OF_HANDLERS.items() if given.get(name) not in (None, b"", []))
+        if option := next(named, None):
+            raise InputError(f"{option}: for handlers in C; an XDP program has its state in maps (--map)")
         sizes = given.get("packet_sizes")
         one = given.get("traffic") or (sizes is not None and len(sizes) == 1)
         if self.dumps and (len(given.get("nics", ())) > 1 or not one):
@@ -107,6 +110,14 @@ class OnCards:
         for row in [*report.get("drivers", []), *report.get("ebpf_cores", [])]:
             write_dumps(row.pop("maps", {}), self.dumps)
         return json.dumps(report)
+
+
+_OF_HANDLERS = {
+    "state": "--state",
+    "state_bytes": "--state-bytes",
+    "handler_memory": "--handler-memory",
+}
+"""Options of memory that handlers in C reach, and XDP programs do not."""
 
 
 def check_recordings(given: Any, plan: Mapping[str, Any], trace: str | PathLike[str] | None) -> None:
