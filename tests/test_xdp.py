@@ -416,6 +416,28 @@ def test_captures_with_cut_packets_are_refused() -> None:
         run("redirect", whole[:32] + struct.pack("<II", 60, 90) + whole[40:])
 
 
+def test_a_capture_without_packets_is_refused(nicety: Callable, count: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.pcap").write_bytes(capture([]))
+    result = nicety("xdp", "run", count, "--packet", tmp_path / "empty.pcap")
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr == f"nicety: {tmp_path}/empty.pcap: there is no packet in it; name a capture with packets\n"
+
+
+def test_cc_refuses_a_source_without_a_program(nicety: Callable, tmp_path: Path) -> None:
+    function = "int plain(struct xdp_md *context) { return XDP_PASS; }"
+    for text in (function, f'SEC("xdp") static {function}', "int own;"):
+        (tmp_path / "none.c").write_text(f"#include <xdp.h>\n{text}\n")
+        result = nicety("cc", "--xdp", tmp_path / "none.c", "-o", tmp_path / "none.o")
+        assert result.status == 2
+        last = result.stderr.splitlines()[-1]
+        expected = 'no program in it; write SEC("xdp") in front of a function that is not static'
+        assert last == f"nicety: {tmp_path}/none.c: {expected}"
+        assert not (tmp_path / "none.o").exists()
+    # Linux loads programs of other types.
+    (tmp_path / "tc.c").write_text('#include <xdp.h>\nSEC("tc") int other(void *context) { return 0; }\n')
+    assert nicety("cc", "--xdp", tmp_path / "tc.c", "-o", tmp_path / "tc.o").status == 0
+
+
 MEMORY = """
 #include <xdp.h>
 void *memcpy(void *to, const void *from, unsigned long size);

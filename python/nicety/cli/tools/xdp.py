@@ -147,7 +147,7 @@ def _run(
         with progress(f"running {file.name}"):
             report = json.loads(_native.xdp_run(content, json.dumps(request), packets))
     except InputError as error:
-        of_packets = str(error).startswith(("packet ", "a capture ", "at packet "))
+        of_packets = str(error).startswith(("packet ", "a capture ", "at packet ", "there is no packet "))
         raise InputError(f"{place if of_packets else file}: {error}") from error
     for name, path in targets:
         _dump(report, name, path)
