@@ -133,7 +133,7 @@ def test_a_map_is_filled_once(program: Path, nicety: Callable, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("dump", "message"),
     [
-        ("jump=x.json", "--dump jump: the object has no such map; it has counts, jumps, outer, fixed, first, longer"),
+        ("jump=x.json", "--dump jump: {object} has no such map; it has counts, jumps, outer, fixed, first, longer"),
         ("jumps=none/x.json", "--dump none/x.json: there is no folder none; make it first"),
     ],
 )
@@ -158,6 +158,20 @@ def test_a_check_from_python_has_no_state_of_handlers(program: Path) -> None:
         (name,) = given
         with pytest.raises(InputError, match=f"--{name.replace('_', '-')}: for handlers in C"):
             check_line_rate(XdpProgram(program, program="jump"), nics=["ethernet-100g"], **given)
+
+
+@pytest.mark.parametrize("nic", ["ethernet-100g", "hxdp-sume", "spin-100g"])
+def test_every_place_names_the_object(program: Path, nicety: Callable, tmp_path: Path, nic: str) -> None:
+    (tmp_path / "none.json").write_text("[]")
+    cases = {
+        (): "the object: it has ",
+        ("--program", "none"): "program none: the object has no such XDP program",
+        ("--program", "jump", "--map", "none=none.json"): "map none: the object has no such map",
+    }
+    for words, message in cases.items():
+        done = nicety("bench", "handlers", program, "--nic", nic, "--packet-sizes", "60", *words)
+        assert (done.status, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"nicety: {program}: {message}")
 
 
 def test_values_of_cpus_go_to_their_cpus(program: Path, nicety: Callable, tmp_path: Path) -> None:

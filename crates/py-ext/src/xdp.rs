@@ -3,7 +3,7 @@
 use crate::calls::{report, text};
 use crate::errors::{InputError, guarded};
 use nicety_ebpf::Object;
-use nicety_ebpf::report::{RunRequest, Timed, run, show};
+use nicety_ebpf::report::{RunRequest, Timed, choose, run, show};
 use nicety_line_rate::xdp::{Request, run as bench};
 use nicety_traffic::capture::{self, Capture, link_name};
 use nicety_xdp::Request as CardRequest;
@@ -26,6 +26,12 @@ pub fn xdp_show(file: &[u8]) -> PyResult<String> {
 #[pyfunction]
 pub fn xdp_has_program(file: &[u8]) -> PyResult<bool> {
     Object::has_program(file).map_err(invalid)
+}
+
+/// Checks that an object file has the program and the maps of a request, without a run. `maps` are names, and entries as JSON.
+#[pyfunction]
+pub fn xdp_choose(file: &[u8], program: Option<&str>, maps: Vec<(String, String)>) -> PyResult<()> {
+    choose(file, program, &maps).map_err(invalid)
 }
 
 /// Returns the rows of a program for a card with an eBPF core, as JSON; None for other cards.

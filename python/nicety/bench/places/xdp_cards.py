@@ -81,7 +81,7 @@ class OnCards:
             InputError: the program is wrong.
         """
         if item["interface"] == "xdp":
-            return self.program.content(), "none: the object as it is", []
+            return self.program.chosen(), "none: the object as it is", []
         self._items[item["key"]] = item
         compiled = self.program.compile(item["isa"], item["xdp"], item["interface"])
         return compiled.elf, compiled.compiler, compiled.flags
