@@ -438,6 +438,49 @@ def test_cc_refuses_a_source_without_a_program(nicety: Callable, tmp_path: Path)
     assert nicety("cc", "--xdp", tmp_path / "tc.c", "-o", tmp_path / "tc.o").status == 0
 
 
+POINTERS = """
+#include <xdp.h>
+static const char *const names[] = {"first", "second"};
+static struct { int number; const char *text; } rows[] = {{1, "one"}, {2, "two"}};
+SEC("xdp") int named(struct xdp_md *context) {
+    return names[context->rx_queue_index & 1][0] == 's' ? XDP_DROP : XDP_PASS;
+}
+SEC("xdp") int changed(struct xdp_md *context) {
+    rows[1].number = context->rx_queue_index;
+    return rows[context->rx_queue_index & 1].text[0] == 't' ? XDP_DROP : XDP_PASS;
+}
+SEC("xdp") int plain(struct xdp_md *context) { return XDP_PASS; }
+"""
+
+
+def test_pointers_in_data_are_shown_and_named_by_traps(nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "own.c").write_text(POINTERS)
+    program = compile_xdp(tmp_path / "own.c", output=tmp_path / "own.o")
+    text = nicety("xdp", "show", program).stdout
+    for name, section in (("names", ".rodata"), ("rows", ".data")):
+        assert f"pointers in {section} that no loader sets: {name}; write arrays in their place, as in char" in text
+    advice = (
+        "no loader sets the pointers of names in .rodata and of rows in .data: write arrays in their place, as in char"
+        " NAME[COUNT][SIZE]"
+    )
+    for name in ("named", "changed"):
+        result = nicety("xdp", "run", program, "--program", name, "--packet", "00" * 60)
+        assert result.status == 1
+        assert advice in result.stderr
+        on_card = nicety("bench", "handlers", program, "--program", name, "--nic", "spin-100g", "--packet-sizes", "60")
+        assert on_card.status == 2
+        assert advice in on_card.stderr
+    # Linux loads such an object.
+    assert nicety("xdp", "run", program, "--program", "plain", "--packet", "00" * 60).status == 0
+
+
+def test_an_object_without_pointers_in_data_has_none(nicety: Callable, count: Path) -> None:
+    report = json.loads(nicety("xdp", "show", count, "--json").stdout)
+    assert all(each["pointers"] == [] for each in report["maps"])
+    result = nicety("xdp", "run", count, "--packet", "09" * 14)
+    assert "no loader sets" not in result.stderr
+
+
 MEMORY = """
 #include <xdp.h>
 void *memcpy(void *to, const void *from, unsigned long size);

@@ -15,6 +15,7 @@ mod placed;
 pub use btf_ext::Line;
 pub use entry::{Attach, Entry};
 pub use link::Linked;
+pub(crate) use placed::unset_pointers;
 pub use placed::{Initial, MapDefinition};
 
 use crate::error::ObjectError;

@@ -74,10 +74,18 @@ def _shown(report: dict[str, Any]) -> str:
         ]
         parts.append(align(rows))
     parts += [[f"cannot be made: {each['refused']}"] for each in report["maps"] if each["refused"]]
+    parts += [[_unset(each)] for each in report["maps"] if each["pointers"]]
     if report["others"]:
         parts.append([f"other programs, which nicety does not run: {', '.join(report['others'])}"])
     parts.append([f"license: {report['license'] or '-'}"])
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _unset(data: dict[str, Any]) -> str:
+    return (
+        f"pointers in {data['name']} that no loader sets: {', '.join(data['pointers'])}; write arrays in their place,"
+        " as in char NAME[COUNT][SIZE]"
+    )
 
 
 @xdp.command("run")
