@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import platform
 import signal
 import struct
 import subprocess
@@ -479,6 +480,59 @@ def test_an_object_without_pointers_in_data_has_none(nicety: Callable, count: Pa
     assert all(each["pointers"] == [] for each in report["maps"])
     result = nicety("xdp", "run", count, "--packet", "09" * 14)
     assert "no loader sets" not in result.stderr
+
+
+IPV6 = """
+struct vlan_hdr {
+    __be16 tag;
+    __be16 proto;
+};
+SEC("xdp") int ipv6(struct xdp_md *context) {
+    struct ethhdr *eth = xdp_data(context);
+    struct vlan_hdr *vlan = (void *)(eth + 1);
+    struct ipv6hdr *ip = (void *)(vlan + 1);
+    struct icmp6hdr *icmp = (void *)(ip + 1);
+    if ((void *)(icmp + 1) > xdp_end(context) || eth->h_proto != bpf_htons(ETH_P_8021Q)) {
+        return XDP_PASS;
+    }
+    if (eth->h_proto == bpf_htons(ETH_P_8021AD) || vlan->proto != bpf_htons(ETH_P_IPV6) || ip->version != 6) {
+        return XDP_PASS;
+    }
+    if (ip->nexthdr != IPPROTO_ICMPV6 || ip->hop_limit != 255 || ip->payload_len != bpf_htons(8)) {
+        return XDP_PASS;
+    }
+    struct in6_addr from = ip->saddr;
+    if (from.s6_addr[15] != 1 || ip->daddr.s6_addr32[3] != bpf_htonl(2)) {
+        return XDP_PASS;
+    }
+    return icmp->icmp6_type == 128 && icmp->icmp6_sequence == bpf_htons(7) ? XDP_DROP : XDP_ABORTED;
+}
+"""
+KERNEL_HEADERS = ("linux/in.h", "linux/in6.h", "linux/ipv6.h", "linux/icmpv6.h")
+
+
+@pytest.mark.parametrize("kernel", [None, "before", "behind"])
+def test_xdp_h_has_vlan_and_ipv6_beside_headers_of_the_kernel(tmp_path: Path, kernel: str | None) -> None:
+    own, folders = "#include <xdp.h>\n", []
+    if kernel is not None:
+        folders = [Path("/usr/include"), Path(f"/usr/include/{platform.machine()}-linux-gnu")]
+        if not all((folders[0] / name).exists() for name in KERNEL_HEADERS) or not folders[1].exists():
+            pytest.skip("this machine has no headers of the kernel")
+        others = "".join(f"#include <{name}>\n" for name in KERNEL_HEADERS)
+        own = others + own if kernel == "before" else own + others
+    (tmp_path / "ipv6.c").write_text(own + IPV6)
+    # A warning would be an error.
+    program = compile_xdp(
+        tmp_path / "ipv6.c",
+        output=tmp_path / "ipv6.o",
+        include_dirs=folders,
+        cc=f"{sys.executable} -m ziglang cc -Werror",
+    )
+    addresses = ipaddress.IPv6Address("fd00::1").packed + ipaddress.IPv6Address("fd00::2").packed
+    echo = struct.pack("!BBHHH", 128, 0, 0, 1, 7)
+    sent = OURS + PEER + bytes.fromhex("8100000586dd") + struct.pack("!IHBB", 6 << 28, 8, 58, 255) + addresses + echo
+    found = verdicts(run_object(program.read_bytes(), capture([sent, sent[:-1] + b"\x08"])))
+    assert found == ["DROP", "ABORTED"]
 
 
 MEMORY = """
