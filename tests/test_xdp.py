@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import platform
 import signal
 import struct
 import subprocess
@@ -414,6 +415,124 @@ def test_captures_with_cut_packets_are_refused() -> None:
     whole = capture([bytes(60)])
     with pytest.raises(InputError, match="cut short"):
         run("redirect", whole[:32] + struct.pack("<II", 60, 90) + whole[40:])
+
+
+def test_a_capture_without_packets_is_refused(nicety: Callable, count: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.pcap").write_bytes(capture([]))
+    result = nicety("xdp", "run", count, "--packet", tmp_path / "empty.pcap")
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr == f"nicety: {tmp_path}/empty.pcap: there is no packet in it; name a capture with packets\n"
+
+
+def test_cc_refuses_a_source_without_a_program(nicety: Callable, tmp_path: Path) -> None:
+    function = "int plain(struct xdp_md *context) { return XDP_PASS; }"
+    for text in (function, f'SEC("xdp") static {function}', "int own;"):
+        (tmp_path / "none.c").write_text(f"#include <xdp.h>\n{text}\n")
+        result = nicety("cc", "--xdp", tmp_path / "none.c", "-o", tmp_path / "none.o")
+        assert result.status == 2
+        last = result.stderr.splitlines()[-1]
+        expected = 'no program in it; write SEC("xdp") in front of a function that is not static'
+        assert last == f"nicety: {tmp_path}/none.c: {expected}"
+        assert not (tmp_path / "none.o").exists()
+    # Linux loads programs of other types.
+    (tmp_path / "tc.c").write_text('#include <xdp.h>\nSEC("tc") int other(void *context) { return 0; }\n')
+    assert nicety("cc", "--xdp", tmp_path / "tc.c", "-o", tmp_path / "tc.o").status == 0
+
+
+POINTERS = """
+#include <xdp.h>
+static const char *const names[] = {"first", "second"};
+static struct { int number; const char *text; } rows[] = {{1, "one"}, {2, "two"}};
+SEC("xdp") int named(struct xdp_md *context) {
+    return names[context->rx_queue_index & 1][0] == 's' ? XDP_DROP : XDP_PASS;
+}
+SEC("xdp") int changed(struct xdp_md *context) {
+    rows[1].number = context->rx_queue_index;
+    return rows[context->rx_queue_index & 1].text[0] == 't' ? XDP_DROP : XDP_PASS;
+}
+SEC("xdp") int plain(struct xdp_md *context) { return XDP_PASS; }
+"""
+
+
+def test_pointers_in_data_are_shown_and_named_by_traps(nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "own.c").write_text(POINTERS)
+    program = compile_xdp(tmp_path / "own.c", output=tmp_path / "own.o")
+    text = nicety("xdp", "show", program).stdout
+    for name, section in (("names", ".rodata"), ("rows", ".data")):
+        assert f"pointers in {section} that no loader sets: {name}; write arrays in their place, as in char" in text
+    advice = (
+        "no loader sets the pointers of names in .rodata and of rows in .data: write arrays in their place, as in char"
+        " NAME[COUNT][SIZE]"
+    )
+    for name in ("named", "changed"):
+        result = nicety("xdp", "run", program, "--program", name, "--packet", "00" * 60)
+        assert result.status == 1
+        assert advice in result.stderr
+        on_card = nicety("bench", "handlers", program, "--program", name, "--nic", "spin-100g", "--packet-sizes", "60")
+        assert on_card.status == 2
+        assert advice in on_card.stderr
+    # Linux loads such an object.
+    assert nicety("xdp", "run", program, "--program", "plain", "--packet", "00" * 60).status == 0
+
+
+def test_an_object_without_pointers_in_data_has_none(nicety: Callable, count: Path) -> None:
+    report = json.loads(nicety("xdp", "show", count, "--json").stdout)
+    assert all(each["pointers"] == [] for each in report["maps"])
+    result = nicety("xdp", "run", count, "--packet", "09" * 14)
+    assert "no loader sets" not in result.stderr
+
+
+IPV6 = """
+struct vlan_hdr {
+    __be16 tag;
+    __be16 proto;
+};
+SEC("xdp") int ipv6(struct xdp_md *context) {
+    struct ethhdr *eth = xdp_data(context);
+    struct vlan_hdr *vlan = (void *)(eth + 1);
+    struct ipv6hdr *ip = (void *)(vlan + 1);
+    struct icmp6hdr *icmp = (void *)(ip + 1);
+    if ((void *)(icmp + 1) > xdp_end(context) || eth->h_proto != bpf_htons(ETH_P_8021Q)) {
+        return XDP_PASS;
+    }
+    if (eth->h_proto == bpf_htons(ETH_P_8021AD) || vlan->proto != bpf_htons(ETH_P_IPV6) || ip->version != 6) {
+        return XDP_PASS;
+    }
+    if (ip->nexthdr != IPPROTO_ICMPV6 || ip->hop_limit != 255 || ip->payload_len != bpf_htons(8)) {
+        return XDP_PASS;
+    }
+    struct in6_addr from = ip->saddr;
+    if (from.s6_addr[15] != 1 || ip->daddr.s6_addr32[3] != bpf_htonl(2)) {
+        return XDP_PASS;
+    }
+    return icmp->icmp6_type == 128 && icmp->icmp6_sequence == bpf_htons(7) ? XDP_DROP : XDP_ABORTED;
+}
+"""
+KERNEL_HEADERS = ("linux/in.h", "linux/in6.h", "linux/ipv6.h", "linux/icmpv6.h")
+
+
+@pytest.mark.parametrize("kernel", [None, "before", "behind"])
+def test_xdp_h_has_vlan_and_ipv6_beside_headers_of_the_kernel(tmp_path: Path, kernel: str | None) -> None:
+    own, folders = "#include <xdp.h>\n", []
+    if kernel is not None:
+        folders = [Path("/usr/include"), Path(f"/usr/include/{platform.machine()}-linux-gnu")]
+        if not all((folders[0] / name).exists() for name in KERNEL_HEADERS) or not folders[1].exists():
+            pytest.skip("this machine has no headers of the kernel")
+        others = "".join(f"#include <{name}>\n" for name in KERNEL_HEADERS)
+        own = others + own if kernel == "before" else own + others
+    (tmp_path / "ipv6.c").write_text(own + IPV6)
+    # A warning would be an error.
+    program = compile_xdp(
+        tmp_path / "ipv6.c",
+        output=tmp_path / "ipv6.o",
+        include_dirs=folders,
+        cc=f"{sys.executable} -m ziglang cc -Werror",
+    )
+    addresses = ipaddress.IPv6Address("fd00::1").packed + ipaddress.IPv6Address("fd00::2").packed
+    echo = struct.pack("!BBHHH", 128, 0, 0, 1, 7)
+    sent = OURS + PEER + bytes.fromhex("8100000586dd") + struct.pack("!IHBB", 6 << 28, 8, 58, 255) + addresses + echo
+    found = verdicts(run_object(program.read_bytes(), capture([sent, sent[:-1] + b"\x08"])))
+    assert found == ["DROP", "ABORTED"]
 
 
 MEMORY = """

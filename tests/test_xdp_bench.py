@@ -159,6 +159,8 @@ def test_bad_input_is_refused(given: dict[str, Any], error: str) -> None:
         row(**given)
     assert error in str(failed.value)
     assert "\n" not in str(failed.value)
+    if "object" in error or "programs" in error:
+        assert str(failed.value).startswith(f"{built()}: ")
 
 
 def nicety(*words: str) -> subprocess.CompletedProcess[str]:

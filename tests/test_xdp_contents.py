@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nicety import InputError, XdpProgram, check_line_rate
 from nicety.build.xdp import compile_xdp
 
 SOURCE = """\
@@ -132,7 +133,7 @@ def test_a_map_is_filled_once(program: Path, nicety: Callable, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("dump", "message"),
     [
-        ("jump=x.json", "--dump jump: the object has no such map; it has counts, jumps, outer, fixed, first, longer"),
+        ("jump=x.json", "--dump jump: {object} has no such map; it has counts, jumps, outer, fixed, first, longer"),
         ("jumps=none/x.json", "--dump none/x.json: there is no folder none; make it first"),
     ],
 )
@@ -142,14 +143,35 @@ def test_dumps_are_checked_before_the_run(program: Path, nicety: Callable, dump:
         # An unknown program would be found in the run.
         done = nicety(*words, "--program", "none", "--dump", dump)
         assert (done.status, done.stdout) == (2, "")
-        assert message in done.stderr
+        assert message.format(object=program) in done.stderr
 
 
-@pytest.mark.parametrize("option", [("--state", "00"), ("--state-bytes", "64")])
+@pytest.mark.parametrize("option", [("--state", "00"), ("--state-bytes", "64"), ("--handler-memory", "0")])
 def test_a_program_has_no_state_of_handlers(program: Path, nicety: Callable, option: tuple[str, str]) -> None:
     done = nicety("bench", "handlers", program, "--program", "jump", "--nic", "spin-100g", *option)
     assert (done.status, done.stdout) == (2, "")
-    assert "for handlers in C; an XDP program has its state in maps" in done.stderr
+    assert f"{option[0]}: for handlers in C; an XDP program has its state in maps" in done.stderr
+
+
+def test_a_check_from_python_has_no_state_of_handlers(program: Path) -> None:
+    for given in ({"state": b"1"}, {"state_bytes": 64}, {"handler_memory": 64}):
+        (name,) = given
+        with pytest.raises(InputError, match=f"--{name.replace('_', '-')}: for handlers in C"):
+            check_line_rate(XdpProgram(program, program="jump"), nics=["ethernet-100g"], **given)
+
+
+@pytest.mark.parametrize("nic", ["ethernet-100g", "hxdp-sume", "spin-100g"])
+def test_every_place_names_the_object(program: Path, nicety: Callable, tmp_path: Path, nic: str) -> None:
+    (tmp_path / "none.json").write_text("[]")
+    cases = {
+        (): "the object: it has ",
+        ("--program", "none"): "program none: the object has no such XDP program",
+        ("--program", "jump", "--map", "none=none.json"): "map none: the object has no such map",
+    }
+    for words, message in cases.items():
+        done = nicety("bench", "handlers", program, "--nic", nic, "--packet-sizes", "60", *words)
+        assert (done.status, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"nicety: {program}: {message}")
 
 
 def test_values_of_cpus_go_to_their_cpus(program: Path, nicety: Callable, tmp_path: Path) -> None:

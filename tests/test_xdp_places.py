@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import random
+import struct
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,6 +122,31 @@ def test_one_command_has_cards_and_drivers_in_one_table(folder: Path, nicety: Ca
     assert [row["nic"] for row in rows] == CARDS
     assert [float(row["sustained_pps"]) for row in rows] == [place["sustained_pps"] for place in places]
     assert [bool(row["cycles_mean"]) for row in rows] == [True, True, True, False]
+
+
+def captured(path: Path) -> list[int]:
+    """The number of packets on each link in a pcapng file."""
+    data, at = path.read_bytes(), 0
+    counts: Counter[int] = Counter()
+    while at < len(data):
+        kind, length, interface = struct.unpack_from("<III", data, at)
+        if kind == 6:
+            counts[interface] += 1
+        at += length
+    return list(counts.values())
+
+
+@pytest.mark.parametrize("nic", ["spin-100g", "ethernet-100g"])
+def test_a_capture_has_the_offered_frames_once(folder: Path, nicety: Callable, tmp_path: Path, nic: str) -> None:
+    # One flow is for one CPU, so that a search follows in the driver.
+    command = ["bench", "handlers", folder / "two.o", "--program", "first", "--nic", nic, "--lossy", "--json"]
+    command += ["--traffic", "udp size=60 packets=400"]
+    result = nicety(*command, "--capture", tmp_path / "out.pcapng")
+    assert result.status == 0, result.stderr
+    (place,) = json.loads(result.stdout)["places"]
+    assert place["sustained_fraction"] < 1 or nic == "spin-100g"
+    # From the generator to the switch, and from there to the card.
+    assert captured(tmp_path / "out.pcapng") == [400, 400]
 
 
 def test_short_frames_come_as_padded_ones(folder: Path) -> None:

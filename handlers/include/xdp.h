@@ -53,6 +53,8 @@ enum bpf_map_type {
 #define BPF_F_NO_PREALLOC 1
 
 #define SEC(name) __attribute__((section(name), used))
+/* A header of the kernel makes it a hint alone. */
+#undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline __attribute__((noinline))
 
@@ -102,11 +104,56 @@ static long (*const bpf_xdp_store_bytes)(struct xdp_md *context, __u32 offset, v
 #define bpf_ntohl(x) ((__u32)__builtin_bswap32(x))
 
 #define ETH_P_IP 0x0800
+#define ETH_P_ARP 0x0806
+#define ETH_P_8021Q 0x8100
 #define ETH_P_IPV6 0x86dd
+#define ETH_P_8021AD 0x88A8
+
+/* A program may include headers of the kernel for other parts of IPv6. Those in front of this file define these numbers
+ * and structures themselves, and those behind it must not define them again. */
+#if !defined(_LINUX_IN_H) && !defined(_NETINET_IN_H)
+#define __UAPI_DEF_IN_IPPROTO 0
+#define IPPROTO_IP 0
 #define IPPROTO_ICMP 1
+#define IPPROTO_IGMP 2
 #define IPPROTO_IPIP 4
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
+#define IPPROTO_DCCP 33
+#define IPPROTO_IPV6 41
+#define IPPROTO_GRE 47
+#define IPPROTO_ESP 50
+#define IPPROTO_AH 51
+#define IPPROTO_PIM 103
+#define IPPROTO_L2TP 115
+#define IPPROTO_SCTP 132
+#define IPPROTO_UDPLITE 136
+#define IPPROTO_MPLS 137
+#define IPPROTO_RAW 255
+#endif
+
+#if !defined(_LINUX_IN6_H) && !defined(_NETINET_IN_H)
+#define __UAPI_DEF_IN6_ADDR 0
+#define IPPROTO_HOPOPTS 0
+#define IPPROTO_ROUTING 43
+#define IPPROTO_FRAGMENT 44
+#define IPPROTO_ICMPV6 58
+#define IPPROTO_NONE 59
+#define IPPROTO_DSTOPTS 60
+#define IPPROTO_MH 135
+
+struct in6_addr {
+    union {
+        __u8 u6_addr8[16];
+        __be16 u6_addr16[8];
+        __be32 u6_addr32[4];
+    } in6_u;
+};
+
+#define s6_addr in6_u.u6_addr8
+#define s6_addr16 in6_u.u6_addr16
+#define s6_addr32 in6_u.u6_addr32
+#endif
 
 struct ethhdr {
     __u8 h_dest[6];
@@ -162,6 +209,93 @@ struct icmphdr {
     __be16 id;
     __be16 sequence;
 };
+
+#ifndef _IPV6_H
+#define _IPV6_H
+struct ipv6hdr {
+    __u8 priority : 4;
+    __u8 version : 4;
+    __u8 flow_lbl[3];
+    __be16 payload_len;
+    __u8 nexthdr;
+    __u8 hop_limit;
+    union {
+        struct {
+            struct in6_addr saddr;
+            struct in6_addr daddr;
+        };
+        struct {
+            struct in6_addr saddr;
+            struct in6_addr daddr;
+        } addrs;
+    };
+};
+
+struct ipv6_opt_hdr {
+    __u8 nexthdr;
+    __u8 hdrlen;
+} __attribute__((packed));
+
+#define ipv6_destopt_hdr ipv6_opt_hdr
+#define ipv6_hopopt_hdr ipv6_opt_hdr
+
+struct ipv6_rt_hdr {
+    __u8 nexthdr;
+    __u8 hdrlen;
+    __u8 type;
+    __u8 segments_left;
+};
+#endif
+
+#ifndef _LINUX_ICMPV6_H
+#define _LINUX_ICMPV6_H
+#define ICMPV6_DEST_UNREACH 1
+#define ICMPV6_PKT_TOOBIG 2
+#define ICMPV6_TIME_EXCEED 3
+#define ICMPV6_PARAMPROB 4
+#define ICMPV6_ECHO_REQUEST 128
+#define ICMPV6_ECHO_REPLY 129
+#define ICMPV6_MGM_QUERY 130
+#define ICMPV6_MGM_REPORT 131
+#define ICMPV6_MGM_REDUCTION 132
+#define ICMPV6_MLD2_REPORT 143
+
+struct icmp6hdr {
+    __u8 icmp6_type;
+    __u8 icmp6_code;
+    __u16 icmp6_cksum;
+    union {
+        __be32 un_data32[1];
+        __be16 un_data16[2];
+        __u8 un_data8[4];
+        struct icmpv6_echo {
+            __be16 identifier;
+            __be16 sequence;
+        } u_echo;
+        struct icmpv6_nd_advt {
+            __u32 reserved : 5;
+            __u32 override : 1;
+            __u32 solicited : 1;
+            __u32 router : 1;
+            __u32 reserved2 : 24;
+        } u_nd_advt;
+        struct icmpv6_nd_ra {
+            __u8 hop_limit;
+            __u8 reserved : 3;
+            __u8 router_pref : 2;
+            __u8 home_agent : 1;
+            __u8 other : 1;
+            __u8 managed : 1;
+            __be16 rt_lifetime;
+        } u_nd_ra;
+    } icmp6_dataun;
+};
+
+#define icmp6_identifier icmp6_dataun.u_echo.identifier
+#define icmp6_sequence icmp6_dataun.u_echo.sequence
+#define icmp6_pointer icmp6_dataun.un_data32[0]
+#define icmp6_mtu icmp6_dataun.un_data32[0]
+#endif
 
 /* The bounds of the frame. The context has 32 bits of each bound, and the kernel makes these a pointer. The empty
  * assembly hides this from the compiler. Otherwise the compiler would keep 32 bits of the pointer on the stack, and the

@@ -98,6 +98,7 @@ mod _native {
     use crate::units::{in_base_unit, parse_quantity};
     #[pymodule_export]
     use crate::xdp::{
-        xdp_after, xdp_bench, xdp_build, xdp_dump_rows, xdp_finish, xdp_rows, xdp_run, xdp_show,
+        xdp_after, xdp_bench, xdp_build, xdp_choose, xdp_dump_rows, xdp_finish, xdp_has_program, xdp_rows,
+        xdp_run, xdp_show,
     };
 }

@@ -2,7 +2,8 @@
 
 use crate::calls::{report, text};
 use crate::errors::{InputError, guarded};
-use nicety_ebpf::report::{RunRequest, Timed, run, show};
+use nicety_ebpf::Object;
+use nicety_ebpf::report::{RunRequest, Timed, choose, run, show};
 use nicety_line_rate::xdp::{Request, run as bench};
 use nicety_traffic::capture::{self, Capture, link_name};
 use nicety_xdp::Request as CardRequest;
@@ -19,6 +20,18 @@ fn invalid(error: impl ToString) -> PyErr {
 #[pyfunction]
 pub fn xdp_show(file: &[u8]) -> PyResult<String> {
     Ok(text(&show(file).map_err(invalid)?))
+}
+
+/// Returns whether an object file has a program of any type.
+#[pyfunction]
+pub fn xdp_has_program(file: &[u8]) -> PyResult<bool> {
+    Object::has_program(file).map_err(invalid)
+}
+
+/// Checks that an object file has the program and the maps of a request, without a run. `maps` are names, and entries as JSON.
+#[pyfunction]
+pub fn xdp_choose(file: &[u8], program: Option<&str>, maps: Vec<(String, String)>) -> PyResult<()> {
+    choose(file, program, &maps).map_err(invalid)
 }
 
 /// Returns the rows of a program for a card with an eBPF core, as JSON; None for other cards.
@@ -125,6 +138,9 @@ fn frames(bytes: &[u8]) -> PyResult<Vec<Timed>> {
         let begin = *first.get_or_insert(time);
         let since = time.zip(begin).map(|(time, begin)| u64::try_from(time - begin).unwrap_or(0));
         frames.push((packet.bytes.to_vec(), since));
+    }
+    if frames.is_empty() {
+        return Err(invalid("there is no packet in it; name a capture with packets"));
     }
     Ok(frames)
 }

@@ -13,6 +13,7 @@ from nicety._generated.types import XdpBenchReport, XdpOptions, XdpRow
 from nicety.bench.measured import Progress, reported
 from nicety.bench.places.losses import loss_text, require_no_losses
 from nicety.bench.places.xdp_cards import places_of, write_dumps
+from nicety.build.card import XdpProgram
 from nicety.errors import InputError
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
@@ -46,8 +47,9 @@ def bench_xdp(
         InputError: an object, a program or entries that cannot be used, or a card without XDP.
         RunError: the program trapped, or frames of the traffic were lost without `lossy`; the latter has a `report`.
     """
-    content = _object(file)
-    entries = [{"map": name, "json": text} for name, text in (maps or {}).items()]
+    program = XdpProgram(file, program=given.get("program"), maps=maps or {})
+    content = program.chosen()
+    entries = [{"map": name, "json": text} for name, text in program.entries()]
     files = dumps or {}
     _check_dumps(files, given)
     request = request_text(XdpOptions, given, maps=entries, dumps=list(files))
@@ -70,22 +72,6 @@ def _check_dumps(files: Mapping[str, Path], given: Mapping[str, Any]) -> None:
     """
     if files and (len(given.get("nics", ())) > 1 or len(given.get("cpus") or [0]) > 1):
         raise InputError("--dump: the entries after one run; name one card, and one number of CPUs")
-
-
-def _object(file: Path | str) -> bytes:
-    """The bytes of an object.
-
-    Raises:
-        InputError: it cannot be read; with the file's name.
-    """
-    try:
-        content = Path(file).read_bytes()
-        _native.xdp_show(content)
-    except OSError as error:
-        raise InputError(f"{file}: cannot read it ({error.strerror})") from error
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from error
-    return content
 
 
 def _require_frames(report: XdpBenchReport) -> None:

@@ -100,6 +100,16 @@ class XdpProgram:
         except OSError as error:
             raise InputError(f"{self.source}: cannot read it ({error.strerror})") from error
 
+    def chosen(self) -> bytes:
+        """The object's bytes, for a place that runs eBPF itself.
+
+        Raises:
+            InputError: the object, the program's name or a map's name is wrong.
+        """
+        content = self.content()
+        self._of(_native.xdp_choose, content, self.program, self.entries())
+        return content
+
     def request(self, isa: str, card: Mapping[str, Any]) -> str:
         """Return the request to translate the object for a card, as JSON.
 

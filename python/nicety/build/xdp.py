@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from nicety import _native
 from nicety.build.compiler import checked_folder, checked_macro, checked_source, library_folder, read_symbols
 from nicety.build.toolchain import Toolchain, find_toolchain
 from nicety.errors import CompileError, InputError
@@ -50,7 +51,7 @@ def compile_xdp(
 
     Raises:
         CompileError: the compiler refused it, with its messages on stderr.
-        InputError: a source, folder, macro or compiler that does not exist or is invalid.
+        InputError: a source, folder, macro or compiler that does not exist or is invalid; a source without a program.
     """
     path = checked_source(Path(source))
     own = [f"-I{checked_folder(Path(folder))}" for folder in include_dirs]
@@ -69,7 +70,18 @@ def compile_xdp(
         status = toolchain.start([*arguments, *builtins, "-w"])
     if status != 0:
         raise CompileError(f"{path}: no XDP program; the compiler's messages are above")
+    if not _has_program(output):
+        output.unlink()
+        raise InputError(f'{path}: no program in it; write SEC("xdp") in front of a function that is not static')
     return output
+
+
+def _has_program(output: Path) -> bool:
+    try:
+        return _native.xdp_has_program(output.read_bytes())
+    except (OSError, InputError):
+        # Another kind of file, as of a function's name above.
+        return True
 
 
 def _called(output: Path) -> frozenset[str]:

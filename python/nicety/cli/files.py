@@ -157,7 +157,7 @@ def dump_files(file: Path, dumps: list[str] | None) -> list[tuple[str, Path]]:
         raise InputError(f"{file}: {error}") from error
     for name, path in named:
         if name not in kinds:
-            raise InputError(f"--dump {name}: the object has no such map; it has {', '.join(kinds) or 'none'}")
+            raise InputError(f"--dump {name}: {file} has no such map; it has {', '.join(kinds) or 'none'}")
         if kinds[name] in _WITHOUT_ENTRIES:
             raise InputError(f"--dump {name}: a map of type {kinds[name]} has no entries; leave it out")
         check_place(f"--dump {path}", path)

@@ -3,6 +3,7 @@
 use super::trap::{Fault, TrapKind};
 use super::{FRAME, Machine, STACK_SIZE};
 use crate::address;
+use crate::object::unset_pointers;
 use crate::op::Width;
 use std::ops::Deref;
 
@@ -153,7 +154,17 @@ impl Machine {
         let relative = |begin: i64| i64::from(offset as i32) - begin;
         let kind = TrapKind::Access;
         let place = match region {
-            0 if at < 4096 => format!("the null pointer plus {at}; compare a lookup's result with 0 first"),
+            0 => {
+                let place = match at {
+                    0..4096 => format!("the null pointer plus {at}; compare a lookup's result with 0 first"),
+                    _ => format!("address {at:#x}; nothing is there"),
+                };
+                // Such a pointer has its place in a section as its value.
+                match unset_pointers(self.maps.iter().map(|map| &map.definition)) {
+                    Some(advice) => format!("{place}; {advice}"),
+                    None => place,
+                }
+            }
             address::PACKET => {
                 let [_, data, end] = self.packet.places();
                 let (at, size) = (relative(data as i64), end - data);

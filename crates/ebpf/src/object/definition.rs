@@ -1,11 +1,12 @@
 //! Definitions of maps: BTF-defined, legacy `struct bpf_map_def`, and data sections.
 
 use super::btf::{Btf, Kind, Member};
-use super::elf::{Elf, R_64_64, R_ABS64};
+use super::elf::{Elf, R_64_64, R_ABS64, Symbol, is_data};
 use super::legacy;
 use super::placed::{Extra, Initial, MapDefinition, Placed, map_place};
-use crate::error::ObjectError;
+use crate::error::{ObjectError, printable};
 use crate::map::{Flags, MapKind};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads all maps. Their numbers are their places in the list.
 pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError> {
@@ -31,12 +32,6 @@ pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError>
     Ok(found)
 }
 
-fn is_data(name: &str) -> bool {
-    [".data", ".rodata", ".bss"]
-        .iter()
-        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
-}
-
 fn data_map(elf: &Elf<'_>, btf: &Btf, at: usize) -> Result<Placed, ObjectError> {
     let section = &elf.sections[at];
     let size = u32::try_from(section.size).ok().filter(|&size| size <= 1 << 28).ok_or_else(|| {
@@ -54,10 +49,32 @@ fn data_map(elf: &Elf<'_>, btf: &Btf, at: usize) -> Result<Placed, ObjectError> 
         max_entries: 1,
         flags: if read_only { Flags::READ_ONLY_PROGRAM } else { 0 },
         contents: Some(contents),
+        pointers: pointers(elf, at),
         types: (0, btf.section(section.name).unwrap_or(0)),
         ..MapDefinition::default()
     };
     Ok(Placed { definition, section: at, offset: 0, values_at: None, legacy: Extra::default() })
+}
+
+/// The variables of a data section that relocations change, in the order of the section.
+fn pointers(elf: &Elf<'_>, at: usize) -> Vec<String> {
+    let Some(relocations) = elf.relocations.get(&at) else { return Vec::new() };
+    let own = elf.symbols.iter().filter(|symbol| symbol.section == Some(at) && !symbol.name.is_empty());
+    let by_place: BTreeMap<u64, &Symbol<'_>> = own.map(|symbol| (symbol.value, symbol)).collect();
+    let places: BTreeSet<u64> = relocations.iter().map(|relocation| relocation.offset).collect();
+    let mut found: Vec<String> = Vec::new();
+    for place in places {
+        let before = by_place.range(..=place).next_back();
+        let name = match before.filter(|(begin, symbol)| place - *begin < symbol.size) {
+            Some((_, symbol)) => printable(symbol.name),
+            // The compiler writes tables of its own without a symbol.
+            None => "a table of the compiler".to_owned(),
+        };
+        if found.last() != Some(&name) {
+            found.push(name);
+        }
+    }
+    found
 }
 
 fn btf_maps(elf: &Elf<'_>, btf: &Btf, at: usize, found: &mut Vec<Placed>) -> Result<(), ObjectError> {

@@ -116,6 +116,13 @@ impl<'f> Elf<'f> {
     }
 }
 
+/// Whether a section has variables, by its name.
+pub(crate) fn is_data(name: &str) -> bool {
+    [".data", ".rodata", ".bss"]
+        .iter()
+        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
 fn text(bytes: &[u8]) -> Result<&str, ObjectError> {
     std::str::from_utf8(bytes).map_err(|_| ObjectError::malformed("a name is no text"))
 }
@@ -179,7 +186,8 @@ fn relocations(
     let mut total = 0;
     for section in table.iter() {
         let target = section.sh_info(LE) as usize;
-        let wanted = sections.get(target).is_some_and(|s| s.executable || s.name == ".maps");
+        let wanted = |s: &Section<'_>| s.executable || s.name == ".maps" || s.loaded && is_data(s.name);
+        let wanted = sections.get(target).is_some_and(wanted);
         let Some((rels, _)) = section.rel(LE, file).map_err(ObjectError::malformed)?.filter(|_| wanted)
         else {
             continue;

@@ -174,6 +174,11 @@ fn entry(function: &Function, section: &str, at: usize) -> Entry {
 const MOST_NAMED: usize = 6;
 
 impl Programs {
+    /// Whether there is a program of any type.
+    pub(super) const fn any(&self) -> bool {
+        !(self.programs.is_empty() && self.open.is_empty() && self.others.is_empty() && self.jumps.is_empty())
+    }
+
     /// The refusal of a file without programs that may be XDP.
     pub(super) fn none(&self) -> ObjectError {
         let mut named: Vec<String> = self

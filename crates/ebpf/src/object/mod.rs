@@ -15,6 +15,7 @@ mod placed;
 pub use btf_ext::Line;
 pub use entry::{Attach, Entry};
 pub use link::Linked;
+pub(crate) use placed::unset_pointers;
 pub use placed::{Initial, MapDefinition};
 
 use crate::error::ObjectError;
@@ -83,6 +84,16 @@ impl Object {
             btf,
             functions,
         })
+    }
+
+    /// Whether a file has a program of any type: a global function in a section of its own.
+    ///
+    /// # Errors
+    /// The file is no object, or it is damaged.
+    pub fn has_program(file: &[u8]) -> Result<bool, ObjectError> {
+        let elf = Elf::read(file)?;
+        let functions = function::functions(&elf, &Btf::default(), &BtfExt::default())?;
+        Ok(entry::programs(&elf, &functions).any())
     }
 
     /// The only program for a device, or that of a name.

@@ -27,6 +27,8 @@ pub struct MapDefinition {
     pub initial: Vec<(u32, Initial)>,
     /// The bytes of a data section.
     pub contents: Option<Vec<u8>>,
+    /// Variables of a data section with pointers. Neither Linux's loaders nor this one fill these pointers.
+    pub pointers: Vec<String>,
     /// BTF types of key and value, or 0.
     pub types: (u32, u32),
 }
@@ -42,6 +44,25 @@ impl MapDefinition {
         if self.kind == MapKind::Ring as u32 { 4096 } else { 1 }
     }
 }
+
+/// Advice for an address that may be a pointer of a data section; none where no section has pointers.
+pub(crate) fn unset_pointers<'m>(maps: impl IntoIterator<Item = &'m MapDefinition>) -> Option<String> {
+    let with = |map: &&MapDefinition| !map.pointers.is_empty();
+    let names = |map: &MapDefinition| match map.pointers.len() {
+        1..=MOST_NAMED => format!("{} in {}", map.pointers.join(", "), map.name),
+        _ => format!("{} and others in {}", map.pointers[..MOST_NAMED].join(", "), map.name),
+    };
+    let found: Vec<String> = maps.into_iter().filter(with).map(names).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "no loader sets the pointers of {}: write arrays in their place, as in char NAME[COUNT][SIZE]",
+            found.join(" and of ")
+        )
+    })
+}
+
+/// The variables with pointers that a text names at most, for each section.
+const MOST_NAMED: usize = 3;
 
 /// An entry that the object names.
 #[derive(Clone, Debug, PartialEq, Eq)]

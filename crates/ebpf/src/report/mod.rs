@@ -5,5 +5,5 @@ mod run;
 mod show;
 mod value;
 
-pub use run::{PacketReport, RunError, RunReport, RunRequest, Timed, prepare, run};
+pub use run::{PacketReport, RunError, RunReport, RunRequest, Timed, choose, prepare, run};
 pub use show::{MapReport, ProgramReport, ShowReport, show};

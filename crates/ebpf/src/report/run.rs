@@ -170,6 +170,25 @@ pub fn run(
     Ok(Some(report))
 }
 
+/// Checks that an object has a program for a device, and the named maps, without a run.
+///
+/// # Errors
+/// The object, the program's name, or a map's name or size is wrong.
+pub fn choose(file: &[u8], program: Option<&str>, given: &[(String, String)]) -> Result<(), RunError> {
+    let mut object = Object::read(file)?;
+    maps::set_sizes(&mut object, given).map_err(|(name, problem)| RunError::Map(name, problem))?;
+    object.device_program(program)?;
+    match given.iter().find(|(name, _)| object.maps.iter().all(|map| map.name != *name)) {
+        Some((name, _)) => Err(no_map(&object, name)),
+        None => Ok(()),
+    }
+}
+
+fn no_map(object: &Object, name: &str) -> RunError {
+    let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
+    RunError::Map(name.to_owned(), format!("the object has no such map; it has {}", names.join(", ")))
+}
+
 /// Fills maps by name with entries as JSON, and opens arrays of perf events.
 ///
 /// # Errors
@@ -178,8 +197,7 @@ pub fn prepare(object: &Object, machine: &mut Machine, given: &[(String, String)
     for (name, text) in given {
         let wrong = |problem: String| RunError::Map(name.clone(), problem);
         let Some(number) = machine.map_named(name) else {
-            let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
-            return Err(wrong(format!("the object has no such map; it has {}", names.join(", "))));
+            return Err(no_map(object, name));
         };
         let mut load = |machine: &mut Machine, name: &str| {
             let entry = object.program(Some(name)).map_err(|error| error.to_string())?;

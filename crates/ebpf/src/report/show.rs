@@ -64,6 +64,8 @@ pub struct MapReport {
     pub flags: u32,
     /// Whether tools share it by its name.
     pub pinned: bool,
+    /// Variables of a data section with pointers, which no loader sets.
+    pub pointers: Vec<String>,
     /// The reason why it cannot be made.
     pub refused: Option<String>,
 }
@@ -84,6 +86,7 @@ pub fn show(file: &[u8]) -> Result<ShowReport, ObjectError> {
             max_entries: map.max_entries,
             flags: map.flags,
             pinned: map.pinned,
+            pointers: map.pointers.clone(),
             refused: Map::new(&with_size(map), 1, Limits::default().map_bytes)
                 .err()
                 .map(|error| error.to_string()),

@@ -9,7 +9,7 @@ use super::refuse;
 use crate::error::ObjectError;
 use crate::helper::Helper;
 use crate::map::{Flags, MapKind};
-use crate::object::{Attach, Linked, MapDefinition};
+use crate::object::{Attach, Linked, MapDefinition, unset_pointers};
 use crate::op::{Alu, Atomic};
 
 /// Bytes of a function's stack.
@@ -248,7 +248,10 @@ impl Pass<'_> {
         let device = self.linked.attach == Attach::DeviceMap;
         let base = state.of(ins.a, self.maps);
         match problem(state, base, ins.to.into(), bytes, write, device) {
-            Some(problem) => refused(&problem),
+            Some(problem) => match (base, unset_pointers(self.maps)) {
+                (Known::Number(_), Some(advice)) => refused(&format!("{problem}; {advice}")),
+                _ => refused(&problem),
+            },
             None => Ok(()),
         }
     }

@@ -6,7 +6,8 @@ use crate::request::refused;
 use crate::shares::due;
 use nicety::record::Level;
 use nicety::{
-    Allowed, Cluster, ClusterConfig, Environment, Error, FlowControl, Interrupt, LoadedXdp, Topology, Xdp,
+    Allowed, Capture, Cluster, ClusterConfig, Environment, Error, FlowControl, Interrupt, LoadedXdp,
+    Topology, Xdp,
 };
 use nicety_ebpf::Object;
 use nicety_ebpf::report::maps::Dumped;
@@ -117,7 +118,7 @@ impl Place<'_> {
     /// They are wrong for this card.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.stream()?;
-        let cluster = self.cluster()?;
+        let cluster = self.cluster(None)?;
         let loaded = self.install(&cluster.host(1).xdp()?)?;
         self.dumped(&loaded).map(drop)
     }
@@ -133,14 +134,14 @@ impl Place<'_> {
         traffic.open(self.request.seed, self.card.spec().largest_packet()).map_err(|error| refused(&error))
     }
 
-    fn cluster(&self) -> Result<Cluster, Error> {
+    fn cluster(&self, capture: Option<Capture>) -> Result<Cluster, Error> {
         let interrupt = self.environment.interrupt.clone();
         Cluster::new(ClusterConfig {
             seed: self.request.seed,
             interrupt: interrupt
                 .map(|flag| Interrupt::new(move || flag.load(std::sync::atomic::Ordering::Relaxed))),
             log: self.environment.log.clone(),
-            capture: self.environment.capture_of("traffic"),
+            capture,
             allowed: Allowed::default(),
             drops_allowed: true,
             breakdown: false,
@@ -164,7 +165,9 @@ impl Place<'_> {
     /// # Errors
     /// A trap of the program, or a rate above that of the wire.
     pub(super) fn run(&self, times: f64) -> Result<Trial, Error> {
-        let mut cluster = self.cluster()?;
+        // As on handler cores: a capture has the traffic as given, and no run of the search.
+        let capture = self.environment.capture_of("traffic").filter(|_| times == 1.0);
+        let mut cluster = self.cluster(capture)?;
         let xdp = cluster.host(1).xdp()?;
         let loaded = self.install(&xdp)?;
         xdp.watch_generator(NodeId(0));

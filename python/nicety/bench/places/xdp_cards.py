@@ -56,11 +56,14 @@ class OnCards:
     _items: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def check(self, given: Mapping[str, Any]) -> None:
-        """Refuse dumps of several runs.
+        """Refuse memory of handlers in C, and dumps of several runs.
 
         Raises:
-            InputError: the check has more than one run.
+            InputError: the check has more than one run, or memory that no XDP program sees.
         """
+        named = (option for name, option in _OF_HANDLERS.items() if given.get(name) not in (None, b"", []))
+        if option := next(named, None):
+            raise InputError(f"{option}: for handlers in C; an XDP program has its state in maps (--map)")
         sizes = given.get("packet_sizes")
         one = given.get("traffic") or (sizes is not None and len(sizes) == 1)
         if self.dumps and (len(given.get("nics", ())) > 1 or not one):
@@ -78,7 +81,7 @@ class OnCards:
             InputError: the program is wrong.
         """
         if item["interface"] == "xdp":
-            return self.program.content(), "none: the object as it is", []
+            return self.program.chosen(), "none: the object as it is", []
         self._items[item["key"]] = item
         compiled = self.program.compile(item["isa"], item["xdp"], item["interface"])
         return compiled.elf, compiled.compiler, compiled.flags
@@ -107,6 +110,14 @@ class OnCards:
         for row in [*report.get("drivers", []), *report.get("ebpf_cores", [])]:
             write_dumps(row.pop("maps", {}), self.dumps)
         return json.dumps(report)
+
+
+_OF_HANDLERS = {
+    "state": "--state",
+    "state_bytes": "--state-bytes",
+    "handler_memory": "--handler-memory",
+}
+"""Options of memory that handlers in C reach, and XDP programs do not."""
 
 
 def check_recordings(given: Any, plan: Mapping[str, Any], trace: str | PathLike[str] | None) -> None:

@@ -86,15 +86,11 @@ def _handlers(
     from nicety.bench.line_rate import check_line_rate, line_rate_text
     from nicety.bench.places.losses import lossless
     from nicety.bench.places.pictures import line_rate_figure
-    from nicety.build.card import XdpProgram
     from nicety.cli.files import dump_files, program_of
-    from nicety.errors import InputError
 
     named = {"header": header, "payload": payload, "completion": completion}
     own_program: dict[str, Any] = {"program": program, "maps": maps, "dumps": dumps, "unverified": unverified}
     handlers = program_of(file, named, include_dirs, defines, cc, **own_program)
-    if isinstance(handlers, XdpProgram) and (given.get("state") or given.get("state_bytes")):
-        raise InputError("--state, --state-bytes: for handlers in C; an XDP program has its state in maps (--map)")
     own: dict[str, Any] = {"dumps": dump_files(file, dumps)}
     allow = allow_failures or ""
     check = partial(check_line_rate, handlers, **own, allow_failures=allow, **output.timeline, **given)

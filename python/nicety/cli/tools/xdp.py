@@ -74,10 +74,18 @@ def _shown(report: dict[str, Any]) -> str:
         ]
         parts.append(align(rows))
     parts += [[f"cannot be made: {each['refused']}"] for each in report["maps"] if each["refused"]]
+    parts += [[_unset(each)] for each in report["maps"] if each["pointers"]]
     if report["others"]:
         parts.append([f"other programs, which nicety does not run: {', '.join(report['others'])}"])
     parts.append([f"license: {report['license'] or '-'}"])
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _unset(data: dict[str, Any]) -> str:
+    return (
+        f"pointers in {data['name']} that no loader sets: {', '.join(data['pointers'])}; write arrays in their place,"
+        " as in char NAME[COUNT][SIZE]"
+    )
 
 
 @xdp.command("run")
@@ -147,7 +155,7 @@ def _run(
         with progress(f"running {file.name}"):
             report = json.loads(_native.xdp_run(content, json.dumps(request), packets))
     except InputError as error:
-        of_packets = str(error).startswith(("packet ", "a capture ", "at packet "))
+        of_packets = str(error).startswith(("packet ", "a capture ", "at packet ", "there is no packet "))
         raise InputError(f"{place if of_packets else file}: {error}") from error
     for name, path in targets:
         _dump(report, name, path)
