@@ -64,6 +64,33 @@ def test_a_schedule_goes_through_both_formats(nicety: Callable[..., Result], tmp
     assert package.generate_schedule("pipeline", tmp_path / "p.bin", ranks=3, size=1)["operations"] == 4
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files under Windows have no numbers to compare")
+@pytest.mark.parametrize("output", [[], ["-o", "-"], ["-o", "link"]])
+def test_a_schedule_on_stdout_goes_behind_earlier_output(tmp_path: Path, output: list[str]) -> None:
+    # A link such as /dev/stdout, which a test must not put at risk.
+    link = tmp_path / "link"
+    link.symlink_to("/dev/fd/1")
+    words = [sys.executable, "-m", "nicety", "goal", "generate", "pipeline", "--ranks", "2", "--size", "8", *output]
+    with (tmp_path / "both").open("w+b") as both:
+        both.write(b"# before\n")
+        both.flush()
+        subprocess.run(words, cwd=tmp_path, stdout=both, check=True)
+    package.generate_schedule("pipeline", tmp_path / "alone.goal", ranks=2, size=8)
+    assert (tmp_path / "both").read_text() == "# before\n" + (tmp_path / "alone.goal").read_text()
+    assert link.is_symlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege under Windows")
+def test_a_schedule_goes_into_the_target_of_a_link(tmp_path: Path) -> None:
+    (tmp_path / "of").mkdir()
+    target, link = tmp_path / "of" / "a.goal", tmp_path / "link.goal"
+    target.write_text("old")
+    link.symlink_to(target)
+    package.generate_schedule("pipeline", link, ranks=2, size=8)
+    assert link.is_symlink()
+    assert target.read_text().startswith("num_ranks 2")
+
+
 @pytest.mark.parametrize(
     ("goal", "status", "said"),
     [
@@ -117,6 +144,18 @@ def test_a_schedule_that_cannot_run_is_told(
         (
             ["generate", "brodcast", "--ranks", "2", "--size", "8"],
             'there is no pattern "brodcast"; there are ',
+        ),
+        (
+            ["generate", "gather", "--ranks", "2", "--size", "8", "--json"],
+            "--json prints its document on stdout, where",
+        ),
+        (
+            ["generate", "gather", "--ranks", "2", "--size", "8", "--compute", "1us"],
+            "compute: the pattern gather has no calculations; leave this option out",
+        ),
+        (
+            ["generate", "pipeline", "--ranks", "2", "--size", "8", "--layers", "3"],
+            "layers: the pattern pipeline has no layers; leave this option out",
         ),
         (["generate", "gather", "--ranks", "0", "--size", "8"], "--ranks is 1 to 4294967294, not 0"),
         (["convert", "{file}", "/nowhere/a.bin"], "/nowhere/a.bin: cannot write it (No such file or directory)"),

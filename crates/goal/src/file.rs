@@ -8,6 +8,8 @@ use crate::{binary, text};
 use nicety::Error;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+#[cfg(unix)]
+use std::os::{fd::AsFd, unix::fs::MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,6 +38,13 @@ impl Format {
             Format::Text => Format::Binary,
             Format::Binary => Format::Text,
         }
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::ConnectionAborted => Error::Interrupted,
+        _ => Error::Input(format!("{}: cannot write it ({})", path.display(), said(error))),
     }
 }
 
@@ -138,8 +147,20 @@ impl<W: Write> Write for Interruptible<'_, W> {
     }
 }
 
+/// Returns whether a path is the standard output: `-`, or a link such as `/dev/stdout` to its file.
+fn is_stdout(path: &Path) -> bool {
+    #[cfg(unix)]
+    if path.is_symlink()
+        && let (Ok(named), Ok(copy)) = (path.metadata(), io::stdout().as_fd().try_clone_to_owned())
+        && let Ok(own) = File::from(copy).metadata()
+    {
+        return (named.dev(), named.ino()) == (own.dev(), own.ino());
+    }
+    path == Path::new("-")
+}
+
 /// Writes a schedule to a temporary file in the same folder, and renames this file when it is complete. Devices and pipes are
-/// written directly.
+/// written directly. If the path is a link, its target is written. The path `-` is the standard output.
 ///
 /// # Errors
 /// When the file cannot be written, or the caller requested a stop.
@@ -149,6 +170,20 @@ pub fn write(
     format: Format,
     interrupt: Option<&AtomicBool>,
 ) -> Result<(), Error> {
+    let put = |to: &mut dyn Write| match format {
+        Format::Text => text::write(schedule, to),
+        Format::Binary => binary::write(schedule, to),
+    };
+    if is_stdout(path) {
+        let to = Interruptible { to: io::stdout().lock(), interrupt };
+        let mut to = BufWriter::with_capacity(1 << 16, to);
+        return put(&mut to)
+            .and_then(|()| to.flush())
+            .map_err(|error| unwritable(Path::new("stdout"), &error));
+    }
+    // A rename would replace the link.
+    let target = if path.is_symlink() { path.canonicalize().ok() } else { None };
+    let path = target.as_deref().unwrap_or(path);
     let is_plain = path.metadata().map_or(true, |about| about.is_file());
     let beside = match is_plain {
         true => PathBuf::from(format!("{}.{}.part", path.display(), std::process::id())),
@@ -159,18 +194,12 @@ pub fn write(
             // The temporary file may not exist.
             let _ = std::fs::remove_file(&beside);
         }
-        match error.kind() {
-            io::ErrorKind::ConnectionAborted => Error::Interrupted,
-            _ => Error::Input(format!("{}: cannot write it ({})", path.display(), said(&error))),
-        }
+        unwritable(path, &error)
     };
     let file = if is_plain { File::create(&beside) } else { File::options().write(true).open(path) };
     let to = Interruptible { to: file.map_err(wrong)?, interrupt };
-    let to = BufWriter::with_capacity(1 << 16, to);
-    match format {
-        Format::Text => text::write(schedule, to),
-        Format::Binary => binary::write(schedule, to),
-    }
-    .map_err(wrong)?;
+    let mut to = BufWriter::with_capacity(1 << 16, to);
+    put(&mut to).and_then(|()| to.flush()).map_err(wrong)?;
+    drop(to);
     if is_plain { std::fs::rename(&beside, path).map_err(wrong) } else { Ok(()) }
 }

@@ -165,7 +165,7 @@ def generate_schedule(
         pattern: the pattern's name: binomial-broadcast, binomial-reduce, dissemination, recursive-doubling,
             ring-allreduce, pairwise-alltoall, linear-alltoall, gather, scatter, halo-2d, halo-3d, pipeline,
             data-parallel or mixture-of-experts.
-        output: the file to write: `.bin` is binary, any other name text.
+        output: the file to write: `.bin` is binary, any other name text; `-` is stdout.
         progress: called with the share of ranks that were made in thousandths, and the total, 1000.
         given: the arguments of `GenerateOptions`.
 
@@ -182,7 +182,7 @@ def trace_schedule(files: Iterable[Place], output: Place, *, progress: Progress 
 
     Args:
         files: the traces that liballprof wrote, one per rank, with names that end in the rank.
-        output: the file for the schedule.
+        output: the file for the schedule; `-` is stdout.
         progress: called with the thousandths of the traces read, and the total, 1000.
 
     Raises:

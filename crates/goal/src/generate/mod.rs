@@ -61,6 +61,19 @@ impl Pattern {
         ("data-parallel", Pattern::DataParallel),
         ("mixture-of-experts", Pattern::MixtureOfExperts),
     ];
+
+    /// Returns whether the pattern is a training step, which has layers.
+    pub const fn has_layers(self) -> bool {
+        matches!(self, Pattern::DataParallel | Pattern::MixtureOfExperts)
+    }
+
+    /// Returns whether ranks calculate in the pattern.
+    pub const fn has_calculations(self) -> bool {
+        let is_reduction =
+            matches!(self, Pattern::BinomialReduce | Pattern::RecursiveDoubling | Pattern::RingAllreduce);
+        let is_local = matches!(self, Pattern::Halo2d | Pattern::Halo3d | Pattern::Pipeline);
+        is_reduction || is_local || self.has_layers()
+    }
 }
 
 /// The size of a pattern.

@@ -90,10 +90,22 @@ impl Request {
         found.map(|(_, pattern)| *pattern).ok_or_else(unknown)
     }
 
-    fn shape(&self) -> Result<Shape, Error> {
+    fn shape(&self, pattern: Pattern) -> Result<Shape, Error> {
         let compute = super::network::time("compute", &self.compute, parse_time)?;
         if compute.ps() % 1000 != 0 {
             return Err(Error::Input(format!("compute {}: schedules have whole nanoseconds", self.compute)));
+        }
+        let without = |option: &str, part: &str| {
+            Err(Error::Input(format!(
+                "{option}: the pattern {} has no {part}; leave this option out",
+                self.pattern
+            )))
+        };
+        if compute.ps() > 0 && !pattern.has_calculations() {
+            return without("compute", "calculations");
+        }
+        if self.layers != usual_layers() && !pattern.has_layers() {
+            return without("layers", "layers");
         }
         if self.ranks == 0 || self.ranks == u32::MAX || self.iterations == 0 || self.layers == 0 {
             return Err(Error::Input("ranks, iterations and layers are at least 1".to_owned()));
@@ -113,7 +125,8 @@ impl Request {
 /// # Errors
 /// When the pattern is unknown, the schedule would be too large, the file cannot be written, or the run was interrupted.
 pub fn generate(request: &Request, environment: &Environment<'_>) -> Result<Generated, Error> {
-    let (pattern, shape) = (request.pattern()?, request.shape()?);
+    let pattern = request.pattern()?;
+    let shape = request.shape(pattern)?;
     let about = shape.operations(pattern);
     if about > MOST {
         return Err(Error::Input(format!(

@@ -14,6 +14,7 @@ from nicety._generated.types import CompareOptions, GenerateOptions, ScheduleOpt
 from nicety.cli.arguments import command
 from nicety.cli.bench.measure import Output, add
 from nicety.cli.options import GROUPS, Arrow, Csv, Json, group
+from nicety.errors import InputError
 
 if TYPE_CHECKING:
     from nicety.cli.progress import Bar
@@ -117,11 +118,17 @@ def _convert(
         print_json(done)
 
 
+def _check_output(target: Path, *, as_json: bool) -> None:
+    if as_json and target == Path("-"):
+        raise InputError("--json prints its document on stdout, where the schedule would go; name its file by --output")
+
+
 def _generate(
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="The pattern's name.")],
     target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write; .bin is binary. Default: stdout.")
-    ] = Path("/dev/stdout"),
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write; .bin is binary. Default: - (stdout)."),
+    ] = Path("-"),
     *,
     as_json: Json = False,
     **given: Any,
@@ -130,6 +137,7 @@ def _generate(
     from nicety.cli.output import print_json
     from nicety.cli.progress import progress
 
+    _check_output(target, as_json=as_json)
     with progress("generating", percent=True) as bar:
         done = generate_schedule(pattern, target, progress=bar.advance, **given)
     if as_json:
@@ -142,8 +150,9 @@ def _trace(
         list[Path], typer.Argument(metavar="FILE...", help="Traces of all ranks; names end with the rank.")
     ],
     target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write; .bin is binary. Default: stdout.")
-    ] = Path("/dev/stdout"),
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write; .bin is binary. Default: - (stdout)."),
+    ] = Path("-"),
     as_json: Json = False,
 ) -> None:
     """Make a schedule from liballprof's traces of an MPI program."""
@@ -151,6 +160,7 @@ def _trace(
     from nicety.cli.output import note, print_json
     from nicety.cli.progress import progress
 
+    _check_output(target, as_json=as_json)
     with progress("reading", percent=True) as bar:
         done = trace_schedule(files, target, progress=bar.advance)
     if as_json:
