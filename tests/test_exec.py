@@ -91,10 +91,24 @@ def test_files_of_one_run_take_one_card(tmp_path: Path) -> None:
 
 
 def test_a_failure_on_the_second_card_keeps_the_first(tmp_path: Path) -> None:
-    status, out, err = run(tmp_path, PING, nic="spin-discrete,gone")
-    assert status == 2
+    # The second card accepts fewer early messages.
+    program = """
+if rank == 0:
+    sent = [world.Isend(numpy.zeros(1), 1, tag=1) for _ in range(20)]
+world.Barrier()
+if rank:
+    for _ in range(20): world.Recv(numpy.zeros(1), 0, tag=1)
+"""
+    status, out, err = run(tmp_path, program, nic="spin-discrete,apenet-v5")
+    assert status == 1
     assert "python program.py: spin-discrete".replace("python", sys.executable) in out
-    assert err.startswith("nicety: gone: ")
+    assert err.startswith("nicety: apenet-v5: deadlock")
+
+
+def test_all_cards_are_checked_before_the_first_run(tmp_path: Path) -> None:
+    status, out, err = run(tmp_path, PING, nic="spin-discrete,gone")
+    assert (status, out) == (2, "")
+    assert err.startswith('nicety: there is no card spec "gone"')
 
 
 def test_a_picture_has_the_parts_of_each_process(tmp_path: Path) -> None:

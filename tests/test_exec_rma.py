@@ -259,4 +259,4 @@ def test_a_schedule_says_what_it_lacks(tmp_path: Path) -> None:
     assert made["ranks"] == report(tmp_path, ASIDE.replace('print("put"', '"".format("put"'))["ranks"]
     status, _, err = run(tmp_path, ASIDE, "--goal", "aside.goal")
     assert status == 0
-    assert "1 accesses to registered memory are left out" in err
+    assert "1 access to registered memory left out" in err

@@ -210,8 +210,8 @@ SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
         (f"{SUM}nodes = 3\ntopology = 'pair'\n", 2, ["a pair has 2 nodes, not 3"]),
         (f"{SUM}topology = 7\n", 2, ["topology is a name"]),
         (f"{SUM}topology = 'rink'\n", 2, ["no topology 'rink'"]),
-        (f"{SUM}    return [1]\n", 2, ["rank 0 returned a list; return a dict"]),
-        (f"{SUM}    return {{'a': {{}}}}\n", 2, ["rank 0 returned a dict as 'a'"]),
+        (f"{SUM}    return [1]\n", 2, ["rank 0 returned a value of type list; return a dict"]),
+        (f"{SUM}    return {{'a': {{}}}}\n", 2, ["rank 0 returned a value of type dict as 'a'"]),
         (f"{SUM}    return {{1: 2}}\n", 2, ["with 1 as a name"]),
         (f"{SUM}    return {{'rank': 2}}\n", 2, ["'rank', which is a column of its own"]),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -148,10 +149,17 @@ def test_a_deadlock_names_the_threads() -> None:
         assert part in text
 
 
+class Nothing:
+    """An awaitable object that is not a coroutine."""
+
+    def __await__(self) -> Iterator[None]:
+        return iter(())
+
+
 def test_threads_that_are_no_coroutines_are_refused() -> None:
     async def main(host: nicety.Host) -> None:
         with pytest.raises(nicety.InputError, match=r"gather takes coroutines, as in .* not function"):
-            await host.gather(main)  # type: ignore[arg-type]
+            await host.gather(Nothing(), main)  # type: ignore[arg-type]
         once = wait(host, 1)
         with pytest.raises(nicety.InputError, match="was given before, or awaited; call its function again"):
             await host.gather(once, once)

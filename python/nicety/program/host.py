@@ -310,14 +310,13 @@ class Host:
             Exception: the exception of the first coroutine that failed. It is raised when all have ended.
         """
         given: tuple[object, ...] = coroutines
-        begun: list[Coroutine[Any, Any, _T]] = []
         for coroutine in given:
             if not isinstance(coroutine, Awaitable):
                 what = f"not {type(coroutine).__name__}"
                 raise InputError(f"gather takes coroutines, as in host.gather(send(host), receive(host)), {what}")
-            begun.append(coroutine if isinstance(coroutine, Coroutine) else _awaiting(coroutine))
             if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
                 raise InputError(f"gather: {coroutine!r} was given before, or awaited; call its function again")
+        begun = [each if isinstance(each, Coroutine) else _awaiting(each) for each in coroutines]
         return self._calls.gather(begun)
 
     if not TYPE_CHECKING:

@@ -62,6 +62,7 @@ def _exec(
     from nicety.cli.output import note, print_behind, print_json, recording_notes, say, told_behind
     from nicety.errors import InputError
     from nicety.shared.checks import one_of
+    from nicety.show.columns import counted
 
     files = Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
     files.check()
@@ -77,6 +78,7 @@ def _exec(
             else:
                 _on_cards(program, ranks, launcher, files, nics, as_json=as_json, breakdown=breakdown, **given)
         return
+    given["nic"] = nics[0]
     words: list[str] = []
     with told_behind(words, to_stderr=as_json), recording_notes(), named_as_options(options):
         report = run_processes(
@@ -95,9 +97,11 @@ def _exec(
     else:
         say(processes_text(report, breakdown=breakdown))
     if "goal" in report and (unreceived := report["goal"]["unmatched_messages"]):
-        note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
+        messages = counted(unreceived, "message")
+        note(f"{report['goal']['file']}: {messages} without a receive left out")
     if "goal" in report and (accesses := report["goal"]["accesses"]):
-        note(f"{report['goal']['file']}: {accesses} accesses to registered memory are left out: it has messages alone")
+        left_out = counted(accesses, "access", "accesses")
+        note(f"{report['goal']['file']}: {left_out} to registered memory left out; schedules have only messages")
     if (end := _end_by_signal(report)) is not None:
         note(end)
     print_behind("".join(words), to_stderr=as_json)
@@ -135,6 +139,14 @@ def _write(files: Files, table: Table, reports: Mapping[str, ExecReport]) -> Non
         save(several_figure(reports), files.plot)
 
 
+def _check_cards(nics: Sequence[str], overrides: Sequence[str]) -> None:
+    """Raise an error if a card or a change to it is unknown, before the first run."""
+    from nicety.shared.cards import show
+
+    for nic in nics:
+        show(nic, overrides)
+
+
 def _on_cards(
     program: list[str],
     ranks: int,
@@ -156,6 +168,7 @@ def _on_cards(
     if files.trace is not None or given.get("goal") is not None:
         option = "--goal" if files.trace is None else "--trace"
         raise InputError(f"{option}: a file of one run; name one card with --nic")
+    _check_cards(nics, given.get("overrides") or ())
     reports: list[ExecReport] = []
     failed: Error | None = None
     for nic in nics:

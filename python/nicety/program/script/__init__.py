@@ -400,7 +400,7 @@ def _value(rank: int, name: str, value: object) -> str | int | float | None:
         return bool(value)
     what = "" if name == "result" else f" as {name!r}"
     raise InputError(
-        f"rank {rank} returned a {type(value).__name__}{what}; "
+        f"rank {rank} returned a value of type {type(value).__name__}{what}; "
         "return a dict of names to numbers or texts, one number, or a tuple of them"
     )
 
