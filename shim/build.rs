@@ -59,6 +59,8 @@ fn compile(folder: &Path, name: &str, options: &[&str], sources: &[&str]) {
         .warnings(true)
         .extra_warnings(true)
         .flag("-fvisibility=hidden")
+        // GCC 14 and Clang 16 refuse such calls by default, and older compilers must not hide them.
+        .flag("-Werror=implicit-function-declaration")
         .try_get_compiler()
         .expect("a C compiler, as Rust needs one to link")
         .to_command();

@@ -2,6 +2,7 @@
  * the counter is bound. */
 
 #include "provider.h"
+#include "waits.h"
 
 #include <errno.h>
 #include <stdlib.h>

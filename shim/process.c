@@ -1,6 +1,7 @@
 /* This process in the simulation: the page that both share, calls, turns and the clock. */
 
 #include "process.h"
+#include "waits.h"
 
 #include <errno.h>
 #include <fcntl.h>
