@@ -18,7 +18,7 @@ import pytest
 FOLDER = os.environ.get("NICETY_FABTESTS")
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone"),
+    pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux"),
     pytest.mark.skipif(FOLDER is None, reason="NICETY_FABTESTS names no folder of libfabric's fabtests"),
 ]
 
