@@ -230,7 +230,7 @@ def test_a_damaged_capture_is_printed_as_far_as_it_is_whole(
     ("contents", "arguments", "text"),
     [
         (b"", [], "a.pcap: the file is empty"),
-        (b"no capture", [], "a.pcap: this is no capture; pcap and pcapng are read"),
+        (b"no capture", [], "a.pcap: this is no capture; pcap and pcapng can be read"),
         (pcap([]), [], "a.pcap: the capture has no packets"),
         (pcap([None, None]), [], "none of its 2 packets has an IP source address: 2 are not of IP"),
         (pcap(v4(3), link=105), [], "3 are of link types other than Ethernet"),

@@ -332,7 +332,7 @@ def test_flows_of_version_6_match_rules_for_them(nicety: Callable[..., Any], tmp
     assert row["packet_dispositions"] == {"processed": 0, "dropped": 1000, "proceeded": 0, "failed": 0}
     refused = nicety(*command, "--traffic", "udp src=2001:db8::/32 dst=10.0.0.1")
     assert refused.status == 2
-    assert "two of one version" in refused.stderr
+    assert "two addresses of one version" in refused.stderr
 
 
 def test_a_frame_that_the_card_refuses_to_send_on_has_failed(nicety: Callable[..., Any], tmp_path: Path) -> None:

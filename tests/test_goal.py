@@ -206,7 +206,10 @@ def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Resu
     ("files", "wrong"),
     [
         (["rank-0.txt", "rank-2.txt"], "there is no trace of rank 1; name the traces of all ranks"),
-        (["rank-0.txt", "other-0.txt"], "other-0.txt: this is the trace of rank 0, and rank-0.txt is too; leave one out"),
+        (
+            ["rank-0.txt", "other-0.txt"],
+            "other-0.txt: this is the trace of rank 0, and rank-0.txt is too; leave one out",
+        ),
         (["rank.txt"], "rank.txt: its name does not end with a rank, as pmpi-trace-rank-7.txt does"),
         (["none-0.txt"], "none-0.txt: cannot read it (No such file or directory)"),
         (["bad-0.txt"], "bad-0.txt:2:15: rank 0: a communicator, as in 0,3,4, is expected, not '0,1'"),
@@ -501,7 +504,10 @@ def test_cores_of_cards_hosts_have_the_noise_that_cpus_have_on_loggops(
         (["--noise", "bad.txt"], "noise 'bad.txt': line 2: 'x' is no time in ns"),
         (["--noise", "1ms,2ms"], "noise '1ms,2ms': the duration is not shorter than the period"),
         (["--noise", "1ms,1us,rank=2"], "noise on rank 2: the schedule has ranks 0 to 1"),
-        (["--noise", "1ms,1us", "--compat", "loggopsim"], "noise: only nicety's own rules have noise; leave compat out"),
+        (
+            ["--noise", "1ms,1us", "--compat", "loggopsim"],
+            "noise: only nicety's own rules have noise; leave compat out",
+        ),
     ],
 )
 def test_noise_that_cannot_be_is_refused(
