@@ -121,7 +121,8 @@ impl Request {
             let most = u64::from(spec.limits.vnis);
             if let Some(many) = self.processes.iter().find(|many| !(1..=most).contains(many)) {
                 return wrong(format!(
-                    "--processes {many}: {name} has interfaces for 1 to {most}; raise limits.vnis, and memory.size with it"
+                    "--processes {many}: {name} has interfaces for 1 to {most} processes; raise \
+                     limits.vnis, and memory.size with it"
                 ));
             }
             let bytes = self.size * WINDOW;

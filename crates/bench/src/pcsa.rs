@@ -122,7 +122,7 @@ impl Request {
             let most = card.processor(name)?.contexts as u64;
             if let Some(contexts) = self.contexts.iter().find(|contexts| !(1..=most).contains(contexts)) {
                 return wrong(format!(
-                    "--contexts {contexts}: a microengine of {name} has {most}; write 1 to {most}"
+                    "--contexts {contexts}: a microengine of {name} has {most} contexts; write 1 to {most}"
                 ));
             }
         }

@@ -117,7 +117,7 @@ impl Request {
             |size: &u64| size.is_multiple_of(values::BYTES) && (values::BYTES..=LARGEST).contains(size);
         if let Some(size) = self.sizes.iter().find(|size| !fits(size)) {
             return wrong(format!(
-                "a size of {size} bytes: values are of {} bytes; write a multiple of that, up to 1Gi",
+                "--sizes {size}: write a multiple of {} bytes, the size of a value, up to 1Gi",
                 values::BYTES
             ));
         }
@@ -149,7 +149,7 @@ impl Request {
                 let grid: Grid = grid.parse()?;
                 if let Some(nodes) = nodes.filter(|&nodes| nodes != grid.ranks()) {
                     return Err(Error::Input(format!(
-                        "--grid {grid} has {} ranks, and --nodes is {nodes}; leave out --nodes",
+                        "--grid {grid} has {} ranks, but --nodes is {nodes}; leave out --nodes",
                         grid.ranks()
                     )));
                 }

@@ -234,7 +234,8 @@ impl Request {
             }
             if points.iter().any(|point| point.cache != Cache::HostWarm) && pcie.root.is_none() {
                 return Err(Error::Input(format!(
-                    "--cache: the spec of {name} has no cache of the host; write [bus.memory], or use hwarm"
+                    "--cache: the spec of {name} has no host cache; add [bus.memory] to it, or write \
+                     --cache hwarm"
                 )));
             }
         }
@@ -300,7 +301,8 @@ fn check(point: &Point) -> Result<(), Error> {
     let most = window.min(PAGE);
     if size == 0 || size.saturating_add(host_offset) > most {
         return Err(Error::Input(format!(
-            "--sizes {size}: with offset {host_offset}, a transfer has 1 B and ends within {most} B, the window or a page"
+            "--sizes {size}: with offset {host_offset}, a transfer has at least 1 B and ends within {most} \
+             B (the window or a page)"
         )));
     }
     Ok(())
