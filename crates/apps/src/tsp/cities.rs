@@ -90,8 +90,8 @@ impl DistanceTable {
         let longest: u64 = table.rows().map(|row| u64::from(row.iter().copied().max().unwrap_or(0))).sum();
         if longest > u64::from(u32::MAX) {
             return Err(format!(
-                "a tour could have length {longest}, and the card's program takes {} at most; divide all distances \
-                 by the same number",
+                "a tour could have length {longest}, but the card's program takes at most {}; divide all \
+                 distances by the same number",
                 u32::MAX
             ));
         }
