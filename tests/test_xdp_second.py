@@ -238,7 +238,7 @@ def test_a_card_refuses_programs_behind_a_redirect() -> None:
     program = nicety.XdpProgram(
         built("second", SECOND), program="to_port", maps={"ports": [{"key": 1, "value": 1, "program": "out"}]}
     )
-    with pytest.raises(nicety.InputError, match="a card runs no program behind a redirect"):
+    with pytest.raises(nicety.InputError, match="a card runs no program after a redirect"):
         nicety.check_line_rate(program, nics=["spin-100g"], packet_sizes=[64])
 
 
