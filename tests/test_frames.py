@@ -228,7 +228,7 @@ def test_errors_of_handlers_name_rule_and_line(
         (["--rule", ""], "an empty rule; write rules between commas"),
         (["--set", "link.gap=0ps/B"], "a frame takes a wire some time, write a gap above zero"),
         (["--messages", "1000001"], "--messages is 1 to 1000000"),
-        (["--lossy"], "--lossy: it is about traffic that finds the packet buffer full; name the traffic"),
+        (["--lossy"], "--lossy: the option is for traffic that finds the packet buffer full; name the traffic"),
         (["--set", "hpu.memory=100"], "nicety: --set hpu.memory=100: a size needs a unit"),
         (["--set", "memory.l1.interleave=6B"], "6 bytes in a row (interleave) do not divide into accesses of 4"),
         (["--rule", "udp dprt=53"], "column 5: there is no 'dprt=53'; a term is any"),

@@ -353,7 +353,7 @@ def test_captures_that_cannot_be_sent_name_the_packet(nicety: Callable, tmp_path
         (["--traffic", "udp", "--packet-sizes", "64"], ["--packet-sizes and --traffic"]),
         (["--traffic", "udp", "--message-packets", "2"], ["--message-packets and --traffic"]),
         (["--traffic", "udp", "--lossy", "--pfc"], ["--lossy and --pfc"]),
-        (["--traffic", "udp", "--lossy", "--set", "transport.reliable=true"], ["--lossy: spin-discrete sends again"]),
+        (["--traffic", "udp", "--lossy", "--set", "transport.reliable=true"], ["--lossy: spin-discrete retransmits"]),
         (["--lossy"], ["--lossy: ", "--traffic 'udp size=64' --lossy"]),
     ],
 )

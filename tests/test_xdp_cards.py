@@ -196,7 +196,7 @@ def test_a_redirect_without_an_entry_passes_or_fails(nicety: Callable, tmp_path:
             "full",
             FULL,
             ["--nic", "spin-discrete"],
-            "--nic spin-discrete: an XDP program has frames, and handlers of this",
+            "--nic spin-discrete: an XDP program processes frames, but handlers of this",
         ),
         ("full", FULL, ["--payload", "f"], "--payload: for handlers in C"),
         ("full", FULL, ["--packet-sizes", "20000"], "a frame of spin-100g has 60 to"),

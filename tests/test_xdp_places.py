@@ -225,4 +225,7 @@ def test_a_mode_is_for_programs_of_xdp(nicety: Callable, tmp_path: Path) -> None
     (tmp_path / "drop.c").write_text("#include <frame.h>\nint frame_handler(const frame_t *f, void *s) { return 0; }\n")
     result = nicety("bench", "handlers", tmp_path / "drop.c", "--nic", "spin-100g", "--xdp-mode", "generic")
     assert result.status == 2
-    assert result.stderr == "nicety: --xdp-mode: for an XDP program, and these are handlers in C; leave it out\n"
+    assert (
+        result.stderr
+        == "nicety: --xdp-mode: an option of XDP programs, but these are handlers in C; leave --xdp-mode out\n"
+    )

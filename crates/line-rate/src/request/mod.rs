@@ -251,7 +251,8 @@ impl Request {
         }
         if self.xdp.is_none() && self.xdp_mode != Mode::Native {
             return wrong(
-                "--xdp-mode: for an XDP program, and these are handlers in C; leave it out".to_owned(),
+                "--xdp-mode: an option of XDP programs, but these are handlers in C; leave --xdp-mode out"
+                    .to_owned(),
             );
         }
         let messages = self.messages();
@@ -280,7 +281,7 @@ impl Request {
             let option = if self.lossy { "--lossy" } else { "--pfc" };
             let has_frames = |card| Tested::of(card).is_ok_and(|tested| self.has_frames(&tested));
             let why = match cards.iter().all(|(_, card)| has_frames(card)) {
-                true => "it is about traffic that finds the packet buffer full; name the traffic",
+                true => "the option is for traffic that finds the packet buffer full; name the traffic",
                 false => {
                     "packets of one message depend on each other; name traffic, which has a message per packet"
                 }
@@ -342,8 +343,8 @@ pub(crate) fn traffic_of(text: &str) -> Result<Traffic, Error> {
     let word = traffic.to.map(|_| "to").or(traffic.start_ps.map(|_| "start"));
     match word {
         Some(word) => Err(Error::Input(format!(
-            "--traffic: {word} is for host programs, as in 'nicety run PROGRAM.py --traffic', and here there is one card, which waits \
-             for it; leave it out"
+            "--traffic: {word} is for host programs, as in 'nicety run PROGRAM.py --traffic'; here one card \
+             receives all traffic from the start; leave {word} out"
         ))),
         None => Ok(traffic),
     }

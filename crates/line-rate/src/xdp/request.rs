@@ -118,7 +118,7 @@ impl Request {
                 let all_cpus = spec.cpus as u64;
                 if let Some(cpus) = cpus.filter(|&cpus| cpus > all_cpus) {
                     return wrong(format!(
-                        "--cpus {cpus}: the host of {name} has {all_cpus}; write 1 to {all_cpus}"
+                        "--cpus {cpus}: the host of {name} has {all_cpus} CPUs; write 1 to {all_cpus}"
                     ));
                 }
                 let channels = spec.receive.channels.min(spec.interrupts.cpus) as u64;
