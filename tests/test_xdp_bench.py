@@ -148,7 +148,7 @@ def test_a_trap_fails_the_run_with_its_line() -> None:
         ({"cpus": [0]}, "--cpus 0: write 1 to 256"),
         ({"cpus": [65]}, "--cpus 65: the host of ethernet-100g has 64 CPUs; write 1 to 64"),
         ({"maps": {"flows": "[]"}}, "map flows: the object has no such map; it has frames, verdicts"),
-        ({"maps": {"verdicts": "{"}}, "map verdicts: no JSON"),
+        ({"maps": {"verdicts": "{"}}, "map verdicts: not JSON"),
         ({"overrides": ["frames.mtu=9000 B", "receive.buffer=16 KiB"]}, "frames of 9018 bytes do not fit"),
         ({"traffic": "udp rate=500Mpps size=64"}, "--traffic: a rate of 500 Mpps is more than the wire takes"),
         ({"nics": ["ethernet-100g", "ethernet-100g"]}, "named twice"),

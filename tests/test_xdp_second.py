@@ -222,7 +222,7 @@ def test_a_program_of_a_cpu_map_runs_on_its_cpu(nicety: Callable, tmp_path: Path
         ("to_port", {"ports": [{"key": 1, "value": 1, "program": "gone"}]}, "map ports: entry 0: "),
         ("to_port", {"ports": [{"key": 1, "value": 1, "program": 7}]}, 'write "program": "NAME"'),
         ("to_port", {"ports": [{"key": 1, "value": [1, 0, 0, 0, 5, 0, 0, 0]}]}, 'write "program": "NAME"'),
-        ("to_port", {"seen": [{"key": 1, "value": 1, "program": "out"}]}, "programs are in devmap, devmap_hash and"),
+        ("to_port", {"seen": [{"key": 1, "value": 1, "program": "out"}]}, "only devmap, devmap_hash and cpumap"),
     ],
 )
 def test_wrong_programs_are_one_line(
