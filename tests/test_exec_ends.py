@@ -107,7 +107,7 @@ world.Barrier()
 """
     status, _, err = run(tmp_path, program)
     assert status == 0, err
-    assert "is a fork of rank 1; of a rank one process uses the network" in err
+    assert "is a fork of rank 1; only one process of a rank can use the network" in err
 
 
 def test_a_fork_is_not_blamed_for_another_rank_that_crashes_later(tmp_path: Path) -> None:
@@ -179,12 +179,15 @@ def test_more_processes_than_hosts_are_refused(tmp_path: Path) -> None:
     )
     status, _, err = run(tmp_path, program)
     assert status == 1, err
-    assert "rank 1 calls MPI_Comm_spawn, and the processes that it would start have no host" in err
+    assert "rank 1 calls MPI_Comm_spawn, but processes that it starts have no host" in err
     words = ["--launcher", "none", "--", "sh", "-c", "NICETY_RANK=2 /bin/true"]
     command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2, done.stderr
-    assert "rank 2 has no host: there are 2; give nicety exec -n as many as the program starts" in done.stderr
+    assert (
+        "rank 2 has no host: the run has 2 processes; give nicety exec -n the number that the program starts"
+        in done.stderr
+    )
 
 
 def test_files_that_are_no_programs_are_refused(tmp_path: Path) -> None:

@@ -105,4 +105,7 @@ def test_a_test_of_libfabric_passes_or_says_what_the_card_lacks(
     else:
         lacks = "FI_ATOMIC" if "atomic" in name else "FI_RMA"
         assert done.returncode == 2
-        assert f"libfabric has offered the program nothing, since it asks for {lacks}, which its card" in done.stderr
+        assert (
+            f"libfabric has offered the program nothing, since the program asks for {lacks}, which the card"
+            in done.stderr
+        )

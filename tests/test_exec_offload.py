@@ -325,7 +325,7 @@ def test_a_handler_that_is_stopped_ends_the_run(program: Path) -> None:
 def test_a_card_without_room_leaves_all_to_mpi(program: Path) -> None:
     status, out, err = run(program, "mixed", ranks=2, options=("--json", "--set", "limits.counters=8"))
     assert status == 0, err
-    assert "--offload: rank 0: all is left to MPI: PTL_NO_SPACE" in err
+    assert "--offload: rank 0: MPI executes all operations: PTL_NO_SPACE" in err
     assert calls(json.loads(out))["allreduce"] == (0, {"set-up": 120})
 
 
