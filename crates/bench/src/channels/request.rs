@@ -100,7 +100,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "D[,E]", "example" = "host-to-card"))]
     pub directions: Option<Vec<String>>,
-    /// Message sizes in bytes: 8:56 doubles, commas list.
+    /// Message sizes in bytes: a list with commas, or a doubling range such as 8:56.
     #[schemars(extend("usual" = {"channel-latency": "8:56", "channel-bandwidth": "64Ki:20Mi"}))]
     pub sizes: Vec<u64>,
     /// Numbers of processes that move the payload together. Each process has a thread of the host.

@@ -46,7 +46,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// Bytes of a face or of the vector: 1Ki:64Ki doubles, commas list. Each is a multiple of 8.
+    /// Bytes of a face or of the vector: a list with commas, or a doubling range such as 1Ki:64Ki. Each size is a multiple of 8.
     #[schemars(extend("usual" = {"halo": "1Ki:64Ki", "allreduce": "8Ki:1Mi"}))]
     pub sizes: Vec<u64>,
     /// The ranks in each of one to three dimensions, such as 4x4x2. Default: the dimensions of the topology. If it has none,

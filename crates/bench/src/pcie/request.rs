@@ -163,7 +163,8 @@ pub struct Request {
     #[serde(default = "usual_tests")]
     #[schemars(extend("metavar" = "TEST[,TEST]"))]
     pub tests: Vec<String>,
-    /// Sizes of a transfer in bytes: 8:2Ki doubles, 63..65 steps by one, commas list.
+    /// Sizes of a transfer in bytes: a list with commas, a doubling range such as 8:2Ki, or a range with steps of one such as
+    /// 63..65.
     #[schemars(extend("usual" = "8:2Ki"))]
     pub sizes: Vec<u64>,
     /// Offsets from a line of the host, in bytes.
@@ -183,7 +184,7 @@ pub struct Request {
     #[serde(default = "usual_caches")]
     #[schemars(extend("metavar" = "STATE[,STATE]"))]
     pub caches: Vec<String>,
-    /// Measured transfers of a test of latency, and 16 times as many of one of bandwidth.
+    /// Number of measured transfers in a test of latency. A test of bandwidth measures 16 times this number.
     #[serde(default = "usual_samples")]
     #[schemars(range(min = 1, max = MOST_SAMPLES))]
     pub samples: u64,

@@ -31,7 +31,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "NAME"))]
     pub program: Option<String>,
-    /// `native`: in the driver, before the kernel's packet buffer; or `generic`: behind it.
+    /// `native`: in the driver, before the kernel makes its packet buffer; or `generic`: after that.
     #[serde(default)]
     pub mode: Mode,
     /// Frames to send, such as `udp dport=53 flows=1M size=imix rate=40Gbps`, or `capture=FILE.pcap rate=wire`.
