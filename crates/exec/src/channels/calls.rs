@@ -274,8 +274,7 @@ fn card_memory(words: &Words) -> Result<CardMemory, Error> {
 }
 
 fn word(value: u64, what: &str) -> Result<u32, Error> {
-    u32::try_from(value)
-        .map_err(|_| Error::Input(format!("{what} has at most 32 bits, so it cannot be {value}")))
+    u32::try_from(value).map_err(|_| Error::Input(format!("{what} is a number below 2^32, not {value}")))
 }
 
 fn number(outcome: Outcome) -> u64 {
