@@ -351,7 +351,7 @@ world.Barrier()
     assert (status, "thread" in err) == (0, False), err
     status, _, err = run(tmp_path, program.format("thread.start()\nthread.join()"))
     assert status == 0, err
-    assert err.count("uses the network: the times of this run depend on how this machine runs them") == 2
+    assert err.count("uses the network: the times of this run depend on how this machine schedules the threads") == 2
 
 
 def test_time_is_none_measured_or_slept(tmp_path: Path) -> None:
@@ -443,7 +443,7 @@ def test_impossible_runs_are_refused(tmp_path: Path) -> None:
     for words, expected in [
         (["./nowhere"], "./nowhere: no such program"),
         ([str(static)], "linked statically"),
-        ([str(other)], "it is for ARM"),
+        ([str(other)], "the program is for ARM"),
         (["true"], "none of its processes has opened an endpoint of libfabric"),
         (["false"], "ended with exit status: 1; its output, or the launcher's, may say why"),
     ]:

@@ -234,8 +234,8 @@ def test_errors_of_handlers_name_rule_and_line(
         (["--rule", "udp dprt=53"], "column 5: there is no 'dprt=53'; a term is any"),
         (["--rule", "udp", "--set", "hpu.words=1"], "compares 2 words of a frame, and the card at most 1"),
         (["--packet-sizes", "59"], "a frame of spin-100g has 60 to 1518 bytes without its check sequence, not 59"),
-        (["--message-packets", "2"], "frames of spin-100g are by themselves"),
-        (["--nic", "spin-discrete", "--rule", "udp"], "handlers of spin-discrete have messages"),
+        (["--message-packets", "2"], "frames of spin-100g are not parts of messages"),
+        (["--nic", "spin-discrete", "--rule", "udp"], "handlers of spin-discrete process messages"),
         (["--nic", "ethernet-100g"], "the card has no handler cores: its spec has no section [hpu]"),
     ],
 )

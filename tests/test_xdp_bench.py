@@ -150,7 +150,7 @@ def test_a_trap_fails_the_run_with_its_line() -> None:
         ({"maps": {"flows": "[]"}}, "map flows: the object has no such map; it has frames, verdicts"),
         ({"maps": {"verdicts": "{"}}, "map verdicts: not JSON"),
         ({"overrides": ["frames.mtu=9000 B", "receive.buffer=16 KiB"]}, "frames of 9018 bytes do not fit"),
-        ({"traffic": "udp rate=500Mpps size=64"}, "--traffic: a rate of 500 Mpps is more than the wire takes"),
+        ({"traffic": "udp rate=500Mpps size=64"}, "--traffic: a rate of 500 Mpps exceeds the rate of the wire"),
         ({"nics": ["ethernet-100g", "ethernet-100g"]}, "named twice"),
     ],
 )

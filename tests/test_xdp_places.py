@@ -207,8 +207,8 @@ def test_generic_mode_costs_more_than_native(folder: Path) -> None:
         ),
         (["--nic", "ethernet-100g", "--sensitivity"], "--sensitivity: ethernet-100g has no handler cores"),
         (["--nic", "ethernet-100g", "--packet-sizes", "40"], "a frame of ethernet-100g has 60 to"),
-        (["--nic", "pspin", "--rule", "udp"], "--rule: handlers of pspin have messages"),
-        (["--nic", "pspin", "--message-packets", "4"], "--message-packets: frames of pspin are by themselves"),
+        (["--nic", "pspin", "--rule", "udp"], "--rule: handlers of pspin process messages"),
+        (["--nic", "pspin", "--message-packets", "4"], "--message-packets: frames of pspin are not parts of messages"),
         (["--nic", "qnix"], "qnix"),
     ],
 )

@@ -154,7 +154,7 @@ mod tests {
         let longest = 858_993_459;
         assert!(DistanceTable::new(5, |_, _| longest).is_ok());
         let error = DistanceTable::new(5, |_, _| longest + 1).unwrap_err();
-        assert!(error.starts_with("a tour could have length 4294967300, and the card's"), "{error}");
+        assert!(error.starts_with("a tour could have length 4294967300, but the card's"), "{error}");
         // Two cities have a road that is longer by 2.
         let error = DistanceTable::new(5, |a, b| longest + 2 * u32::from((a, b) == (0, 1))).unwrap_err();
         assert!(error.starts_with("a tour could have length 4294967299"), "{error}");

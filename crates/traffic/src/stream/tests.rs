@@ -112,8 +112,8 @@ fn times_beyond_the_end_of_simulated_time_are_refused() {
     for (name, times, rest, words) in [
         ("beyond", [5, 6 + end_s], "", "packet 2 is due 18410716 s after the first one, but simulated time"),
         ("far", [0, 4_294_967_295], "", "packet 2 is due 4294967295 s after the first one"),
-        ("again", [5, 5 + end_s / 2], "loop packets=4", "packet 2 is due 27616071 s behind"),
-        ("start", [5, 5 + end_s], "start=2000000ms", "packet 2 is due 18410715 s behind"),
+        ("again", [5, 5 + end_s / 2], "loop packets=4", "packet 2 is due 27616071 s after"),
+        ("start", [5, 5 + end_s], "start=2000000ms", "packet 2 is due 18410715 s after"),
     ] {
         let error = all(&of(name, &times).traffic(rest)).unwrap_err();
         assert!(error.contains(words), "{error}");
@@ -131,7 +131,7 @@ fn packets_that_cannot_be_sent_are_named() {
     assert!(error.contains("packet 2 was captured up to byte 60 of 100; write cut=pad"), "{error}");
     assert_eq!(all(&cut.traffic("cut=pad")).unwrap()[1].1, [[2; 60].to_vec(), vec![0; 40]].concat());
     for (name, link, packet, words) in [
-        ("long", 1, vec![0; 1515], "packet 1 has 1515 bytes, and a packet of the card carries 1514 at most"),
+        ("long", 1, vec![0; 1515], "packet 1 has 1515 bytes, but a packet of the card carries at most 1514"),
         ("other", 113, vec![0; 60], "packet 1 has link type 113"),
         ("short", 1, vec![0; 13], "packet 1 has 13 bytes"),
     ] {
@@ -163,7 +163,7 @@ fn packets_that_cannot_be_sent_are_named() {
         (
             "udp size=2000",
             Form::Packet,
-            "column 10: packets of IP of 2000 bytes, and a packet of the card carries 1514 at most",
+            "column 10: packets of IP of 2000 bytes, but a packet of the card carries at most 1514",
         ),
     ] {
         let error = all(&Traffic::parse(text).unwrap().formed(form)).unwrap_err();
