@@ -272,8 +272,7 @@ def test_reductions_are_left_to_mpi_where_it_is_quicker(reductions: Path, nic: s
         ),
         (
             ["--nic", "spin-discrete", "--set", "packet.payload=1000B", "--offload", "bcast"],
-            "packets of spin-discrete carry 1000 bytes (packet.payload), and a number cannot be split between packets; "
-            "set a multiple of 16",
+            "1000 bytes (packet.payload), and a number cannot be split between packets; set a multiple of 16",
         ),
         (
             ["--nic", "spin-discrete", "--offload", "bcast", "--ranks-per-node", "2"],

@@ -44,8 +44,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of processes on each host, one row for each: a doubling range such as 1:64, or a range with steps of one such as
-    /// 1..8.
+    /// Numbers of processes on each host, one row for each. 1:64 is a doubling range, and 1..8 has steps of one.
     #[schemars(extend("usual" = "1:64"))]
     pub processes: Vec<u64>,
     /// Bytes of a message.

@@ -40,7 +40,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of contexts, one row for each: a range with steps of one such as 1..8, or a doubling range such as 1:8.
+    /// Numbers of contexts, one row for each. 1..8 has steps of one, and 1:8 is a doubling range.
     #[serde(default = "usual_contexts")]
     #[schemars(extend("usual" = "1..8"))]
     pub contexts: Vec<u64>,

@@ -35,7 +35,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "M[,N]", "example" = "rdma"))]
     pub modes: Option<Vec<String>>,
-    /// Message sizes in bytes: a list with commas, a doubling range such as 8:4Mi, or a range with steps of one such as 1..4.
+    /// Message sizes in bytes: a list with commas, or a range. 8:4Mi is a doubling range, and 1..4 has steps of one.
     #[schemars(extend("usual" = {"latency": "8:4Mi", "bandwidth": "8:4Mi", "message-rate": "8:4Ki"}))]
     pub sizes: Vec<u64>,
     /// Number of measured round trips or windows for each size. Default: 10, but 2 windows if messages are longer than 64 KiB.

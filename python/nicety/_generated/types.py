@@ -2891,8 +2891,7 @@ class ContextOptions(TypedDict, total=False):
     of the whole card, with this number of contexts on each microengine.
 
     Attributes:
-        contexts: Numbers of contexts, one row for each: a range with steps of one such as 1..8, or a doubling range
-            such as 1:8.
+        contexts: Numbers of contexts, one row for each. 1..8 has steps of one, and 1:8 is a doubling range.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         updates: Total number of updates on one microengine.
@@ -2931,8 +2930,7 @@ class ExchangeOptions(TypedDict, total=False):
     pauses, and sends the next request. A thread of the measured host sends the replies.
 
     Attributes:
-        connections: Numbers of connections, one row for each: a doubling range such as 1:64, or a range with steps of
-            one such as 1..8.
+        connections: Numbers of connections, one row for each. 1:64 is a doubling range, and 1..8 has steps of one.
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
         duration: The measured time, such as 50ms.
         faults: Faults of the network: a TOML file, or a line such as
@@ -2975,8 +2973,8 @@ class FairnessOptions(TypedDict, total=False):
     if one of n gets everything.
 
     Attributes:
-        processes: Numbers of processes on each host, one row for each: a doubling range such as 1:64, or a range with
-            steps of one such as 1..8.
+        processes: Numbers of processes on each host, one row for each. 1:64 is a doubling range, and 1..8 has steps of
+            one.
         messages: Messages of each process.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example dma.channels=4.
@@ -3115,8 +3113,8 @@ class MessagesOptions(NetworkOptions, total=False):
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        sizes: Message sizes in bytes: a list with commas, a doubling range such as 8:4Mi, or a range with steps of one
-            such as 1..4.
+        sizes: Message sizes in bytes: a list with commas, or a range. 8:4Mi is a doubling range, and 1..4 has steps of
+            one.
         addressing: Mode put: the kind of addresses. The card translates virtual addresses.
         flush_receive: Mode put: the receiver's card drops arriving packets, and the sender determines the end of a
             window. Not for latency.
@@ -3164,8 +3162,8 @@ class PcieOptions(TypedDict, total=False):
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        sizes: Sizes of a transfer in bytes: a list with commas, a doubling range such as 8:2Ki, or a range with steps
-            of one such as 63..65.
+        sizes: Sizes of a transfer in bytes: a list with commas, or a range. 8:2Ki is a doubling range, and 63..65 has
+            steps of one.
         caches: States of the host's cache: hwarm (written by the host), dwarm (by the card), cold, dthrash (all buffers
             written by the card).
         card_offsets: Offsets from a line of the card's memory, in bytes.
@@ -3215,8 +3213,7 @@ class StreamOptions(TypedDict, total=False):
 
     Attributes:
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
-        connections: Numbers of connections: a doubling range such as 1:64, or a range with steps of one such as 1..8.
-            Default: 32.
+        connections: Numbers of connections. 1:64 is a doubling range, and 1..8 has steps of one. Default: 32.
         cpus: Numbers of CPUs that the measured host's operating system uses, from the first core on. Default: all.
         direction: Whether the measured host receives or transmits.
         duration: The measured time, such as 50ms.
@@ -3262,8 +3259,8 @@ class TorusOptions(TypedDict, total=False):
         nics: Cards to compare: names of specs, or paths of spec files. Only their links and routers are used.
         duration: The measured time, such as 20us. The default is 20us, or the time of ten packets on the slowest link
             if that is longer.
-        load: Offered loads as fractions of a link's bandwidth: a list with commas, or a range such as 0.1:1.0 with
-            steps of 0.1, or 0.1:1.0:0.05 with steps of 0.05.
+        load: Offered loads as fractions of a link's bandwidth: a list with commas, or a range. 0.1:1.0 has steps of
+            0.1, and 0.1:1.0:0.05 has steps of 0.05.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
         packet: Payload bytes of a packet.
         patterns: Destinations of packets: neighbour, uniform, transpose, alltoall, bit-complement or tornado.

@@ -163,8 +163,7 @@ pub struct Request {
     #[serde(default = "usual_tests")]
     #[schemars(extend("metavar" = "TEST[,TEST]"))]
     pub tests: Vec<String>,
-    /// Sizes of a transfer in bytes: a list with commas, a doubling range such as 8:2Ki, or a range with steps of one such as
-    /// 63..65.
+    /// Sizes of a transfer in bytes: a list with commas, or a range. 8:2Ki is a doubling range, and 63..65 has steps of one.
     #[schemars(extend("usual" = "8:2Ki"))]
     pub sizes: Vec<u64>,
     /// Offsets from a line of the host, in bytes.

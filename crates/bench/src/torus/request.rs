@@ -59,8 +59,8 @@ pub struct Request {
     #[serde(default = "usual_patterns")]
     #[schemars(extend("metavar" = "P[,Q]", "example" = "uniform"))]
     pub patterns: Vec<String>,
-    /// Offered loads as fractions of a link's bandwidth: a list with commas, or a range such as 0.1:1.0 with steps of 0.1, or
-    /// 0.1:1.0:0.05 with steps of 0.05.
+    /// Offered loads as fractions of a link's bandwidth: a list with commas, or a range. 0.1:1.0 has steps of 0.1, and
+    /// 0.1:1.0:0.05 has steps of 0.05.
     #[serde(default = "usual_load")]
     #[schemars(extend("metavar" = "LOADS"))]
     pub load: String,

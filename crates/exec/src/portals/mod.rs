@@ -171,7 +171,9 @@ impl Interface {
             return Err(Stop::Refused("PTL_NO_INIT", why.to_owned()));
         };
         let Some(call) = call else {
-            return Err(Stop::invalid("unknown call: the process has another version of the library"));
+            return Err(Stop::invalid(
+                "there is no such call: the process has another version of the library",
+            ));
         };
         // An object must exist until commands that name it have reached the card, even if the process has freed it.
         if matches!(call, Call::CtFree(_) | Call::MdRelease(_) | Call::NiFini(_)) && self.commands.take() {
