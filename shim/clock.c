@@ -119,8 +119,8 @@ static void refuse_to_sleep(const char *name) {
     if (!nicety_attached() || nicety_slot->ended || nicety_has_time() || syscall(SYS_gettid) == getpid())
         return;
     fprintf(stderr,
-            "nicety: a second thread of rank %u calls %s: a process sleeps in the time of the simulation, which a thread has that uses the "
-            "network, or the main one; sleep there, or wait for what the thread waits for (a condition, a file)\n",
+            "nicety: a second thread of rank %u calls %s: only the main thread, or one that uses the network, can sleep in simulated time; "
+            "sleep there, or wait for the event itself (a condition, a file)\n",
             nicety_rank(), name);
     _exit(126);
 }

@@ -195,9 +195,9 @@ static ssize_t queue_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, u
 /* Returns the card's reason for refusing an access. `error` is the number of the reason in the completion. */
 static const char *reason_of(int error) {
     static const char *const why[] = {
-        [REASON_BOUNDS] = "no registered memory there with this key has all of these bytes",
-        [REASON_RIGHTS] = "the registered memory there does not allow this access",
-        [REASON_OTHER] = "the card there has refused the access",
+        [REASON_BOUNDS] = "no registered memory with this key contains all of these bytes",
+        [REASON_RIGHTS] = "the registered memory does not allow this access",
+        [REASON_OTHER] = "the card of the target has refused the access",
     };
     int number = error - NICETY_REASONS;
     return number < (int)(sizeof why / sizeof *why) && why[number] ? why[number] : "unknown";

@@ -74,7 +74,7 @@ static char refused[256];
 /* Prints the reason for the last refusal if the program never took part. Such a program may state no reason itself. */
 __attribute__((destructor)) static void tell(void) {
     if (*refused && nicety_slot && !nicety_attached())
-        fprintf(stderr, "nicety: rank %u: libfabric has offered the program nothing, since it asks for %s\n", nicety_rank(), refused);
+        fprintf(stderr, "nicety: rank %u: libfabric has offered the program nothing, since the program asks for %s\n", nicety_rank(), refused);
 }
 
 static const char *name_of(uint64_t cap) {
@@ -113,8 +113,8 @@ static int refuse_caps(uint64_t lacking) {
     uint64_t first = lacking & -lacking;
     const char *name = name_of(first);
     if (name)
-        return REFUSE("%s, which its card does not have", name);
-    return REFUSE("the capability %#llx, which its card does not have", (unsigned long long)first);
+        return REFUSE("%s, which the card does not have", name);
+    return REFUSE("the capability %#llx, which the card does not have", (unsigned long long)first);
 }
 
 static int are_sides_met(const struct fi_info *hints) {
@@ -122,9 +122,9 @@ static int are_sides_met(const struct fi_info *hints) {
     const struct fi_tx_attr *tx = hints->tx_attr;
     const struct fi_rx_attr *rx = hints->rx_attr;
     if (tx && tx->inject_size > INJECT_SIZE)
-        return REFUSE("an injection of %zu bytes; the most is %d", tx->inject_size, INJECT_SIZE);
+        return REFUSE("an injection of %zu bytes; the maximum is %d", tx->inject_size, INJECT_SIZE);
     if ((tx && tx->msg_order & ~orders) || (rx && rx->msg_order & ~orders))
-        return REFUSE("an order of messages (msg_order) that its card does not keep");
+        return REFUSE("an order of messages (msg_order) that the card does not keep");
     if ((tx && (tx->size > QUEUE || tx->iov_limit > MOST_PARTS || tx->rma_iov_limit > 1)) ||
         (rx && (rx->size > QUEUE || rx->iov_limit > 1)))
         return REFUSE("more operations (size) or parts of a buffer (iov_limit) than fi_getinfo offers without hints");
@@ -138,13 +138,13 @@ static int is_met(uint32_t version, const struct fi_info *hints) {
     if (hints->caps & ~own)
         return refuse_caps(hints->caps & ~own);
     if (hints->caps & (FI_RMA | FI_ATOMIC) && !does(version, hints))
-        return REFUSE("registered memory by another mr_mode than %#x, which its card needs", mr_mode(version, hints));
+        return REFUSE("registered memory with another mr_mode than %#x, which the card needs", mr_mode(version, hints));
     if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC && hints->ep_attr->type != FI_EP_RDM)
         return REFUSE("an endpoint of another type than FI_EP_RDM");
     if (hints->ep_attr && hints->ep_attr->max_msg_size > MOST_BYTES)
-        return REFUSE("messages of %zu bytes", hints->ep_attr->max_msg_size);
+        return REFUSE("messages of %zu bytes; the maximum is %llu", hints->ep_attr->max_msg_size, MOST_BYTES);
     if (hints->domain_attr && hints->domain_attr->cq_data_size > sizeof(uint32_t))
-        return REFUSE("%zu bytes of completion data; the most is 4", hints->domain_attr->cq_data_size);
+        return REFUSE("%zu bytes of completion data; the maximum is 4", hints->domain_attr->cq_data_size);
     if (hints->addr_format != FI_FORMAT_UNSPEC)
         return REFUSE("addresses of format %u; a process's address is its rank (FI_FORMAT_UNSPEC)", hints->addr_format);
     if (!are_sides_met(hints))
@@ -209,8 +209,8 @@ static int is_found(const char *node, const char *service, uint64_t *rank) {
         syscall(SYS_nanosleep, &span, NULL);
     if (others_go_on)
         nicety_return();
-    return is_there ? 1 : REFUSE("the address of %s, port %s, which no one process has named as its own; name a rank, such as %s:0", node,
-                                 service, NAME);
+    return is_there ? 1 : REFUSE("the address of %s, port %s, which none or several processes have named as their own; name a rank, such as %s:0",
+                                 node, service, NAME);
 }
 
 /* Finds the address of the other process, if the program has named one. Records the service that the program has named

@@ -88,7 +88,7 @@ EXPORT void nicety_offload_begin(void) {
         bytes = card_set_up(program, (uint32_t)strtoul(packet, NULL, 10));
     /* The reason is read before calls of MPI, because these set other reasons. */
     if (!bytes)
-        fprintf(stderr, "nicety: --offload: rank %d: all is left to MPI: %s\n", rank, nicety_reason());
+        fprintf(stderr, "nicety: --offload: rank %d: MPI executes all operations: %s\n", rank, nicety_reason());
     longest = mpi_least(bytes);
     counts->set_up_ps = nicety_offload_now_ps() - since;
     if (longest)

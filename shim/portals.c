@@ -26,17 +26,17 @@ int portals_refuse(int code, const char *why) {
 
 int portals_check(ptl_handle_ni_t ni) {
     if (!inits)
-        return portals_refuse(PTL_NO_INIT, "PtlInit comes first");
+        return portals_refuse(PTL_NO_INIT, "call PtlInit first");
     if (!opened)
         return portals_refuse(PTL_NO_INIT, "no interface is open; PtlNIInit opens one");
     if (ni != NI_HANDLE)
-        return portals_refuse(PTL_ARG_INVALID, "this handle is not the interface's");
+        return portals_refuse(PTL_ARG_INVALID, "this is not the handle of the interface");
     return PTL_OK;
 }
 
 int portals_ask(uint32_t op, const void *asked, size_t asked_bytes, void *told, size_t told_bytes) {
     if (!inits)
-        return portals_refuse(PTL_NO_INIT, "PtlInit comes first");
+        return portals_refuse(PTL_NO_INIT, "call PtlInit first");
     pthread_mutex_lock(&asking);
     if (asked)
         memcpy(words_of(), asked, asked_bytes);
@@ -129,7 +129,7 @@ int PtlInit(void) {
         return PTL_FAIL;
     }
     if (nicety_slot->ended)
-        return portals_refuse(PTL_FAIL, "the process has left the network by PtlFini, for good");
+        return portals_refuse(PTL_FAIL, "the process has left the network by PtlFini, and cannot use it again");
     if (nicety_attach())
         return portals_refuse(PTL_FAIL, "another process of this rank uses the network");
     inits = 1;
@@ -171,18 +171,18 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const 
     unsigned matching = options & (PTL_NI_MATCHING | PTL_NI_NO_MATCHING);
     unsigned logical = options & (PTL_NI_LOGICAL | PTL_NI_PHYSICAL);
     if (!inits)
-        return portals_refuse(PTL_NO_INIT, "PtlInit comes first");
+        return portals_refuse(PTL_NO_INIT, "call PtlInit first");
     if (iface != 0 && iface != PTL_IFACE_DEFAULT)
         return portals_refuse(PTL_ARG_INVALID, "a host has one interface, 0 or PTL_IFACE_DEFAULT");
     if ((matching != PTL_NI_MATCHING && matching != PTL_NI_NO_MATCHING) ||
         (logical != PTL_NI_LOGICAL && logical != PTL_NI_PHYSICAL) || options != (matching | logical))
-        return portals_refuse(PTL_ARG_INVALID, "options are one of MATCHING and NO_MATCHING and one of LOGICAL and PHYSICAL");
+        return portals_refuse(PTL_ARG_INVALID, "options are PTL_NI_MATCHING or PTL_NI_NO_MATCHING, with PTL_NI_LOGICAL or PTL_NI_PHYSICAL");
     if (!ni_handle)
         return portals_refuse(PTL_ARG_INVALID, "ni_handle is NULL");
     if (pid != 0 && pid != PTL_PID_ANY)
         return portals_refuse(PTL_ARG_INVALID, "the process of a node has the id 0; give PTL_PID_ANY");
     if (opened && options != options_of)
-        return portals_refuse(PTL_NO_SPACE, "an interface with other options is open, and a card has one");
+        return portals_refuse(PTL_NO_SPACE, "an interface with other options is open, and a card has only one");
     if (!opened) {
         struct told_limits told;
         int code = ask_ni_init(&(struct asked_ni_init){.options = options}, &told);
@@ -227,10 +227,10 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
     if (code)
         return code;
     if (!is_logical() || !mapping || !map_size)
-        return portals_refuse(PTL_ARG_INVALID, "a map is of a logical interface, and has an entry for each rank");
+        return portals_refuse(PTL_ARG_INVALID, "only a logical interface has a map, and mapping needs an entry for each rank");
     for (ptl_size_t rank = 0; rank < map_size; rank++)
         if (map_size != nicety_exec_ranks() || mapping[rank].phys.nid != rank || mapping[rank].phys.pid)
-            return portals_refuse(PTL_IGNORED, "ranks are those of the hosts, from the start");
+            return portals_refuse(PTL_IGNORED, "the map is ignored: ranks are always the numbers of the hosts");
     return PTL_OK;
 }
 
@@ -239,7 +239,7 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *map
     if (code)
         return code;
     if (!is_logical() || (!mapping && map_size))
-        return portals_refuse(PTL_ARG_INVALID, "a map is of a logical interface, and mapping is where it goes");
+        return portals_refuse(PTL_ARG_INVALID, "only a logical interface has a map, and mapping cannot be NULL");
     for (ptl_size_t rank = 0; rank < map_size && rank < nicety_exec_ranks(); rank++) {
         mapping[rank].phys.nid = (ptl_nid_t)rank;
         mapping[rank].phys.pid = 0;
@@ -275,7 +275,7 @@ int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2) {
 
 int PtlAbort(void) {
     if (!inits)
-        return portals_refuse(PTL_NO_INIT, "PtlInit comes first");
+        return portals_refuse(PTL_NO_INIT, "call PtlInit first");
     aborted = 1;
     return PTL_OK;
 }
@@ -332,8 +332,8 @@ static int entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, const ptl_me_t *me, uint
 /* Checks the kind of entry. An interface takes only entries of its own kind. */
 static int kind(int matching) {
     if (inits && opened && portals_matches() != matching)
-        return portals_refuse(PTL_ARG_INVALID, matching ? "the interface does not match; it takes list entries"
-                                                        : "the interface matches; it takes match entries");
+        return portals_refuse(PTL_ARG_INVALID, matching ? "the interface is PTL_NI_NO_MATCHING; use list entries"
+                                                        : "the interface is PTL_NI_MATCHING; use match entries");
     return PTL_OK;
 }
 
@@ -377,7 +377,7 @@ int PtlMEAppendHandlers(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
                         ptl_handle_handlers_t handlers, ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle) {
     int code = kind(1);
     if (!code && !handlers)
-        return portals_refuse(PTL_ARG_INVALID, "no handlers; PtlHandlersAttach gives them");
+        return portals_refuse(PTL_ARG_INVALID, "no handlers; PtlHandlersAttach returns a handle for them");
     return code ? code : append(ni_handle, pt_index, me, handlers, ptl_list, user_ptr, me_handle);
 }
 
@@ -423,7 +423,7 @@ int PtlHandlersAttach(ptl_handle_ni_t ni_handle, const ptl_handlers_t *handlers,
         return portals_refuse(PTL_ARG_INVALID, "handlers, their program or attached is NULL");
     char *path = realpath(handlers->program, NULL);
     if (!path) {
-        snprintf(reason, sizeof reason, "%s: there is no such program; make it with nicety cc", handlers->program);
+        snprintf(reason, sizeof reason, "%s: there is no such program; build it with nicety cc", handlers->program);
         return PTL_ARG_INVALID;
     }
     struct asked_attach asked = {

@@ -107,7 +107,7 @@ int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsign
 /* ---- operations ---- */
 
 int portals_triggered(ptl_handle_ct_t trigger) {
-    return trigger == PTL_CT_NONE ? portals_refuse(PTL_ARG_INVALID, "a triggered operation has a counter") : PTL_OK;
+    return trigger == PTL_CT_NONE ? portals_refuse(PTL_ARG_INVALID, "a triggered operation needs a counter") : PTL_OK;
 }
 
 static unsigned size_of(ptl_datatype_t type) {
@@ -124,7 +124,7 @@ int portals_operand(const void *operand, struct asked_swap *asked) {
     if (asked->operation <= PTL_SWAP)
         return PTL_OK;
     if (!operand)
-        return portals_refuse(PTL_ARG_INVALID, "a conditional or masked swap has an operand");
+        return portals_refuse(PTL_ARG_INVALID, "a conditional or masked swap needs an operand");
     asked->operand_bytes = size_of((ptl_datatype_t)asked->datatype);
     memcpy(words, operand, asked->operand_bytes);
     asked->operand_low = words[0];

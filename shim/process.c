@@ -103,7 +103,7 @@ static int refuse(void) {
     static int told;
     if (is_fork && !told++) {
         nicety_slot->fork = (uint32_t)own_pid;
-        fprintf(stderr, "nicety: process %d is a fork of rank %u; of a rank one process uses the network, which is not this one\n",
+        fprintf(stderr, "nicety: process %d is a fork of rank %u; only one process of a rank can use the network, and it is another one\n",
                 (int)own_pid, own_rank);
     }
     return -ENODEV;
@@ -166,7 +166,7 @@ __attribute__((constructor)) static void begin(void) {
         _exit(126);
     }
     if (own_rank >= header->ranks) {
-        fprintf(stderr, "nicety: rank %u has no host: there are %u; give nicety exec -n as many as the program starts\n",
+        fprintf(stderr, "nicety: rank %u has no host: the run has %u processes; give nicety exec -n the number that the program starts\n",
                 own_rank, header->ranks);
         _exit(126);
     }
@@ -232,7 +232,7 @@ int nicety_attach(void) {
         round_up();
         return 0;
     }
-    fprintf(stderr, "nicety: rank %u is process %u already; one process of a rank uses the network\n", own_rank, none);
+    fprintf(stderr, "nicety: rank %u is process %u already; only one process of a rank can use the network\n", own_rank, none);
     return EBUSY;
 }
 
@@ -399,7 +399,8 @@ int nicety_is_shared(void) {
 static void use(void) {
     static _Thread_local int is_user;
     if (!is_user && (is_user = 1) && atomic_fetch_add(&users, 1) == 1)
-        fprintf(stderr, "nicety: a second thread of rank %u uses the network: the times of this run depend on how this machine runs them\n",
+        fprintf(stderr, "nicety: a second thread of rank %u uses the network: the times of this run depend on how this machine "
+                        "schedules the threads\n",
                 own_rank);
 }
 

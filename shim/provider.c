@@ -24,7 +24,7 @@ int is_wait_known(const char *what, int object) {
     if (object == FI_WAIT_NONE || object == FI_WAIT_UNSPEC || object == FI_WAIT_YIELD)
         return 1;
     int is_named = object > 0 && object < (int)(sizeof names / sizeof *names) && names[object];
-    fprintf(stderr, "nicety: rank %u: %s has no wait object %s, since what comes is no event of this system; use FI_WAIT_UNSPEC\n",
+    fprintf(stderr, "nicety: rank %u: %s has no wait object %s, since simulated arrivals are not events of this system; use FI_WAIT_UNSPEC\n",
             nicety_rank(), what, is_named ? names[object] : "of that number");
     return 0;
 }

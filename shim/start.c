@@ -60,7 +60,7 @@ void *nicety_mpi_function(const char *name, void *hiding) {
 void *nicety_mpi_behind(const char *name, void *hiding) {
     void *found = nicety_mpi_function(name, hiding);
     if (!found) {
-        fprintf(stderr, "nicety: the program calls %s, and has no MPI with it\n", name);
+        fprintf(stderr, "nicety: the program calls %s, but no MPI with this function is loaded\n", name);
         _exit(126);
     }
     return found;
@@ -141,7 +141,7 @@ int MPI_Abort(uintptr_t communicator, int code) {
 /* Processes that the program starts have no host. The types of handles differ between MPIs, and are not used here. */
 static int refuse(const char *name) {
     if (nicety_slot) {
-        fprintf(stderr, "nicety: rank %u calls %s, and the processes that it would start have no host; start all by nicety exec -n\n",
+        fprintf(stderr, "nicety: rank %u calls %s, but processes that it starts have no host; start all processes by nicety exec -n\n",
                 nicety_rank(), name);
         _exit(126);
     }

@@ -111,7 +111,7 @@ def test_beside_cards_of_other_designs_send_and_recv_are_measured() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"nics": "qnix", "loopback": True}, "--loopback is for mode put, which cards with RDMA have"),
+        ({"nics": "qnix", "loopback": True}, "--loopback is for mode put of cards with RDMA"),
         ({"nics": "spin-discrete", "sink": "gpu"}, "--sink is for mode put"),
         ({"modes": "auto", "poll": True}, "write --mode put, or leave out --poll"),
         ({"loopback": True, "pattern": "incast:3"}, "leave out --pattern incast:3, or --loopback"),
@@ -119,7 +119,7 @@ def test_beside_cards_of_other_designs_send_and_recv_are_measured() -> None:
         ({"topology": "torus:4x4x4"}, "torus:4x4x4 has 64 nodes, not 2; write --topology torus:2x1x1"),
         ({"modes": "put", "pattern": "bidirectional"}, "mode put has one sender; write --mode auto"),
         ({"poll": True, "interrupt": True}, "by --poll or by --interrupt, not by both"),
-        ({"loopback": True, "peer": "apenet-v4"}, "--loopback is within one host"),
+        ({"loopback": True, "peer": "apenet-v4"}, "--loopback uses one host"),
         ({"flush_receive": True}, "--flush-receive: not for latency"),
         ({"sink": "tape"}, "sink"),
         ({"pong_size": -1}, "pong_size"),
@@ -132,7 +132,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], says: str)
 
 
 def test_a_pong_is_for_latency() -> None:
-    with pytest.raises(nicety.InputError, match="--pong-size is for latency"):
+    with pytest.raises(nicety.InputError, match="--pong-size is for latency only"):
         nicety.run_benchmark("bandwidth", nics="apenet-v5", sizes=8, pong_size=8)
 
 
@@ -177,7 +177,7 @@ def test_a_window_whose_events_find_no_room_is_refused(
         assert len(rows("bandwidth", [size], window=most, **few)) == 1
     with pytest.raises(nicety.InputError) as error:
         rows("bandwidth", [8], window=most + 1, **few)
-    text = f"a window of puts has {events} events, and a queue of apenet-v5 has room for 32 ({field})"
+    text = f"a window of puts causes {events} events, but an event queue of apenet-v5 has room for 32 ({field})"
     end = f"write --window {most} or less, or --set {field}={events}"
     assert str(error.value) == f"--window {most + 1}: {text}; {end}"
     # With events taken at their arrival there is no such limit.

@@ -63,7 +63,10 @@ def test_json_csv_and_a_picture(nicety: Callable[..., Any], tmp_path: Path) -> N
     ("arguments", "text"),
     [
         (["--nic", "spin-discrete"], "spin-discrete: a card of design portals has no microengines"),
-        (["--nic", "nfp-4000", "--contexts", "9"], "--contexts 9: a microengine of nfp-4000 has 8; write 1 to 8"),
+        (
+            ["--nic", "nfp-4000", "--contexts", "9"],
+            "--contexts 9: a microengine of nfp-4000 has 8 contexts; write 1 to 8",
+        ),
         (["--nic", "nfp-4000", "--contexts", "0..2"], "--contexts 0: a microengine of nfp-4000 has 8"),
         (["--nic", "nfp-4000", "--updates", "257"], "--updates is 1 to 256, not 257"),
         (["--nic", "nfp-4000", "--set", "memory.cls.size=4 KiB"], "microengine 0, context 0: "),

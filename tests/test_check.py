@@ -275,7 +275,7 @@ def test_invalid_arguments_are_refused(nicety: Callable[..., Any]) -> None:
         (["--nic", "spin-discrete", "--fuzz", "-1"], "--fuzz: seconds are 0 or more, not -1.0"),
         (["--nic", "spin-discrete", "--sensitivity"], "No such option: --sensitivity"),
         (["--nic", "spin-discrete", "--schedules", "2x"], "'--schedules': \"x\" is not a prefix of a number"),
-        (["--nic", "spin-discrete,pspin"], "--nic: a check is of one card; name one"),
+        (["--nic", "spin-discrete,pspin"], "--nic: a check covers one card; name one card"),
         (["--nic", "spin-discrete", "--program", "x"], "--program: for XDP programs"),
     ]:
         refused = nicety("check", source, *given)

@@ -104,8 +104,8 @@ def test_packets_that_the_card_does_not_see_through_are_told_of(
     capture = pcap([]) + struct.pack("<IIII", 1, 2, len(tagged), len(tagged)) + tagged
     done = nicety("pcsa", write(capture))
     assert done.status == 2
-    assert "the card found sources in 0 packets of IP version 4" in done.stderr
-    assert "--through channels has the host find them" in done.stderr
+    assert "the card found sources in 0 IPv4" in done.stderr
+    assert "with --through channels, the host finds them" in done.stderr
     assert nicety("pcsa", write(capture), "--through", "channels").status == 0
 
 
@@ -230,14 +230,18 @@ def test_a_damaged_capture_is_printed_as_far_as_it_is_whole(
     ("contents", "arguments", "text"),
     [
         (b"", [], "a.pcap: the file is empty"),
-        (b"no capture", [], "a.pcap: this is no capture; pcap and pcapng are read"),
+        (b"no capture", [], "a.pcap: this is no capture; pcap and pcapng can be read"),
         (pcap([]), [], "a.pcap: the capture has no packets"),
         (pcap([None, None]), [], "none of its 2 packets has an IP source address: 2 are not of IP"),
         (pcap(v4(3), link=105), [], "3 are of link types other than Ethernet"),
         (pcap(v4(1))[:30], [], "a.pcap: at packet 1, byte 24: the file ends 10 bytes before the end of a packet's"),
-        (pcap(v4(1)), ["--sketches", "100"], "--sketches: 100 sketches; a power of two from 16 to 16384 is possible"),
-        (pcap(v4(1)), ["--sketches", "32768"], "a power of two from 16 to 16384 is possible"),
-        (pcap(v4(1)), ["--set", "memory.ctm.size=64 KiB"], "two blocks of addresses take 196672 bytes, and CTM has"),
+        (pcap(v4(1)), ["--sketches", "100"], "--sketches: 100 sketches; write a power of two from 16 to 16384"),
+        (pcap(v4(1)), ["--sketches", "32768"], "write a power of two from 16 to 16384"),
+        (
+            pcap(v4(1)),
+            ["--set", "memory.ctm.size=64 KiB"],
+            "two blocks of addresses take 196672 bytes, but CTM has only",
+        ),
         (pcap(v4(1)), ["--nic", "spin-discrete"], "a card of design portals has no microengines"),
     ],
 )

@@ -265,7 +265,7 @@ def test_bad_input_is_one_line(nicety: Callable[..., Result], tmp_path: Path) ->
                 f"--port {port} is in use; choose another with --port, or a free one with --port 0",
             ),
             (["--port", "70000"], "--port is 0 to 65535, not 70000"),
-            (["--nic", "spin-integrated"], "--nic: a debugger is on one card, and 2 are named"),
+            (["--nic", "spin-integrated"], "--nic: a debugger runs on one card, but 2 cards are named"),
             (["--elf", "/nowhere/a.elf"], "/nowhere/a.elf: cannot write it (No such file or directory)"),
         ]:
             done = nicety("debug", "counts.c", "--nic", "spin-discrete", *arguments)

@@ -18,7 +18,7 @@ from nicety.apps.launchers import find_launcher
 from nicety.apps.processes import processes_text
 
 pytest.importorskip("mpi4py")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 NICETY = [sys.executable, "-m", "nicety"]
 HEAD = "from mpi4py import MPI\nimport numpy\nworld = MPI.COMM_WORLD\nrank, ranks = world.rank, world.size\n"
@@ -226,7 +226,7 @@ def test_a_look_for_a_message_that_nobody_sends_is_a_deadlock(tmp_path: Path, ni
         assert status == 1, name
         wanted = "any rank, any tag" if name == "Iprobe" else "rank 1, tag 7"
         assert "'rank 0', waits since" in err, name
-        assert f"for a message from {wanted}, for which it looks (a probe)" in err, name
+        assert f"for a message from {wanted}, for which it probes" in err, name
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ world.Barrier()
     assert (status, "thread" in err) == (0, False), err
     status, _, err = run(tmp_path, program.format("thread.start()\nthread.join()"))
     assert status == 0, err
-    assert err.count("uses the network: the times of this run depend on how this machine runs them") == 2
+    assert err.count("uses the network: the times of this run depend on how this machine schedules the threads") == 2
 
 
 def test_time_is_none_measured_or_slept(tmp_path: Path) -> None:
@@ -457,8 +457,8 @@ def test_impossible_runs_are_refused(tmp_path: Path) -> None:
     for words, expected in [
         (["./nowhere"], "./nowhere: no such program"),
         ([str(static)], "linked statically"),
-        ([str(other)], "it is for ARM"),
-        (["true"], "no process of it has opened an endpoint of libfabric"),
+        ([str(other)], "the program is for ARM"),
+        (["true"], "none of its processes has opened an endpoint of libfabric"),
         (["false"], "ended with exit status: 1; its output, or the launcher's, may say why"),
     ]:
         command = [*NICETY, "exec", "-n", "2", "--nic", "qnix", "--launcher", "none", "--", *words]
@@ -552,7 +552,7 @@ def test_a_run_in_python(tmp_path: Path) -> None:
     made = nicety.run_processes([sys.executable, tmp_path / "program.py"], ranks=2, nic="spin-discrete", to_stderr=True)
     assert made["status"] == 0
     assert len(made["ranks"]) == 2
-    with pytest.raises(nicety.InputError, match='compute "fast": it is none, measured, or a factor'):
+    with pytest.raises(nicety.InputError, match='compute "fast": write none, measured, or a factor'):
         nicety.run_processes([sys.executable], nic="spin-discrete", compute="fast", launcher="none")
     assert not list(Path("/dev/shm").glob("*nicety*"))
 

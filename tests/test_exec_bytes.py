@@ -13,7 +13,7 @@ import pytest
 from test_exec import report
 
 pytest.importorskip("mpi4py")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 RANKS = 3
 SIZES = (48, 1000, 200_000)

@@ -11,7 +11,7 @@ import pytest
 import nicety
 from test_exec import HEAD, NICETY
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 SOURCE = Path(__file__).parent / "programs" / "early.c"
 
@@ -28,9 +28,7 @@ def run(*words: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-BEFORE = (
-    "before it had opened the network, as MPI_Init and PtlInit do, and nicety.Main in Go; what it printed may say why"
-)
+BEFORE = "before it had opened the network (by MPI_Init, PtlInit, or nicety.Main in Go); its output may say why"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import nicety
 from test_exec import HEAD, NICETY, run
 
 pytest.importorskip("mpi4py")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 
 def left_over(folder: Path) -> list[str]:
@@ -51,7 +51,7 @@ SIGNAL = ", by signal 11 (SIGSEGV)," if tuple(map(int, os.uname().release.split(
 
 
 FATAL = "world.Set_errhandler(MPI.ERRORS_ARE_FATAL)\nball = numpy.zeros(8)\n"
-ERROR = "MPI ended rank 1 after an error, and with it all processes; what it printed says why"
+ERROR = "MPI ended all processes after an error of rank 1; the output of the rank says why"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ world.Barrier()
 """
     status, _, err = run(tmp_path, program)
     assert status == 0, err
-    assert "is a fork of rank 1; of a rank one process uses the network" in err
+    assert "is a fork of rank 1; only one process of a rank can use the network" in err
 
 
 def test_a_fork_is_not_blamed_for_another_rank_that_crashes_later(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ world.Barrier()
     status, _, err = run(tmp_path, program)
     assert status == 1
     last = err.splitlines()[-1]
-    assert re.match(r"nicety: process \d+, a fork of rank 1, asked for the network", last), err
+    assert re.match(r"nicety: process \d+, a fork of rank 1, tried to open the network", last), err
 
 
 def test_a_stopped_process_is_noticed(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_an_mpi_on_another_network_is_refused(tmp_path: Path) -> None:
         command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", "--", sys.executable, "program.py"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 2, (name, done.stderr)
-        assert "no process of it has opened an endpoint of libfabric" in done.stderr
+        assert "none of its processes has opened an endpoint of libfabric" in done.stderr
 
 
 def test_more_processes_than_hosts_are_refused(tmp_path: Path) -> None:
@@ -179,12 +179,15 @@ def test_more_processes_than_hosts_are_refused(tmp_path: Path) -> None:
     )
     status, _, err = run(tmp_path, program)
     assert status == 1, err
-    assert "rank 1 calls MPI_Comm_spawn, and the processes that it would start have no host" in err
+    assert "rank 1 calls MPI_Comm_spawn, but processes that it starts have no host" in err
     words = ["--launcher", "none", "--", "sh", "-c", "NICETY_RANK=2 /bin/true"]
     command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2, done.stderr
-    assert "rank 2 has no host: there are 2; give nicety exec -n as many as the program starts" in done.stderr
+    assert (
+        "rank 2 has no host: the run has 2 processes; give nicety exec -n the number that the program starts"
+        in done.stderr
+    )
 
 
 def test_files_that_are_no_programs_are_refused(tmp_path: Path) -> None:
@@ -209,7 +212,7 @@ def test_files_that_are_no_programs_are_refused(tmp_path: Path) -> None:
 
 def test_programs_for_others_and_cut_ones_are_refused(tmp_path: Path) -> None:
     program = Path("/bin/true").read_bytes()
-    short, order = "it is a program that is cut short or damaged", "big" if program[5] == 2 else "little"
+    short, order = "the program file is truncated or damaged", "big" if program[5] == 2 else "little"
     this = re.escape(os.uname().machine.replace("_", "-").replace("aarch", "AArch"))
     for contents, told in (
         (program[:32] + b"\xff" * 32 + program[64:], short),
@@ -217,9 +220,9 @@ def test_programs_for_others_and_cut_ones_are_refused(tmp_path: Path) -> None:
         *((program[:size], short) for size in (4, 5, 6, 19, 20, 62, 63, 64, 500, len(program) // 2)),
         (
             program[:4] + b"\1" + program[5:],
-            rf"it is for 32-bit {this}, and this machine is {this}; compile it for this one",
+            rf"the program is for 32-bit {this}, but this machine is {this}; compile it for this machine",
         ),
-        (program[:18] + (3).to_bytes(2, order) + program[20:], rf"it is for x86, and this machine is {this};"),
+        (program[:18] + (3).to_bytes(2, order) + program[20:], rf"the program is for x86, but this machine is {this};"),
     ):
         (tmp_path / "program").write_bytes(contents)
         (tmp_path / "program").chmod(0o755)
@@ -251,7 +254,7 @@ def test_options_are_named_as_they_are_written(tmp_path: Path) -> None:
     for options, told in (
         (["--clock-cost", "3"], '--clock-cost "3": a time needs a unit'),
         (["--poll-cost", "0ns"], "--poll-cost: virtual time would stand still"),
-        (["--compute", "x"], '--compute "x": it is none, measured, or a factor'),
+        (["--compute", "x"], '--compute "x": write none, measured, or a factor'),
         (["--goal", "gone/x.goal"], "--goal gone/x.goal: there is no folder gone"),
         (["--ranks-per-node", "3"], "--ranks-per-node 3: the program has 1 processes"),
         (["--launcher", "x"], "--launcher is auto, mpich, openmpi or none, not x"),
@@ -271,7 +274,7 @@ def test_a_program_that_fails_before_the_network_is_told_of_first(tmp_path: Path
     assert done.returncode == 2
     told = done.stderr.splitlines()[-1]
     assert told.startswith("nicety: the program ended with exit status: 1; its output, or the launcher's, may")
-    assert told.endswith("; no process of it has opened an endpoint of libfabric")
+    assert told.endswith("; none of its processes has opened an endpoint of libfabric")
 
 
 def test_a_message_that_is_too_long_for_the_card_is_told(tmp_path: Path) -> None:

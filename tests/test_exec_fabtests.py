@@ -18,7 +18,7 @@ import pytest
 FOLDER = os.environ.get("NICETY_FABTESTS")
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone"),
+    pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux"),
     pytest.mark.skipif(FOLDER is None, reason="NICETY_FABTESTS names no folder of libfabric's fabtests"),
 ]
 
@@ -105,4 +105,7 @@ def test_a_test_of_libfabric_passes_or_says_what_the_card_lacks(
     else:
         lacks = "FI_ATOMIC" if "atomic" in name else "FI_RMA"
         assert done.returncode == 2
-        assert f"libfabric has offered the program nothing, since it asks for {lacks}, which its card" in done.stderr
+        assert (
+            f"libfabric has offered the program nothing, since the program asks for {lacks}, which the card"
+            in done.stderr
+        )

@@ -22,7 +22,7 @@ from nicety.build.compiler import library_source
 GO = shutil.which("go") or "/usr/local/go/bin/go"
 pytestmark = [
     pytest.mark.xdist_group("go"),
-    pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone"),
+    pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux"),
     pytest.mark.skipif(shutil.which(GO) is None, reason="there is no Go toolchain (go)"),
 ]
 
@@ -268,7 +268,7 @@ def test_other_static_programs_are_refused(programs: Programs) -> None:
     assert contents[:4096].count(b"Go\0\0") == 1
     program.write_bytes(contents.replace(b"Go\0\0", b"No\0\0", 1))
     program.chmod(0o755)
-    with pytest.raises(nicety.InputError, match="it is linked statically, and takes no library"):
+    with pytest.raises(nicety.InputError, match="it is linked statically, so no library can be loaded into it"):
         nicety.run_processes([program], launcher="none", nic="nfp-4000")
 
 

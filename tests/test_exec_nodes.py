@@ -11,7 +11,7 @@ import pytest
 from test_exec import PING, report, run
 
 pytest.importorskip("mpi4py")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 # Messages of each rank to each, with equal tags, short and long: each has different bytes.
 ALL_TO_ALL = """

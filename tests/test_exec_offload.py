@@ -17,7 +17,7 @@ import nicety
 from nicety.usecases.broadcast import Broadcast
 
 pytest.importorskip("mpi4py")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 NICETY = [sys.executable, "-m", "nicety"]
 SOURCE = Path(__file__).parent / "programs" / "collectives.c"
@@ -256,27 +256,27 @@ def test_reductions_are_left_to_mpi_where_it_is_quicker(reductions: Path, nic: s
     [
         (
             ["--nic", "ethernet-100g", "--offload", "bcast"],
-            "--offload: ethernet-100g has no handlers for messages, as nicety.h has them; cards that have some are",
+            "--offload: ethernet-100g cannot run handlers for messages (nicety.h); cards that can are",
         ),
-        (["--nic", "qnix", "--offload", "barrier"], "--offload: qnix has no handlers for messages"),
-        (["--nic", "apenet-v5", "--offload", "barrier"], "--offload: apenet-v5 has no handlers for messages"),
-        (["--nic", "nfp-4000", "--offload", "barrier"], "--offload: nfp-4000 has no handlers for messages"),
-        (["--nic", "pspin", "--offload", "barrier"], "--offload: pspin has no handlers for messages"),
+        (["--nic", "qnix", "--offload", "barrier"], "--offload: qnix cannot run handlers for messages"),
+        (["--nic", "apenet-v5", "--offload", "barrier"], "--offload: apenet-v5 cannot run handlers for messages"),
+        (["--nic", "nfp-4000", "--offload", "barrier"], "--offload: nfp-4000 cannot run handlers for messages"),
+        (["--nic", "pspin", "--offload", "barrier"], "--offload: pspin cannot run handlers for messages"),
         (
             ["--nic", "spin-discrete", "--offload", "bcast,reduce"],
             '--offload: "reduce" cannot be offloaded; name one or several of bcast, barrier, allreduce, with commas',
         ),
         (
             ["--nic", "spin-discrete", "--offload", "bcast", "--goal", "program.goal"],
-            "--goal: what cards execute by themselves is not in a schedule",
+            "--goal: a schedule cannot have operations that cards execute by themselves",
         ),
         (
             ["--nic", "spin-discrete", "--set", "packet.payload=1000B", "--offload", "bcast"],
-            "packets of spin-discrete carry 1000 bytes (packet.payload), and numbers are not cut; set a multiple of 16",
+            "1000 bytes (packet.payload), and a number cannot be split between packets; set a multiple of 16",
         ),
         (
             ["--nic", "spin-discrete", "--offload", "bcast", "--ranks-per-node", "2"],
-            "--ranks-per-node: what cards execute by themselves is for one process of a host",
+            "--ranks-per-node: cards execute operations by themselves for only one process of a host",
         ),
         (
             ["--nic", "spin-discrete", "--compare-offload"],
@@ -324,7 +324,7 @@ def test_a_handler_that_is_stopped_ends_the_run(program: Path) -> None:
 def test_a_card_without_room_leaves_all_to_mpi(program: Path) -> None:
     status, out, err = run(program, "mixed", ranks=2, options=("--json", "--set", "limits.counters=8"))
     assert status == 0, err
-    assert "--offload: rank 0: all is left to MPI: PTL_NO_SPACE" in err
+    assert "--offload: rank 0: MPI executes all operations: PTL_NO_SPACE" in err
     assert calls(json.loads(out))["allreduce"] == (0, {"set-up": 120})
 
 

@@ -12,7 +12,7 @@ import pytest
 import nicety
 
 pytest.importorskip("mpi4py")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 HEAD = """
 from mpi4py import MPI

@@ -228,14 +228,14 @@ def test_errors_of_handlers_name_rule_and_line(
         (["--rule", ""], "an empty rule; write rules between commas"),
         (["--set", "link.gap=0ps/B"], "a frame takes a wire some time, write a gap above zero"),
         (["--messages", "1000001"], "--messages is 1 to 1000000"),
-        (["--lossy"], "--lossy: it is about traffic that finds the packet buffer full; name the traffic"),
+        (["--lossy"], "--lossy: the option is for traffic that finds the packet buffer full; name the traffic"),
         (["--set", "hpu.memory=100"], "nicety: --set hpu.memory=100: a size needs a unit"),
         (["--set", "memory.l1.interleave=6B"], "6 bytes in a row (interleave) do not divide into accesses of 4"),
         (["--rule", "udp dprt=53"], "column 5: there is no 'dprt=53'; a term is any"),
         (["--rule", "udp", "--set", "hpu.words=1"], "compares 2 words of a frame, and the card at most 1"),
         (["--packet-sizes", "59"], "a frame of spin-100g has 60 to 1518 bytes without its check sequence, not 59"),
-        (["--message-packets", "2"], "frames of spin-100g are by themselves"),
-        (["--nic", "spin-discrete", "--rule", "udp"], "handlers of spin-discrete have messages"),
+        (["--message-packets", "2"], "frames of spin-100g are not parts of messages"),
+        (["--nic", "spin-discrete", "--rule", "udp"], "handlers of spin-discrete process messages"),
         (["--nic", "ethernet-100g"], "the card has no handler cores: its spec has no section [hpu]"),
     ],
 )
@@ -332,7 +332,7 @@ def test_flows_of_version_6_match_rules_for_them(nicety: Callable[..., Any], tmp
     assert row["packet_dispositions"] == {"processed": 0, "dropped": 1000, "proceeded": 0, "failed": 0}
     refused = nicety(*command, "--traffic", "udp src=2001:db8::/32 dst=10.0.0.1")
     assert refused.status == 2
-    assert "two of one version" in refused.stderr
+    assert "two addresses of one version" in refused.stderr
 
 
 def test_a_frame_that_the_card_refuses_to_send_on_has_failed(nicety: Callable[..., Any], tmp_path: Path) -> None:

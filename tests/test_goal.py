@@ -127,7 +127,7 @@ def test_a_schedule_that_cannot_run_is_told(
         (["run", "{file}", "--L", "5"], "latency (L): "),
         (["run", "{file}", "--network", "ethernet"], "--network is loggops or packets, not ethernet"),
         (["run", "{file}", "--network", "packets"], "--network packets: name a card, as in --nic spin-discrete"),
-        (["run", "{file}", "--nic", "spin-discrete", "--L", "1us"], "--L: of LogGOPS, which has no cards"),
+        (["run", "{file}", "--nic", "spin-discrete", "--L", "1us"], "--L: an option of LogGOPS, which has no cards"),
         (["run", "{file}", "--nic", "spin-discrete", "--network", "loggops"], "--network loggops has no cards"),
         (["run", "{file}", "--topology", "star"], "--topology: only for a run on a card; add a card, as in --nic "),
         (["run", "{file}", "--breakdown"], "--breakdown: only for a run on a card"),
@@ -136,14 +136,17 @@ def test_a_schedule_that_cannot_run_is_told(
         (["run", "{file}", "--nic", "spin"], "spin"),
         (["run", "{file}", "--nic", "spin-discrete", "--topology", "torus:3x1x1"], "torus"),
         (["compare", "{file}"], "--nic"),
-        (["compare", "{file}", "--nic", "spin-discrete", "--g", "1us"], "--g: of LogGOPS; add --network loggops"),
+        (
+            ["compare", "{file}", "--nic", "spin-discrete", "--g", "1us"],
+            "--g: an option of LogGOPS; add --network loggops",
+        ),
         (["compare", "{file}", "--nic", "spin-discrete", "--noise", "1"], "noise"),
         (["run", "{file}", "--compat", "logsim"], "--compat is loggopsim, not logsim"),
-        (["run", "{file}", "--compat", "loggopsim", "--G", "15.6ps"], "LogGOPSim has whole nanoseconds only"),
+        (["run", "{file}", "--compat", "loggopsim", "--G", "15.6ps"], "LogGOPSim takes only whole nanoseconds"),
         (["run", "nowhere.goal"], "nowhere.goal: cannot read it (No such file or directory)"),
         (
             ["generate", "brodcast", "--ranks", "2", "--size", "8"],
-            'there is no pattern "brodcast"; there are ',
+            'there is no pattern "brodcast"; the patterns are ',
         ),
         (
             ["generate", "gather", "--ranks", "2", "--size", "8", "--json"],
@@ -244,9 +247,12 @@ def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Resu
 @pytest.mark.parametrize(
     ("files", "wrong"),
     [
-        (["rank-0.txt", "rank-2.txt"], "there is no trace of rank 1; name those of all ranks"),
-        (["rank-0.txt", "other-0.txt"], "other-0.txt: this is rank 0, and so is rank-0.txt"),
-        (["rank.txt"], "rank.txt: its name has no rank at its end, as pmpi-trace-rank-7.txt has"),
+        (["rank-0.txt", "rank-2.txt"], "there is no trace of rank 1; name the traces of all ranks"),
+        (
+            ["rank-0.txt", "other-0.txt"],
+            "other-0.txt: this is the trace of rank 0, and rank-0.txt is too; leave one out",
+        ),
+        (["rank.txt"], "rank.txt: its name does not end with a rank, as pmpi-trace-rank-7.txt does"),
         (["none-0.txt"], "none-0.txt: cannot read it (No such file or directory)"),
         (["bad-0.txt"], "bad-0.txt:2:15: rank 0: a communicator, as in 0,3,4, is expected, not '0,1'"),
     ],
@@ -467,7 +473,7 @@ def test_cards_execute_messages_by_themselves(nicety: Callable[..., Result], tmp
         (["compare", "--nic", "spin-discrete,apenet-v5", "--mode", "card"], "--mode card: apenet-v5 has no handlers"),
         (
             ["compare", "--nic", "spin-discrete", "--mode", "hpu"],
-            "--mode: there is no mode hpu; there are host and card",
+            "--mode: there is no mode hpu; the modes are host and card",
         ),
     ],
 )
@@ -540,7 +546,10 @@ def test_cores_of_cards_hosts_have_the_noise_that_cpus_have_on_loggops(
         (["--noise", "bad.txt"], "noise 'bad.txt': line 2: 'x' is no time in ns"),
         (["--noise", "1ms,2ms"], "noise '1ms,2ms': the duration is not shorter than the period"),
         (["--noise", "1ms,1us,rank=2"], "noise on rank 2: the schedule has ranks 0 to 1"),
-        (["--noise", "1ms,1us", "--compat", "loggopsim"], "noise: this is by nicety's own rules; leave compat out"),
+        (
+            ["--noise", "1ms,1us", "--compat", "loggopsim"],
+            "noise: only nicety's own rules have noise; leave compat out",
+        ),
     ],
 )
 def test_noise_that_cannot_be_is_refused(

@@ -79,9 +79,9 @@ def test_a_wrong_value_fails_the_run(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--sizes", "0"], "a size of 0 bytes: values are of 8 bytes"),
-        (["--sizes", "12"], "a size of 12 bytes"),
-        (["--grid", "2x2", "--nodes", "5"], "--grid 2x2 has 4 ranks, and --nodes is 5"),
+        (["--sizes", "0"], "--sizes 0: write a multiple of 8 bytes"),
+        (["--sizes", "12"], "--sizes 12: write a multiple of 8"),
+        (["--grid", "2x2", "--nodes", "5"], "--grid 2x2 has 4 ranks, but --nodes is 5"),
         (["--grid", "4*4"], "write for example 8, 4x4 or 4x4x2"),
         (["--grid", "1"], "a single rank has no neighbour"),
         (["--grid", "3", "--topology", "pair"], "a pair has 2 nodes, not 3"),

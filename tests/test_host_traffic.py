@@ -204,7 +204,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
             {"traffic": "udp start=5"},
             "column 11: a time needs a unit (ps, ns, us, ms, s); write for example start=20us",
         ),
-        (1, "spin-100g", {"traffic": "udp size=9999"}, "frames of 9999 bytes, and a packet of the card carries"),
+        (1, "spin-100g", {"traffic": "udp size=9999"}, "frames of 9999 bytes, but a packet of the card carries"),
         (1, "spin-100g", {"traffic": "capture=none.pcap"}, "none.pcap: No such file"),
         (1, "spin-100g", {"traffic": ["udp"] * 65}, "65 expressions of traffic; a run has 64 at most"),
         (
@@ -285,6 +285,6 @@ def test_a_rate_above_the_wire_is_refused() -> None:
 
     traffic = "udp dport=7 size=64 rate=200Gbps packets=1k"
     with pytest.raises(
-        package.InputError, match=r"a rate of 200 Gbps is more than the wire takes: 72\.73 Gbps of these"
+        package.InputError, match=r"a rate of 200 Gbps exceeds the rate of the wire: 72\.73 Gbps of these"
     ):
         package.Cluster(1, "spin-100g", traffic=traffic).run(main)

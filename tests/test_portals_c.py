@@ -17,7 +17,7 @@ import pytest
 import nicety
 from nicety.build.compiler import library_source
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts only under Linux")
 
 NICETY = [sys.executable, "-m", "nicety"]
 SOURCE = Path(__file__).parent / "programs" / "portals.c"
@@ -151,7 +151,7 @@ def test_runs_that_fail_say_why(program: Path) -> None:
         (
             "leave",
             "100",
-            "the process of rank 1 ended with status 0 before it had closed the network, as MPI_Finalize",
+            "the process of rank 1 ended with status 0 before it had closed the network (by MPI_Finalize",
         ),
         ("killed", "100", "the process of rank 1 ended, by signal 9 (SIGKILL), before it had closed the network"),
         ("lost", "100", "a counter to reach 1; it is at 0"),

@@ -248,13 +248,13 @@ def test_ports_in_words_and_pictures(nicety: Callable, tmp_path: Path) -> None:
         (
             ["--traffic", "udp", "--traffic", "udp"],
             (
-                "--traffic: 2 expressions are for as many ports of a card, and spin-discrete has 1 port; leave some "
+                "--traffic: 2 expressions need 2 ports of a card, but spin-discrete has 1 port; leave some "
                 "out, or write --set link.ports=2"
             ),
         ),
         (
             ["--traffic", "udp", "--traffic", "udp", "--traffic", "udp", "--set", "link.ports=2"],
-            "3 expressions are for as many ports of a card, and spin-discrete has 2 ports",
+            "3 expressions need 3 ports of a card, but spin-discrete has 2 ports",
         ),
         (["--traffic", "udp", "--traffic", "udp dprt=53", "--set", "link.ports=2"], "column 5: there is no key dprt"),
         (["--traffic", "udp", "--traffic", "udp to=1", "--set", "link.ports=2"], "--traffic: to is for host programs"),

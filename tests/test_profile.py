@@ -341,7 +341,7 @@ def test_a_program_without_line_tables_says_so(counted: tuple[Path, ProfileRepor
     (row,) = json.loads(text)["rows"]
     check(row)
     (words,) = row["missing"]
-    assert words.startswith("no line tables for the program: their cycles have no line, ")
+    assert words.startswith("no line tables for the program: cycles there have no line, ")
     assert words.endswith("; compile with -g")
     assert {function["function"] for function in row["functions"]} == {"payload_handler", "mixed"}
     assert all(line["line"] is None for line in row["lines"])
@@ -350,7 +350,7 @@ def test_a_program_without_line_tables_says_so(counted: tuple[Path, ProfileRepor
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--packet-sizes", "64,128"], "--packet-sizes: a profile is of packets of one size, not of 2"),
+        (["--packet-sizes", "64,128"], "--packet-sizes: a profile covers packets of one size, not of 2 sizes"),
         (["--sensitivity"], "No such option: --sensitivity"),
         (["--against", "none.c"], "--against none.c: no such file"),
         (["--against", "no-card"], "no-card"),

@@ -324,7 +324,7 @@ CAPTURES = {
     "cooked.pcap": (pcap([(0, frame(100, 1))], link=113), "packet 1 has link type 113"),
     "long.pcap": (pcap([(0, frame(99, 1)), (1, frame(4097, 1))]), "packet 2 has 4097 bytes"),
     "text.pcap": (b"not a capture at all", "this is no capture"),
-    "empty.pcap": (pcap([]), "there is no packet in it"),
+    "empty.pcap": (pcap([]), "the capture has no packets"),
 }
 
 
@@ -346,14 +346,14 @@ def test_captures_that_cannot_be_sent_name_the_packet(nicety: Callable, tmp_path
         (["--traffic", "udp imix size=64"], ["imix and size", "leave one of the two out"]),
         (
             ["--traffic", "udp size=4000 rate=500Gbps packets=50"],
-            ["a rate of 500 Gbps is more than the wire takes: 400.00 Gbps", "write rate=wire, or less"],
+            ["a rate of 500 Gbps exceeds the rate of the wire: 400.00 Gbps", "write rate=wire or a lower rate"],
         ),
         (["--traffic", "udp size=9000"], ["9000 bytes", "4096 at most"]),
         (["--traffic", "capture=gone.pcap"], ["gone.pcap: ", "No such file"]),
         (["--traffic", "udp", "--packet-sizes", "64"], ["--packet-sizes and --traffic"]),
         (["--traffic", "udp", "--message-packets", "2"], ["--message-packets and --traffic"]),
         (["--traffic", "udp", "--lossy", "--pfc"], ["--lossy and --pfc"]),
-        (["--traffic", "udp", "--lossy", "--set", "transport.reliable=true"], ["--lossy: spin-discrete sends again"]),
+        (["--traffic", "udp", "--lossy", "--set", "transport.reliable=true"], ["--lossy: spin-discrete retransmits"]),
         (["--lossy"], ["--lossy: ", "--traffic 'udp size=64' --lossy"]),
     ],
 )
@@ -490,11 +490,19 @@ def test_times_of_several_interfaces_are_those_of_one_clock(nicety: Callable[...
         (
             pcap([(0, frame(60, 9)), (4 * 10**18, frame(60, 9))]),
             "",
-            "packet 2 is due 4000000000 s behind the first one",
+            "packet 2 is due 4000000000 s after the first one",
         ),
         (pcap([(0, frame(1500, 9))]), "rate=1bps loop packets=2k", "frame 1536 is due more than 2^64 ps (213 days)"),
-        (pcap([(0, frame(60, 9))], link=113), "", "packet 1 has link type 113 (LINKTYPE_LINUX_SLL), and frames of"),
-        (b"BZh91AY&SY", "", "this is compressed by bzip2; pcap and pcapng are read, also compressed by gzip or zstd"),
+        (
+            pcap([(0, frame(60, 9))], link=113),
+            "",
+            "packet 1 has link type 113 (LINKTYPE_LINUX_SLL), but only frames of",
+        ),
+        (
+            b"BZh91AY&SY",
+            "",
+            "this is compressed by bzip2; pcap and pcapng can be read, also compressed by gzip or zstd",
+        ),
         (blocks((frame(60, 9), 60), options=struct.pack("<HHBxxx", 13, 1, 33)), "", "of 33 bits (if_fcslen)"),
     ],
 )

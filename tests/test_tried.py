@@ -417,14 +417,14 @@ def test_the_verdict_is_told_before_the_search_and_then_its_steps(tmp_path: Path
     told: list[str] = []
     (row,) = check(tmp_path, WORK, "rate=10Mpps packets=4k", news=told.append)["rows"]
     first, *steps = told
-    assert first == "spin-100g, traffic: yes: the card keeps up; looking for the rate that it sustains"
+    assert first == "spin-100g, traffic: yes: the card keeps up; searching for the sustainable rate"
     most, least = row["sustained_fraction"], row["not_sustained_fraction"]
     assert steps[0] == "spin-100g, traffic: sustainable rate: at least 1.00 x the offered rate"
     assert len(steps) < len(row["trials"]) + 1
     assert any(f" {least:.2f} x" in step for step in steps) or f"{most:.2f} x" in " ".join(steps)
     told.clear()
     check(tmp_path, WORK, "packets=4k", news=told.append)
-    assert told[0] == "spin-100g, traffic: no: the card does not keep up; looking for the rate that it sustains"
+    assert told[0] == "spin-100g, traffic: no: the card does not keep up; searching for the sustainable rate"
 
 
 def test_progress_appears_on_stderr_in_longer_runs(

@@ -605,7 +605,7 @@ def test_an_upload_is_sent_as_traffic(server: Server) -> None:
 def test_uploads_without_packets_are_refused_and_old_ones_are_forgotten(server: Server) -> None:
     status, answer = server.json("POST", "/api/uploads?name=a.txt", b"no capture at all")
     assert (status, answer["error"]["kind"]) == (400, "input")
-    assert answer["error"]["message"].startswith("a.txt: this is no capture; pcap and pcapng are read")
+    assert answer["error"]["message"].startswith("a.txt: this is no capture; pcap and pcapng can be read")
     assert "no packets" in server.json("POST", "/api/uploads", capture_of([]))[1]["error"]["message"]
     cut = capture_of(usual_frames())[:-3]
     assert "packet 5" in server.json("POST", "/api/uploads", cut)[1]["error"]["message"]

@@ -593,5 +593,5 @@ def test_a_type_with_several_definitions_is_the_kernels(nicety: Callable[..., An
         program = compile_xdp(tmp_path / "own.c", output=tmp_path / "own.o")
         result = nicety("xdp", "run", program, "--packet", frame)
         assert result.status == status, result.stderr
-        told = f"struct {name} is the kernel's, which no model has" in result.stderr
+        told = f"struct {name} belongs to the kernel, which is not modelled" in result.stderr
         assert told is (status == 2)

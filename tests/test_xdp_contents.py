@@ -68,15 +68,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("map_", "entry", "message"),
     [
-        ("outer", {"key": 7, "value": 100}, 'a value that is no name; write "value": "NAME", with the name of a map'),
-        ("jumps", {"key": 1, "value": 1}, 'a value that is no name; write "value": "NAME", with the name of a program'),
-        ("outer", {"key": 7, "value": "longer"}, "map longer has max_entries 3, and the inner maps of outer have 2"),
-        ("outer", {"key": 7, "value": "fixed"}, "map fixed has value size 8, and the inner maps of outer have 4"),
-        ("outer", {"key": 7, "value": "outer"}, "map outer has type 13, and the inner maps of outer have 2"),
+        ("outer", {"key": 7, "value": 100}, 'the value is not a name; write "value": "NAME", with the name of a map'),
+        ("jumps", {"key": 1, "value": 1}, 'the value is not a name; write "value": "NAME", with the name of a program'),
+        ("outer", {"key": 7, "value": "longer"}, "map longer has max_entries 3, but the inner maps of outer have 2"),
+        ("outer", {"key": 7, "value": "fixed"}, "map fixed has value size 8, but the inner maps of outer have 4"),
+        ("outer", {"key": 7, "value": "outer"}, "map outer has type 13, but the inner maps of outer have 2"),
         (
             "counts",
             {"key": 0, "values": [{"cpu": 0, "value": 1}, {"cpu": 0, "value": 2}]},
-            "values[1]: no other value may have its cpu, from 0 to 1",
+            "values[1]: write one value for each cpu from 0 to 1",
         ),
     ],
 )

@@ -165,14 +165,14 @@ def test_a_value_has_a_word_that_is_read_beside_a_counter(nicety: Callable[..., 
     [
         (
             looked_up(key=60),
-            "map values: its key has 60 bytes, and the firmware takes 56 (xdp.keys; nfp_bpf_map_alloc)",
+            "map values: its key has 60 bytes, but the firmware takes at most 56 (xdp.keys; nfp_bpf_map_alloc)",
         ),
-        (looked_up(value=57), "map values: its value has 57 bytes, and the firmware takes 56 (xdp.values;"),
+        (looked_up(value=57), "map values: its value has 57 bytes, but the firmware takes at most 56 (xdp.values;"),
         (looked_up(key=20, value=44), "map values: key and value, each filled up to 8 bytes, have 72 bytes"),
         (looked_up(flags=1), "map values: maps with flags, here 0x1, are not offloaded (nfp_bpf_map_alloc)"),
-        (looked_up(entries=2_048_001), "its maps have 2048001 entries, and the firmware 2048000 (xdp.entries;"),
+        (looked_up(entries=2_048_001), "its maps have 2048001 entries, but the firmware allows 2048000 (xdp.entries;"),
         (program("return bpf_ktime_get_ns() & 1;"), "ktime_get_ns is not offloaded (nfp_bpf_check_helper_call)"),
-        (program("return context->rx_queue_index & 1;"), "of the context, the card has data and data_end alone"),
+        (program("return context->rx_queue_index & 1;"), "the card has only data and data_end of the context"),
         (program(f"{LOAD} return word[0] % (word[1] | 1);"), "the card has no remainder (nfp_bpf_supported_opcode)"),
         (program(f"{LOAD} return word[0] / (word[1] | 1);"), "the divisor is no constant (nfp_bpf_check_alu)"),
         (
@@ -219,7 +219,7 @@ def test_a_value_has_a_word_that_is_read_beside_a_counter(nicety: Callable[..., 
         ),
         (
             words("__u32 *at = &value[word[0] & 1]; __atomic_fetch_add(at, 1, __ATOMIC_RELAXED); return XDP_DROP;"),
-            "a place in a value of values that depends on data (nfp_bpf_map_mark_used); use a member, or an entry",
+            "an access to a value of values at an offset that depends on data (nfp_bpf_map_mark_used); use a member",
         ),
     ],
 )

@@ -194,7 +194,7 @@ def test_a_full_map_and_a_wrong_key_are_errors() -> None:
 
     full, wrong = alone(main)
     assert len(full) == 1
-    assert "map limits: the hash does not take it" in full[0]
+    assert "map limits: the hash does not accept this entry" in full[0]
     assert wrong.startswith("map limits: ")
 
 

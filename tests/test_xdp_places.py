@@ -234,8 +234,8 @@ def test_generic_mode_costs_more_than_native(folder: Path) -> None:
         ),
         (["--nic", "ethernet-100g", "--sensitivity"], "--sensitivity: ethernet-100g has no handler cores"),
         (["--nic", "ethernet-100g", "--packet-sizes", "40"], "a frame of ethernet-100g has 60 to"),
-        (["--nic", "pspin", "--rule", "udp"], "--rule: handlers of pspin have messages"),
-        (["--nic", "pspin", "--message-packets", "4"], "--message-packets: frames of pspin are by themselves"),
+        (["--nic", "pspin", "--rule", "udp"], "--rule: handlers of pspin process messages"),
+        (["--nic", "pspin", "--message-packets", "4"], "--message-packets: frames of pspin are not parts of messages"),
         (["--nic", "qnix"], "qnix"),
     ],
 )
@@ -252,4 +252,7 @@ def test_a_mode_is_for_programs_of_xdp(nicety: Callable, tmp_path: Path) -> None
     (tmp_path / "drop.c").write_text("#include <frame.h>\nint frame_handler(const frame_t *f, void *s) { return 0; }\n")
     result = nicety("bench", "handlers", tmp_path / "drop.c", "--nic", "spin-100g", "--xdp-mode", "generic")
     assert result.status == 2
-    assert result.stderr == "nicety: --xdp-mode: for an XDP program, and these are handlers in C; leave it out\n"
+    assert (
+        result.stderr
+        == "nicety: --xdp-mode: an option of XDP programs, but these are handlers in C; leave --xdp-mode out\n"
+    )

@@ -222,7 +222,7 @@ def test_a_program_of_a_cpu_map_runs_on_its_cpu(nicety: Callable, tmp_path: Path
         ("to_port", {"ports": [{"key": 1, "value": 1, "program": "gone"}]}, "map ports: entry 0: "),
         ("to_port", {"ports": [{"key": 1, "value": 1, "program": 7}]}, 'write "program": "NAME"'),
         ("to_port", {"ports": [{"key": 1, "value": [1, 0, 0, 0, 5, 0, 0, 0]}]}, 'write "program": "NAME"'),
-        ("to_port", {"seen": [{"key": 1, "value": 1, "program": "out"}]}, "programs are in devmap, devmap_hash and"),
+        ("to_port", {"seen": [{"key": 1, "value": 1, "program": "out"}]}, "only devmap, devmap_hash and cpumap"),
     ],
 )
 def test_wrong_programs_are_one_line(
@@ -238,7 +238,7 @@ def test_a_card_refuses_programs_behind_a_redirect() -> None:
     program = nicety.XdpProgram(
         built("second", SECOND), program="to_port", maps={"ports": [{"key": 1, "value": 1, "program": "out"}]}
     )
-    with pytest.raises(nicety.InputError, match="a card runs no program behind a redirect"):
+    with pytest.raises(nicety.InputError, match="a card runs no program after a redirect"):
         nicety.check_line_rate(program, nics=["spin-100g"], packet_sizes=[64])
 
 

@@ -96,7 +96,7 @@ func (c *Channel[T]) Within(limit time.Duration) (*Channel[T], error) {
 func (c *Channel[T]) Send(value T) error {
 	contents := bytesOf(&value)
 	if len(contents) > directBytes {
-		return inputError(fmt.Sprintf("send to target %d: a direct message of %d bytes; it has up to %d, and more go by SendInd",
+		return inputError(fmt.Sprintf("send to target %d: a direct message of %d bytes; it has up to %d; send longer messages by SendInd",
 			c.target, len(contents), directBytes))
 	}
 	given := make([]uint64, 3+directBytes/8)
@@ -203,7 +203,7 @@ func SelectWithin(limit time.Duration, cases ...Case) (int, error) {
 func choose(limitPs uint64, cases []Case) (int, error) {
 	g := here()
 	if len(cases) > alternatives {
-		return 0, inputError(fmt.Sprintf("a selection of %d; it has at most %d alternatives", len(cases), alternatives))
+		return 0, inputError(fmt.Sprintf("a selection of %d alternatives; the maximum is %d", len(cases), alternatives))
 	}
 	// One extra word, so that there is memory even without cases.
 	given := make([]uint64, 0, 3*len(cases)+1)

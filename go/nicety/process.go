@@ -71,7 +71,7 @@ func attach() (*process, error) {
 			path, version)
 	}
 	if rank >= shared.ranks || len(memory) < slotsAt+slotBytes*int(shared.ranks) {
-		return nil, inputError(fmt.Sprintf("rank %d has no host: there are %d; give nicety exec -n as many as are started",
+		return nil, inputError(fmt.Sprintf("rank %d has no host: the run has %d processes; give nicety exec -n the number that is started",
 			rank, shared.ranks))
 	}
 	own := slotsAt + slotBytes*int(rank)

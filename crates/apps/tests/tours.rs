@@ -110,7 +110,7 @@ fn invalid_jobs_are_refused() {
         (TspJob { first: u32::MAX, ..job.clone() }, "numbers below 2^32"),
         (
             TspJob { cities: host(20, 1, 9), distances: Distances::Root, ..job.clone() },
-            "--distances root: the card computes EUC_2D distances of whole coordinates below 32768, and this problem",
+            "--distances root: the card computes only EUC_2D distances of whole coordinates below 32768, and this problem",
         ),
     ] {
         let error = tsp::run(&spec(&[]), TSP, &job, None).unwrap_err().to_string();

@@ -44,7 +44,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of processes on each host, one row for each: 1:64 doubles, 1..8 steps by one.
+    /// Numbers of processes on each host, one row for each. 1:64 is a doubling range, and 1..8 has steps of one.
     #[schemars(extend("usual" = "1:64"))]
     pub processes: Vec<u64>,
     /// Bytes of a message.
@@ -121,7 +121,8 @@ impl Request {
             let most = u64::from(spec.limits.vnis);
             if let Some(many) = self.processes.iter().find(|many| !(1..=most).contains(many)) {
                 return wrong(format!(
-                    "--processes {many}: {name} has interfaces for 1 to {most}; raise limits.vnis, and memory.size with it"
+                    "--processes {many}: {name} has interfaces for 1 to {most} processes; raise \
+                     limits.vnis, and memory.size with it"
                 ));
             }
             let bytes = self.size * WINDOW;

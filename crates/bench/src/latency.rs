@@ -132,8 +132,8 @@ impl Plan {
         let Some(at) = first_difference(&found, pattern) else { return Ok(()) };
         let who = if self.users_handlers { "the handlers" } else { "the card" };
         Err(Error::Program(format!(
-            "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x}; {who} sent back other \
-             bytes than came, or to another offset (seed {})",
+            "the reply of round {round} is wrong from byte {at} on: {:#04x} instead of {:#04x}; {who} sent \
+             back other bytes than those received, or to another offset (seed {})",
             found[at], pattern[at], self.seed
         )))
     }

@@ -95,7 +95,7 @@ fn count(
     let longest = |card| modes.iter().filter_map(|&mode| largest(card, mode)).max();
     let largest = longest(card).into_iter().chain(peer.and_then(longest)).min();
     Err(Error::Input(format!(
-        "{} has no message of these sizes; the largest is {} bytes",
+        "{} cannot send messages of these sizes; the maximum is {} bytes",
         with_peer(nic, peer),
         largest.unwrap_or_default()
     )))

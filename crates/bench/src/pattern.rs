@@ -83,13 +83,13 @@ impl FromStr for Pattern {
         match text {
             "pair" => Ok(Pattern::Pair),
             "bidirectional" => Ok(Pattern::Bidirectional),
-            "incast" => wrong("how many senders?"),
+            "incast" => wrong("the number of senders is missing"),
             _ => match text.strip_prefix("incast:") {
                 None => wrong("no such pattern"),
                 Some(senders) => match senders.parse::<u32>() {
                     Ok(0) => wrong("an incast has one sender at least"),
                     Ok(senders) if senders < u32::MAX && !text.contains('+') => Ok(Pattern::Incast(senders)),
-                    _ => wrong("the number of senders is a whole number"),
+                    _ => wrong("the number of senders is a whole number below 4294967295"),
                 },
             },
         }
@@ -121,7 +121,7 @@ mod tests {
             ("", "no such pattern"),
             ("ring", "no such pattern"),
             ("Pair", "no such pattern"),
-            ("incast", "how many senders?"),
+            ("incast", "the number of senders is missing"),
             ("incast:", "whole number"),
             ("incast:0", "one sender at least"),
             ("incast:-1", "whole number"),

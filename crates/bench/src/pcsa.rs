@@ -40,7 +40,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Numbers of contexts, one row for each: 1..8 steps by one, 1:8 doubles.
+    /// Numbers of contexts, one row for each. 1..8 has steps of one, and 1:8 is a doubling range.
     #[serde(default = "usual_contexts")]
     #[schemars(extend("usual" = "1..8"))]
     pub contexts: Vec<u64>,
@@ -122,7 +122,7 @@ impl Request {
             let most = card.processor(name)?.contexts as u64;
             if let Some(contexts) = self.contexts.iter().find(|contexts| !(1..=most).contains(contexts)) {
                 return wrong(format!(
-                    "--contexts {contexts}: a microengine of {name} has {most}; write 1 to {most}"
+                    "--contexts {contexts}: a microengine of {name} has {most} contexts; write 1 to {most}"
                 ));
             }
         }

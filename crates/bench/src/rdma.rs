@@ -97,8 +97,8 @@ impl Puts {
         match queues.into_iter().find(|(_, places)| events > *places) {
             None => Ok(()),
             Some((field, places)) => Err(Error::Input(format!(
-                "--window {window}: a window of puts has {events} events, and a queue of {nic} has room for {places} \
-                 ({field}); write --window {} or less, or --set {field}={events}",
+                "--window {window}: a window of puts causes {events} events, but an event queue of {nic} \
+                 has room for {places} ({field}); write --window {} or less, or --set {field}={events}",
                 (places.saturating_sub(further) / of_each).max(1)
             ))),
         }

@@ -28,7 +28,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Sizes in bytes: 64:2Mi doubles, commas list.
+    /// Sizes in bytes: a list with commas, or a doubling range such as 64:2Mi.
     #[schemars(extend("usual" = "64:2Mi"))]
     pub sizes: Vec<u64>,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example kernel.pin='3 us'.

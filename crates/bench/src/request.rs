@@ -35,7 +35,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "M[,N]", "example" = "rdma"))]
     pub modes: Option<Vec<String>>,
-    /// Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
+    /// Message sizes in bytes: a list with commas, or a range. 8:4Mi is a doubling range, and 1..4 has steps of one.
     #[schemars(extend("usual" = {"latency": "8:4Mi", "bandwidth": "8:4Mi", "message-rate": "8:4Ki"}))]
     pub sizes: Vec<u64>,
     /// Number of measured round trips or windows for each size. Default: 10, but 2 windows if messages are longer than 64 KiB.
@@ -274,10 +274,10 @@ impl Request {
         topology.check(nodes as usize, &card.spec.node().switch).map_err(|error| {
             Error::Input(match topology {
                 _ if self.loopback => {
-                    format!("{takes}, which no network joins; leave out --topology {topology}")
+                    format!("{takes}, so there is no network; leave out --topology {topology}")
                 }
                 Topology::Pair => {
-                    format!("{takes}, and --topology pair has 2; write --topology star")
+                    format!("{takes}, but --topology pair has 2; write --topology star")
                 }
                 _ => format!("{takes}: {}", error.of_options(false)),
             })
@@ -303,8 +303,9 @@ impl Request {
             && modes.iter().any(|mode| matches!(mode, Mode::Rdma | Mode::Auto));
         if polled && window * senders > depth {
             return Err(Error::Input(format!(
-                "--window {window}: mode rdma has an event of every message, {} of them here, and the card's event \
-                 queues hold {depth}; write --window {} or less, or set limits.event_queue_depth",
+                "--window {window}: mode rdma has one event for each message, here {} events, but the \
+                 card's event queues hold {depth}; write --window {} or less, or set \
+                 limits.event_queue_depth",
                 window * senders,
                 (depth / senders).max(1)
             )));
@@ -340,7 +341,7 @@ impl Request {
         {
             let others: Vec<_> = Mode::of(design).iter().map(|mode| mode.name()).collect();
             return wrong(format!(
-                "{nic} has no mode {}; a card of design {} has {}",
+                "{nic} has no mode {}; a card of design {} has the modes {}",
                 mode.name(),
                 design.name,
                 [&others[..], &[Mode::Auto.name()]].concat().join(", ")
@@ -348,8 +349,8 @@ impl Request {
         }
         if let Some(mode) = modes.iter().find(|mode| !runs(mode)) {
             return wrong(format!(
-                "mode {} runs handlers written for nicety.h, and {nic} runs those written for PsPIN (hpu.interface); use --mode rdma or \
-                 portals4, or bench handlers",
+                "mode {} runs handlers written for nicety.h, but {nic} runs handlers written for PsPIN \
+                 (hpu.interface); use --mode rdma or portals4, or bench handlers",
                 mode.name()
             ));
         }
@@ -372,14 +373,16 @@ impl Request {
             return wrong("programs learn of events by --poll or by --interrupt, not by both".into());
         }
         if self.loopback && peer {
-            return wrong("--loopback is within one host, which has no --peer".into());
+            return wrong(
+                "--loopback uses one host, so it has no peer; leave out --loopback or --peer".into(),
+            );
         }
         let latency = self.benchmark == Benchmark::Latency;
         if latency && self.flush_receive {
-            return wrong("--flush-receive: not for latency, since nothing would answer".into());
+            return wrong("--flush-receive: not for latency, since the receiver would not answer".into());
         }
         if !latency && self.pong_size.is_some() {
-            return wrong("--pong-size is for latency".into());
+            return wrong("--pong-size is for latency only".into());
         }
         if let Some(size) = self.pong_size.filter(|&size| size > LARGEST) {
             return wrong(format!("--pong-size is at most {LARGEST}, not {size}"));
@@ -387,7 +390,9 @@ impl Request {
         let gpu = [self.source, self.sink].contains(&Some(Memory::Gpu));
         if let Some(Chosen { nic, .. }) = cards.iter().find(|chosen| gpu && chosen.card.spec.gpu().is_none())
         {
-            return wrong(format!("the spec of {nic} has no section [gpu], so it reaches no memory of one"));
+            return wrong(format!(
+                "the spec of {nic} has no section [gpu], so the card cannot access GPU memory"
+            ));
         }
         Ok(Puts {
             loopback: self.loopback,
@@ -422,14 +427,15 @@ impl Request {
             let capable = |chosen: &Chosen| Mode::of(chosen.card.spec.design()).contains(&Mode::Put);
             return wrong(match cards.iter().find(|chosen| !capable(chosen)) {
                 Some(Chosen { nic, .. }) => format!(
-                    "{name} is for mode put, which cards with RDMA have, and {nic} has none; write --nic apenet-v5"
+                    "{name} is for mode put of cards with RDMA, and {nic} has no such mode; write --nic \
+                     apenet-v5"
                 ),
                 None if pattern != Pattern::Pair => {
                     format!(
                         "{name} is for mode put, which has one sender; leave out --pattern {pattern}, or {name}"
                     )
                 }
-                None => format!("{name} is for mode put alone; write --mode put, or leave out {name}"),
+                None => format!("{name} is for mode put only; write --mode put, or leave out {name}"),
             });
         }
         let put = cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put));

@@ -201,10 +201,10 @@ fn requests_that_cannot_be_are_refused() {
     };
     for (request, expected) in [
         (with(&|r| r.sizes = vec![]), "no size named"),
-        (with(&|r| r.sizes = vec![0]), "a size of 0 bytes: values are of 8 bytes"),
-        (with(&|r| r.sizes = vec![8, 12]), "a size of 12 bytes"),
+        (with(&|r| r.sizes = vec![0]), "--sizes 0: write a multiple of 8 bytes"),
+        (with(&|r| r.sizes = vec![8, 12]), "--sizes 12: write a multiple of 8"),
         (with(&|r| r.sizes = vec![(1 << 30) + 8]), "up to 1Gi"),
-        (with(&|r| r.nodes = Some(5)), "--grid 2x2 has 4 ranks, and --nodes is 5"),
+        (with(&|r| r.nodes = Some(5)), "--grid 2x2 has 4 ranks, but --nodes is 5"),
         (with(&|r| r.grid = Some("1".into())), "a single rank has no neighbour"),
         (with(&|r| (r.grid, r.nodes) = (None, Some(1))), "--nodes 1: a grid has 2"),
         (

@@ -57,7 +57,7 @@ fn sizes_beyond_a_cards_limit_are_left_out() {
     let rows: Vec<_> = both.rows.iter().map(|row| (row.nic.as_str(), row.size_bytes)).collect();
     assert_eq!(rows, [("qnix", 8), ("apenet-v5", 8), ("apenet-v5", 4 << 20)]);
     let error = measure(&request(Benchmark::Latency, &["qnix"], &[], &[4 << 20])).unwrap_err();
-    assert_eq!(error.to_string(), "qnix has no message of these sizes; the largest is 2097152 bytes");
+    assert_eq!(error.to_string(), "qnix cannot send messages of these sizes; the maximum is 2097152 bytes");
     assert_eq!(error.exit_status(), 2);
 }
 
@@ -109,7 +109,7 @@ fn modes_that_a_card_has_not_are_refused() {
     }
     let long = measure(&request(Benchmark::Latency, &["qnix"], &["dma"], &[(2 << 20) + 1])).unwrap_err();
     assert_eq!(long.exit_status(), 2);
-    assert!(long.to_string().contains("the largest is 2097152"), "{long}");
+    assert!(long.to_string().contains("the maximum is 2097152"), "{long}");
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn impossible_requests_are_refused() {
     };
     assert_eq!(
         error(pair),
-        "--pattern incast:4 takes 5 nodes, and --topology pair has 2; write --topology star"
+        "--pattern incast:4 takes 5 nodes, but --topology pair has 2; write --topology star"
     );
     let wide = error(Request { pattern: "incast:99".into(), ..base() });
     assert!(

@@ -64,12 +64,12 @@ fn a_card_without_a_mode_says_what_it_has() {
     };
     assert_eq!(
         asked(&["nfp-4000"], &["rdma"]),
-        "nfp-4000 has no mode rdma; a card of design nfp has channels, auto"
+        "nfp-4000 has no mode rdma; a card of design nfp has the modes channels, auto"
     );
     assert_eq!(
         asked(&["spin-discrete", "nfp-4000"], &["channels"]),
-        "spin-discrete has no mode channels; a card of design portals has rdma, portals4, spin-store, spin-stream, \
-         auto"
+        "spin-discrete has no mode channels; a card of design portals has the modes rdma, portals4, \
+         spin-store, spin-stream, auto"
     );
     let handlers = Request { handlers: true, ..Request::new(Benchmark::Latency, &["nfp-4000"], &[8]) };
     assert!(plan(&handlers).unwrap_err().to_string().contains("no Portals interface"));

@@ -225,7 +225,8 @@ fn invalid_points_are_refused() {
     );
     assert_eq!(
         wrong(json!({"sizes": [4096], "windows": [8192], "host_offsets": [1]})),
-        "--sizes 4096: with offset 1, a transfer has 1 B and ends within 4096 B, the window or a page"
+        "--sizes 4096: with offset 1, a transfer has at least 1 B and ends within 4096 B (the window or a \
+         page)"
     );
     assert_eq!(
         wrong(json!({"windows": [100]})),
@@ -241,7 +242,7 @@ fn invalid_points_are_refused() {
     );
     assert_eq!(
         wrong(json!({"nics": ["nfp-4000"], "caches": ["cold"]})),
-        "--cache: the spec of nfp-4000 has no cache of the host; write [bus.memory], or use hwarm"
+        "--cache: the spec of nfp-4000 has no host cache; add [bus.memory] to it, or write --cache hwarm"
     );
 }
 

@@ -190,14 +190,17 @@ fn requests_that_cannot_be_are_refused() {
     for (request, expected) in [
         (with(&|r| r.nics = vec![]), "no card named"),
         (with(&|r| r.topology = "star".into()), "--topology star: this is no torus; write for example"),
-        (with(&|r| r.topology = "torus".into()), "how many nodes? write for example --topology torus:8x8x8"),
+        (
+            with(&|r| r.topology = "torus".into()),
+            "the number of nodes is missing; write for example --topology torus:8x8x8",
+        ),
         (with(&|r| r.topology = "torus:0x4".into()), "a dimension has 1 node at least"),
-        (with(&|r| r.topology = "torus:1024x1024".into()), "1048576 nodes, of 131072 at most"),
+        (with(&|r| r.topology = "torus:1024x1024".into()), "1048576 nodes; the maximum is 131072"),
         (with(&|r| r.topology = "torus:1".into()), "a single node has nobody to send to"),
         (with(&|r| r.patterns = vec![]), "no pattern named"),
         (with(&|r| r.patterns = vec!["uniform".into(), "star".into()]), "no pattern 'star'"),
         (with(&|r| (r.topology, r.patterns) = ("torus:4x2".into(), vec!["transpose".into()])), "torus:8x8x8"),
-        (with(&|r| r.load = "1.5".into()), "a node cannot send more than its link carries"),
+        (with(&|r| r.load = "1.5".into()), "a load or a step is at most 1, the full rate of the link"),
         (with(&|r| r.packet = 0), "--packet is 1 to 1048576, not 0"),
         (with(&|r| r.duration = Some("20".into())), "--duration: "),
         (with(&|r| r.duration = Some("0 ns".into())), "nothing would be measured"),
@@ -221,7 +224,7 @@ fn a_lost_packet_ends_the_run_with_an_error() {
     let error = measure(&Request { nics, overrides, ..on("torus:2x2x1", "uniform", "0.1") }).unwrap_err();
     let Error::Undelivered(text) = error else { panic!("{error}") };
     assert!(
-        text.contains("packets were not delivered, nor sent again; the first that was lost: message 0"),
+        text.contains("packets were not delivered, nor sent again; the first lost packet: message 0"),
         "{text}"
     );
     assert!(text.contains("damaged each time that the link sent it"), "{text}");

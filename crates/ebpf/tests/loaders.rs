@@ -103,7 +103,8 @@ fn a_program_of_a_section_without_a_type_is_named() {
     let error = object.program(None).unwrap_err().to_string();
     assert_eq!(
         error,
-        "the object: no section's name says XDP; it has start, calls_it, nowhere; name the program for XDP with --program"
+        "the object: no section name declares an XDP program; the object has start, calls_it, nowhere; name \
+         the XDP program with --program"
     );
     // The callee of another function is no program.
     assert!(object.program(Some("called")).is_err());
@@ -163,7 +164,7 @@ fn objects_without_local_symbols_are_refused_with_the_cause() {
     let object = Object::read(&file).unwrap();
     let error = object.link(object.program(Some("parts")).unwrap()).unwrap_err().to_string();
     assert!(error.starts_with("function parts, instruction "), "{error}");
-    assert!(error.contains("no symbol of a function names; keep local symbols"), "{error}");
+    assert!(error.contains("calls code without a function symbol; keep local symbols"), "{error}");
 }
 
 #[test]

@@ -208,26 +208,26 @@ fn helpers_trap_on_maps_of_other_types() {
     let slots = vec![mov_imm(1, 5), mov(2, 10), call(Helper::MapLookup), exit()];
     let number = machine.add_program(Linked::of_slots("test", slots).unwrap());
     let trap = machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap_err();
-    assert!(trap.to_string().contains("argument 1 of bpf_map_lookup_elem is 0x5, no map"), "{trap}");
+    assert!(trap.to_string().contains("argument 1 of bpf_map_lookup_elem is 0x5, not a map"), "{trap}");
 }
 
 #[test]
 fn definitions_that_linux_refuses_are_refused_with_advice() {
     let cases = [
         (definition(MapKind::Array, 8, 8, 1, 0), "array with keys of 8 bytes and values of 8; write sizes"),
-        (definition(MapKind::Array, 4, 8, 0, 0), "max_entries of 0; its loader sets it"),
+        (definition(MapKind::Array, 4, 8, 0, 0), "max_entries of 0; the loader of the map sets this number"),
         (definition(MapKind::Lpm, 8, 8, 1, 0), "without BPF_F_NO_PREALLOC; add the flag"),
         (definition(MapKind::Lpm, 4, 8, 1, 1), "keys of 4 bytes"),
         (definition(MapKind::LruHash, 4, 8, 1, 1), "BPF_F_NO_PREALLOC on an lru_hash; remove the flag"),
         (definition(MapKind::Ring, 0, 0, 5000, 0), "max_entries of 5000; write a power of two"),
         (
             MapDefinition { kind: 7, ..definition(MapKind::Hash, 4, 8, 1, 0) },
-            "type 7 (stack_trace) is not among",
+            "type 7 (stack_trace) is not supported",
         ),
         (MapDefinition { kind: 99, ..definition(MapKind::Hash, 4, 8, 1, 0) }, "type 99 is unknown to Linux"),
         (
             definition(MapKind::Array, 4, 8, u32::MAX, 0),
-            "bytes, and 1073741824 are left for maps; write a smaller",
+            "bytes, but only 1073741824 are left for maps; write a smaller",
         ),
     ];
     for (map, expected) in cases {

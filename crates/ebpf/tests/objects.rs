@@ -150,7 +150,7 @@ fn maps_that_do_not_fit_are_refused_with_their_size() {
     let object = Object::read(PARTS).unwrap();
     let limits = Limits { map_bytes: 100, ..Limits::default() };
     let error = Machine::new(&object, limits).unwrap_err().to_string();
-    assert!(error.contains("bytes, and ") && error.contains("are left for maps"), "{error}");
+    assert!(error.contains("bytes, but only ") && error.contains("are left for maps"), "{error}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn helpers_that_are_not_there_are_refused_by_number_name_and_line() {
     let object = Object::read(OLD).unwrap();
     for (name, expected) in [
         ("calls_unknown", "helper 9999 is unknown to Linux"),
-        ("calls_refused", "helper 112 (bpf_probe_read_user) is not among those that nicety has"),
+        ("calls_refused", "helper 112 (bpf_probe_read_user) is not supported by nicety"),
     ] {
         let error = object.link(object.program(Some(name)).unwrap()).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("old.c:"), "{error}");

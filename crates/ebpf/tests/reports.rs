@@ -99,7 +99,9 @@ fn a_map_without_a_size_takes_that_of_its_file() {
     let with = |maps: &[(&str, Value)]| run(file, &request("sizes", maps), &[(vec![0; 60], None)]);
     let error = with(&[]).unwrap_err().to_string();
     assert!(
-        error.starts_with("map used: max_entries of 0; its loader sets it; write {\"max_entries\""),
+        error.starts_with(
+            "map used: max_entries of 0; the loader of the map sets this number; write {\"max_entries\""
+        ),
         "{error}"
     );
     let report = with(&[("used", json!({"max_entries": 4}))]).unwrap();
@@ -112,16 +114,16 @@ fn a_map_without_a_size_takes_that_of_its_file() {
 #[test]
 fn wrong_entries_are_refused_with_their_place() {
     let cases = [
-        ("counters", json!(3), "map counters: no list"),
+        ("counters", json!(3), "map counters: not a list"),
         ("counters", json!({}), "map counters: write {\"max_entries\": N"),
         ("counters", json!({"max_entries": 1, "other": 2}), "map counters: write {\"max_entries\": N"),
         ("counters", json!({"max_entries": 0}), "map counters: max_entries of 0; write a number"),
         ("counters", json!({"max_entries": 1, "entries": 2}), "map counters: write {\"max_entries\": N"),
-        ("counters", json!([3]), "entry 0: no object"),
+        ("counters", json!([3]), "entry 0: not an object"),
         ("counters", json!([{"value": 1}]), "entry 0: no key"),
         ("counters", json!([{"key": 1}]), "entry 0: no value"),
         ("counters", json!([{"key": 1, "values": []}]), "entry 0: no value"),
-        ("counters", json!([{"key": -1, "value": {}}]), "the array does not take it (E2BIG)"),
+        ("counters", json!([{"key": -1, "value": {}}]), "the array does not accept this entry (E2BIG)"),
         ("counters", json!([{"key": "x", "value": {}}]), "\"x\" is no value of 4 bytes"),
         ("counters", json!([{"key": 4_294_967_296u64, "value": {}}]), "no value of 4 bytes"),
         (

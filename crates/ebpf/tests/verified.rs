@@ -37,12 +37,12 @@ pub(crate) fn refused() -> Vec<(Vec<Instruction>, &'static str)> {
     vec![
         (vec![load(W, 2, 1, 0), load(B, 0, 2, 12), exit()], "without a comparison with data_end"),
         (after(compared(), &[load(B, 0, 2, 20), exit()]), "at byte 20 of the packet"),
-        (after(compared(), &[load(B, 0, 2, -1), exit()]), "in front of the packet"),
+        (after(compared(), &[load(B, 0, 2, -1), exit()]), "before the packet"),
         (after(compared(), &[load(DW, 0, 2, 8), exit()]), "at byte 8 of the packet"),
         (after(compared(), &[load(B, 0, 3, 0), exit()]), "at data_end"),
         (ends(&[store_imm(DW, 10, -520, 0)]), "at r10-520, outside the stack"),
         (ends(&[store_imm(DW, 10, 0, 0)]), "at r10+0, outside the stack"),
-        (ends(&[store_imm(W, 1, 0, 0)]), "of the context, which it may only read"),
+        (ends(&[store_imm(W, 1, 0, 0)]), "of the context, which programs may only read"),
         (vec![load(H, 0, 1, 12), exit()], "2 bytes at byte 12 of the context"),
         (vec![load(W, 0, 1, 24), exit()], "4 bytes at byte 24 of the context"),
         (vec![load(W, 0, 1, 20), exit()], "4 bytes at byte 20 of the context"),
@@ -51,8 +51,8 @@ pub(crate) fn refused() -> Vec<(Vec<Instruction>, &'static str)> {
         (after(lookup(), &[mov(0, 2), exit()]), "reads a register without a value"),
         (vec![mov_imm(2, 4096), load(W, 0, 2, 0), exit()], "at a number, not at a pointer"),
         (after(lookup(), &[load(DW, 0, 0, 0), exit()]), "at a lookup's result, which may be 0"),
-        (after(found.clone(), &[load(DW, 0, 0, 8), exit()]), "at byte 8 of 8"),
-        (after(found, &[load(W, 0, 0, -4), exit()]), "at byte -4 of 8"),
+        (after(found.clone(), &[load(DW, 0, 0, 8), exit()]), "at byte 8 of a memory of 8 bytes"),
+        (after(found, &[load(W, 0, 0, -4), exit()]), "at byte -4 of a memory of 8 bytes"),
     ]
 }
 

@@ -13,10 +13,11 @@ impl Turns {
     pub(crate) fn aborted(&self) -> Option<Error> {
         let why = |rank| match self.pages.end_of(rank) {
             Some(End::Abort(code)) => Some(format!(
-                "rank {rank} called MPI_Abort with code {code}, which ends all processes; what it printed may say why"
+                "rank {rank} called MPI_Abort with code {code}, which ends all processes; the output of the \
+                 rank may say why"
             )),
             Some(End::Error) => Some(format!(
-                "MPI ended rank {rank} after an error, and with it all processes; what it printed says why"
+                "MPI ended all processes after an error of rank {rank}; the output of the rank says why"
             )),
             _ => None,
         };
@@ -80,8 +81,8 @@ impl Turns {
             return self.died(rank);
         }
         Error::Program(format!(
-            "{bytes} bytes at {address:#x} of the process{what} cannot be reached: {error}; the simulation reads and writes the memory \
-             of its processes (ptrace(2) says what may forbid it)"
+            "{bytes} bytes at {address:#x} of the process{what} cannot be reached: {error}; the simulation \
+             reads and writes the memory of its processes (ptrace(2) names the possible reasons)"
         ))
     }
 
@@ -98,11 +99,11 @@ impl Turns {
             _ => String::new(),
         };
         let before = match self.pages.process(rank) {
-            Some(_) => "closed the network, as MPI_Finalize and PtlFini do, and nicety.Main in Go",
-            None => "opened the network, as MPI_Init and PtlInit do, and nicety.Main in Go",
+            Some(_) => "closed the network (by MPI_Finalize, PtlFini, or nicety.Main in Go)",
+            None => "opened the network (by MPI_Init, PtlInit, or nicety.Main in Go)",
         };
         Error::Program(format!(
-            "the process of rank {rank} ended{how} before it had {before}; what it printed may say why"
+            "the process of rank {rank} ended{how} before it had {before}; its output may say why"
         ))
     }
 
@@ -117,8 +118,8 @@ impl Turns {
         let mpiexec = &self.processes.mpiexec;
         let of = if own == Launcher::Openmpi { "MPICH" } else { "Open MPI" };
         Some(Error::Input(format!(
-            "two MPIs: the launcher is that of {of}, {mpiexec}, and rank {rank} has started {name}, {library}; start it by the launcher of \
-             its own MPI, with --launcher {option}, or have both of one MPI"
+            "two MPIs: the launcher {mpiexec} is from {of}, but rank {rank} uses {name}, {library}; use the \
+             launcher of {name}, with --launcher {option}, or a program for {of}"
         )))
     }
 
@@ -157,8 +158,9 @@ impl Turns {
         }
         if let (Some((rank, pid)), Some(_)) = (self.fork(), died.filter(|&rank| !self.has_crashed(rank))) {
             return Error::Program(format!(
-                "process {pid}, a fork of rank {rank}, asked for the network, which one process of a rank has, and the processes ended; \
-                 leave MPI to the process that has called MPI_Init; what they printed may say more"
+                "process {pid}, a fork of rank {rank}, tried to open the network, which only one process of \
+                 a rank may use, and the processes ended; leave MPI to the process that has called MPI_Init; \
+                 their output may say more"
             ));
         }
         let without_network = |rank: &u32| {
@@ -178,21 +180,21 @@ impl Turns {
             return error;
         };
         let who = match missing.len() {
-            all if all == self.pages.ranks() as usize => "no process of it".to_owned(),
-            1 => format!("not rank {first}"),
-            several => format!("not {several} ranks, the first of them rank {first},"),
+            all if all == self.pages.ranks() as usize => "none of its processes has".to_owned(),
+            1 => format!("rank {first} has not"),
+            several => format!("{several} ranks, the first of them rank {first}, have not"),
         };
         // A program that failed before, or a launcher that starts nothing, has already printed an error.
         if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
             return Error::Input(format!(
-                "the program ended with {status}; its output, or the launcher's, may say why; {who} has opened an endpoint of \
-                 libfabric"
+                "the program ended with {status}; its output, or the launcher's, may say why; {who} opened \
+                 an endpoint of libfabric"
             ));
         }
         Error::Input(format!(
-            "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
-             libfabric, libfabric itself or Portals 4 (nicety cc --host), linked dynamically, or go/nicety; it has to start as many \
-             processes as -n says"
+            "the program ended without the network: {who} opened an endpoint of libfabric; it has to use \
+             MPI over libfabric, libfabric itself or Portals 4 (nicety cc --host), linked dynamically, or \
+             go/nicety; it has to start the number of processes in -n"
         ))
     }
 }

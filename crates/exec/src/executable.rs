@@ -31,7 +31,7 @@ pub fn check_executable(path: &Path) -> Result<(), Error> {
 }
 
 fn check<'f>(file: impl ReadRef<'f>, length: u64) -> Result<(), String> {
-    const CUT: &str = "it is a program that is cut short or damaged; copy or compile it again";
+    const CUT: &str = "the program file is truncated or damaged; copy or compile it again";
     let cut = |_| CUT.to_owned();
     if file.read_bytes_at(0, 4) != Ok(&elf::ELFMAG[..]) {
         return Ok(());
@@ -40,7 +40,9 @@ fn check<'f>(file: impl ReadRef<'f>, length: u64) -> Result<(), String> {
     let own = own_head().map_err(|error| format!("the running program cannot be read ({error})"))?;
     if own[4..6] != head[4..6] || own[18..20] != head[18..20] {
         let (other, this) = (machine(head), machine(&own));
-        return Err(format!("it is for {other}, and this machine is {this}; compile it for this one"));
+        return Err(format!(
+            "the program is for {other}, but this machine is {this}; compile it for this machine"
+        ));
     }
     let header = FileHeader64::<Endianness>::parse(file).map_err(cut)?;
     let endian = header.endian().map_err(cut)?;
@@ -59,7 +61,7 @@ fn check<'f>(file: impl ReadRef<'f>, length: u64) -> Result<(), String> {
         bytes.windows(4).any(|name| name == b"Go\0\0")
     });
     if of(elf::PT_INTERP).next().is_none() && !is_go {
-        let problem = "it is linked statically, and takes no library";
+        let problem = "it is linked statically, so no library can be loaded into it";
         return Err(format!("{problem}; link it dynamically, or use go/nicety in Go"));
     }
     Ok(())

@@ -296,14 +296,14 @@ impl Processes {
     /// Starts a program.
     pub(crate) fn start(program: &Program<'_>, pages: &Pages) -> Result<Processes, Error> {
         let name = program.command.first();
-        let name = name.ok_or_else(|| Error::Input("no program; name one behind --".to_owned()))?;
+        let name = name.ok_or_else(|| Error::Input("no program; name one after --".to_owned()))?;
         let libraries = program.offload.map(|_| OFFLOAD).into_iter().chain([LIBRARY]);
         let libraries = libraries.map(|library| put(program.folder, library)).collect::<io::Result<Vec<_>>>();
         let libraries = libraries.map_err(|error| {
             Error::Input(format!("{}: the library for processes: {error}", program.folder.display()))
         })?;
         let no_pipes =
-            |error| Error::Program(format!("pipes for what processes print cannot be made: {error}"));
+            |error| Error::Program(format!("pipes for the output of processes cannot be created: {error}"));
         let mut words = match program.launcher {
             Launcher::Mpich => Some(Words::new(program.to_stderr).map_err(no_pipes)?),
             // The processes use the standard streams of this process. Processes of Open MPI have terminals of its own.

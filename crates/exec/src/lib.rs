@@ -101,7 +101,7 @@ pub use run::run;
 /// Always: only Linux can run such programs.
 #[cfg(not(target_os = "linux"))]
 pub fn install_for_programs(_: &std::path::Path) -> Result<(), nicety::Error> {
-    Err(nicety::Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
+    Err(nicety::Error::Input("programs run on simulated hosts only under Linux".to_owned()))
 }
 
 /// Returns an empty hash, because builds for other systems have no libraries for processes.
@@ -123,5 +123,5 @@ pub fn run(
     _: Option<&dyn Fn(nicety::record::Recording)>,
     _: &dyn Fn(String),
 ) -> Result<Report, nicety::Error> {
-    Err(nicety::Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
+    Err(nicety::Error::Input("programs run on simulated hosts only under Linux".to_owned()))
 }

@@ -179,18 +179,21 @@ fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
         return Err(Error::Input(format!("--offload: {unknown:?} cannot be offloaded; {list}")));
     }
     if asked.is_empty() {
-        return Err(Error::Input(format!("--offload: nothing is named; {list}, or leave it out")));
+        return Err(Error::Input(format!(
+            "--offload: no operation is named; {list}, or leave the option out"
+        )));
     }
     if request.goal.is_some() {
         return Err(Error::Input(
-            "--goal: what cards execute by themselves is not in a schedule; leave out --offload or --goal"
+            "--goal: a schedule cannot have operations that cards execute by themselves; leave out \
+             --offload or --goal"
                 .to_owned(),
         ));
     }
     if request.ranks_per_node > 1 {
         return Err(Error::Input(
-            "--ranks-per-node: what cards execute by themselves is for one process of a host; leave out --offload, or run one \
-             process on each host"
+            "--ranks-per-node: cards execute operations by themselves for only one process of a host; leave \
+             out --offload, or run one process on each host"
                 .to_owned(),
         ));
     }
@@ -209,7 +212,7 @@ fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> 
         let able: Vec<_> =
             able.filter(|name| cards::load(name, &[]).is_ok_and(|card| runs_handlers(&card))).collect();
         return Err(Error::Input(format!(
-            "--offload: {name} has no handlers for messages, as nicety.h has them; cards that have some are {}",
+            "--offload: {name} cannot run handlers for messages (nicety.h); cards that can are {}",
             able.join(", ")
         )));
     }
@@ -217,7 +220,8 @@ fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> 
     match spec.packet_payload % ITEM_BYTES {
         0 => Ok(spec),
         _ => Err(Error::Input(format!(
-            "--offload: packets of {name} carry {} bytes (packet.payload), and numbers are not cut; set a multiple of {ITEM_BYTES}",
+            "--offload: packets of {name} carry {} bytes (packet.payload), and a number cannot be split \
+             between packets; set a multiple of {ITEM_BYTES}",
             spec.packet_payload
         ))),
     }
@@ -272,7 +276,7 @@ mod tests {
         let asked = request("spin-discrete", r#", "ranks": 4, "ranks_per_node": 2, "offload": ["barrier"]"#);
         let told = plan(&asked).unwrap_err().to_string();
         assert!(
-            told.contains("--ranks-per-node: what cards execute by themselves is for one process"),
+            told.contains("--ranks-per-node: cards execute operations by themselves for only one process"),
             "{told}"
         );
     }
@@ -302,7 +306,7 @@ mod tests {
     fn cards_without_handlers_are_refused() {
         for nic in ["qnix", "pspin", "spin-100g", "ethernet-100g", "apenet-v5", "nfp-4000"] {
             let told = plan(&request(nic, r#", "offload": ["bcast"]"#)).unwrap_err().to_string();
-            assert!(told.contains("cards that have some are spin-discrete, spin-integrated"), "{told}");
+            assert!(told.contains("cards that can are spin-discrete, spin-integrated"), "{told}");
         }
     }
 }

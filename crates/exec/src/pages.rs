@@ -332,8 +332,8 @@ impl Pages {
             1..=POSTS => {}
             _ => {
                 return Err(Error::Program(
-                    "the process has posted more than its ring holds: it has written over memory that it shares with the \
-                     simulation"
+                    "the process has posted more calls than its ring holds: it has overwritten memory that \
+                     it shares with the simulation"
                         .to_owned(),
                 ));
             }

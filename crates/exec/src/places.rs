@@ -24,12 +24,14 @@ impl Places {
     pub(crate) fn new(ranks: u32, on_host: u32) -> Result<Places, Error> {
         if !(1..=MOST_ON_HOST).contains(&on_host) {
             return Err(Error::Input(format!(
-                "ranks_per_node {on_host}: a host has 1 to {MOST_ON_HOST} processes; their numbers are in the tags of messages"
+                "ranks_per_node {on_host}: a host has 1 to {MOST_ON_HOST} processes, since tags of messages \
+                 carry their numbers"
             )));
         }
         if on_host > ranks {
             return Err(Error::Input(format!(
-                "ranks_per_node {on_host}: the program has {ranks} processes; give -n {on_host} or more, or fewer on a host"
+                "ranks_per_node {on_host}: the program has {ranks} processes; give -n {on_host} or more, or \
+                 lower ranks_per_node"
             )));
         }
         Ok(Places { on_host, bits: on_host.next_power_of_two().ilog2() })

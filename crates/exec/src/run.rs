@@ -203,12 +203,13 @@ impl Rank {
 fn write(file: &str, log: &Log, environment: &Environment<'_>) -> Result<Goal, Error> {
     let written = log.finish().ok_or_else(|| {
         Error::Program(format!(
-            "{file}: a rank did more than a schedule can have; run fewer iterations of the program"
+            "{file}: a rank executed more operations than a schedule can have; run fewer iterations of the \
+             program"
         ))
     })?;
     if written.schedule.ops().is_empty() {
         return Err(Error::Program(format!(
-            "{file}: there is nothing to write; a schedule is of what a program does by MPI or libfabric, and not by Portals \
+            "{file}: the schedule is empty; it records operations of MPI and libfabric, but not of Portals \
              or channels"
         )));
     }
@@ -233,7 +234,8 @@ impl Request {
             factor => match factor.parse::<f64>() {
                 Ok(scale) if scale.is_finite() && scale > 0.0 => Ok(Some(scale)),
                 _ => Err(Error::Input(format!(
-                    "compute {factor:?}: it is none, measured, or a factor of what is measured, such as 0.5"
+                    "compute {factor:?}: write none, measured, or a factor for the measured time, such as \
+                     0.5"
                 ))),
             },
         }

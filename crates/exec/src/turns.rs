@@ -262,8 +262,8 @@ impl Turns {
     /// Waits until an outside process comes back.
     pub(crate) async fn back(&self, rank: u32) -> Result<(), Error> {
         let what = match self.pages.turn(rank) {
-            turn::ENDS => "the end of the others, in MPI_Finalize",
-            _ => "something that is not simulated",
+            turn::ENDS => "the end of the other processes, in MPI_Finalize",
+            _ => "an event outside the simulation",
         };
         let (signal, what) = self.enter(rank, State::Outside, what);
         describe(|| what.to_owned(), signal.wait_until(|| self.has_come(rank))).await;
@@ -318,7 +318,7 @@ impl Turns {
         self.with(rank, |own| own.released.set(false));
         let (signal, _) = self.enter(rank, state, "");
         let over = || self.is_complete.get() || (is_look && self.with(rank, |own| own.released.get()));
-        describe(|| "the start of the others".to_owned(), signal.wait_until(over)).await;
+        describe(|| "the start of the other processes".to_owned(), signal.wait_until(over)).await;
         self.lap(rank, Part::Outside);
         self.states.set(rank, State::Taken);
     }
@@ -525,16 +525,17 @@ impl Turns {
 /// Returns the error if a process has overwritten memory that it shares with the simulator.
 pub(crate) fn written_over(rank: u32) -> Error {
     Error::Program(format!(
-        "the process of rank {rank} has written over memory that it shares with the simulation: it stores through a stray pointer, or \
-         beyond the end of an array; AddressSanitizer may say where (cc -g -fsanitize=address)"
+        "the process of rank {rank} has overwritten memory that it shares with the simulation: it stores \
+         through a stray pointer, or beyond the end of an array; AddressSanitizer may say where (cc -g \
+         -fsanitize=address)"
     ))
 }
 
 /// Returns the error if a process has been stopped for too long.
 fn stopped(rank: u32) -> Error {
     Error::Program(format!(
-        "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the others wait for it; continue it \
-         within that time (kill -CONT)",
+        "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the other \
+         processes wait for it; continue it within that time (kill -CONT)",
         STOPPED.as_secs()
     ))
 }

@@ -207,7 +207,7 @@ fn looks_of_a_call_that_waits_are_skipped_only_where_they_are_known() {
 #[test]
 fn who_waits_for_a_rank_that_ends_is_named() {
     let Err(Error::Deadlock(text)) = waits_for_launcher("waits for more", 0) else { panic!() };
-    for part in ["receive of 8 bytes from rank 0, tag 7", "the end of the others, in MPI_Finalize"] {
+    for part in ["receive of 8 bytes from rank 0, tag 7", "the end of the other processes, in MPI_Finalize"] {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
@@ -229,7 +229,7 @@ fn a_process_that_ends_in_the_middle_ends_the_run() {
     for (what, how) in [("killed", ", by signal 9 (SIGKILL),"), ("leaves", " with status 0")] {
         let Err(Error::Program(text)) = runs("spin-discrete", what, 2) else { panic!("{what}") };
         let expected =
-            format!("the process of rank 1 ended{how} before it had closed the network, as MPI_Finalize");
+            format!("the process of rank 1 ended{how} before it had closed the network (by MPI_Finalize");
         assert!(text.contains(&expected), "{text}");
     }
 }
@@ -238,7 +238,7 @@ fn a_process_that_ends_in_the_middle_ends_the_run() {
 fn a_program_without_the_network_is_refused() {
     for what in ["nothing", "fails"] {
         let Err(Error::Input(text)) = runs("spin-discrete", what, 2) else { panic!("{what}") };
-        assert!(text.contains("no process of it has opened an endpoint of libfabric"), "{text}");
+        assert!(text.contains("none of its processes has opened an endpoint of libfabric"), "{text}");
     }
     let wrong = Request::from_json(
         r#"{"program": ["/nowhere"], "nic": "qnix", "launcher": "none", "folder": "/tmp", "ranks": 0}"#,

@@ -54,7 +54,7 @@ fn a_file_may_be_cut_off_anywhere() {
         let text = refused(&whole[..length]);
         assert!(text.ends_with("the file is cut off here"), "{length}: {text}");
     }
-    assert!(refused(&[&whole[..], b"x"].concat()).ends_with("there is more behind the last rank"));
+    assert!(refused(&[&whole[..], b"x"].concat()).ends_with("the file has more bytes after the last rank"));
 }
 
 /// Returns the file with these bytes at this place.
@@ -70,23 +70,33 @@ fn contradictions_are_told() {
     for (file, expected) in [
         (
             with(0, &4223_u64.to_be_bytes()),
-            "byte 0: the file is from a machine of another byte order; convert it to text there",
+            "byte 0: the file is from a machine with another byte order; convert it to text on that machine",
         ),
         (with(0, &[1]), "byte 0: the file is no binary schedule: it does not begin with 4223"),
         (with(8, &[0; 4]), "byte 14: a schedule has 1 to 4294967294 ranks, not 0"),
-        (with(14, &[39]), "byte 30: the block of rank 0 is 39 to 136, and the one before ends at 38"),
-        (with(30, &[0]), "byte 46: the block of rank 1 is 0 to 187, and the one before ends at 136"),
+        (
+            with(14, &[39]),
+            "byte 30: the block of rank 0 goes from 39 to 136, but the block before it ends at 38",
+        ),
+        (
+            with(30, &[0]),
+            "byte 46: the block of rank 1 goes from 0 to 187, but the block before it ends at 136",
+        ),
         (with(block, &[3]), "byte 54: rank 0: 3 operations do not fit a block of 98 bytes"),
         (
             with(block + 4, &[3]),
-            "byte 54: rank 0: 2 operations, 3 of them without dependencies; there are at most 1073741824",
+            "byte 54: rank 0: 2 operations, 3 of them without dependencies; a rank has at most 1073741824",
         ),
         (
             with(block + 8, &[1]),
-            "byte 144: rank 0: operation 0 waits for nothing, and is not in its place among the roots",
+            "byte 144: rank 0: operation 0 has no dependencies, but is not in its place in the list of \
+             roots",
         ),
-        (with(block + 12, &[1]), "byte 144: rank 0: operation 0 claims 1 dependencies and has 0"),
-        (with(block + 12 + 4, &[4]), "byte 97: rank 0: operation 0 is of type 4; 1 is send, 2 recv, 3 calc"),
+        (with(block + 12, &[1]), "byte 144: rank 0: operation 0 claims 1 dependencies, but has 0"),
+        (
+            with(block + 12 + 4, &[4]),
+            "byte 97: rank 0: operation 0 is of type 4; types are 1 (send), 2 (recv) and 3 (calc)",
+        ),
         (with(block + 12 + 5, &[2]), "byte 97: rank 0: operation 0: there is no rank 2; the last one is 1"),
         (
             with(block + 12 + 5, &[255; 4]),
@@ -94,23 +104,24 @@ fn contradictions_are_told() {
         ),
         (
             with(block + 12 + 21, &[2]),
-            "byte 97: rank 0: operation 0 has a CPU or an interface beyond the highest of the file",
+            "byte 97: rank 0: operation 0 has a CPU or an interface above the maximum that the file \
+             declares",
         ),
         (
             with(block + 12 + 35, &[0]),
-            "byte 97: rank 0: operation 0: its dependents are not behind those of the one before",
+            "byte 97: rank 0: operation 0: its dependents do not follow those of the previous operation",
         ),
         (
             with(block + 12 + 23, &[0]),
-            "byte 97: rank 0: operation 0: its dependents are not behind those of the one before",
+            "byte 97: rank 0: operation 0: its dependents do not follow those of the previous operation",
         ),
         (
             with(block + 12 + 39 + 23, &[9]),
-            "byte 136: rank 0: operations have 11 dependents, and the block has room for 2",
+            "byte 136: rank 0: the operations have 11 dependents, but the block has room for 2",
         ),
         (
             with(block + 90, &[2]),
-            "byte 140: rank 0: operation 2 depends on operation 0, and there are only 2",
+            "byte 140: rank 0: operation 2 depends on operation 0, but the rank has only 2 operations",
         ),
     ] {
         assert_eq!(refused(&file), expected);

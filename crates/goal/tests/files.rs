@@ -98,7 +98,7 @@ fn parameters_have_units() {
         (r#", "L": "1ns""#, "the request of a run: unknown field `L`"),
         (
             r#", "gap_per_byte": "15.6ps", "compat": "loggopsim""#,
-            "gap_per_byte (G): LogGOPSim has whole nanoseconds only; leave compat out",
+            "gap_per_byte (G): LogGOPSim takes only whole nanoseconds; leave compat out",
         ),
     ] {
         let error = last(more).unwrap_err();
@@ -152,14 +152,14 @@ fn tolerance_of_loggopsim_is_counted() {
 fn a_pattern_that_is_none_or_too_large_is_refused() {
     let wrong = |json: &str| generate(json, false).unwrap_err().to_string();
     let text = wrong(r#"{"pattern": "brodcast", "output": "x", "ranks": 8, "size": 1}"#);
-    assert!(text.starts_with("there is no pattern \"brodcast\"; there are binomial-broadcast, "), "{text}");
-    let text = wrong(r#"{"pattern": "linear-alltoall", "output": "x", "ranks": 1000000, "size": 1}"#);
     assert!(
-        text.contains("would have some 2000000000000 operations, and at most 1000000000 are made"),
+        text.starts_with("there is no pattern \"brodcast\"; the patterns are binomial-broadcast, "),
         "{text}"
     );
+    let text = wrong(r#"{"pattern": "linear-alltoall", "output": "x", "ranks": 1000000, "size": 1}"#);
+    assert!(text.contains("would have about 2000000000000 operations; the maximum is 1000000000"), "{text}");
     let text = wrong(r#"{"pattern": "pipeline", "output": "x", "ranks": 2, "size": 1, "compute": "1ps"}"#);
-    assert_eq!(text, "compute 1ps: schedules have whole nanoseconds");
+    assert_eq!(text, "compute 1ps: a time in a schedule is a whole number of nanoseconds");
     let text = wrong(r#"{"pattern": "gather", "output": "/nowhere/x", "ranks": 2, "size": 1}"#);
     assert_eq!(text, "/nowhere/x: cannot write it (No such file or directory)");
 }

@@ -39,8 +39,8 @@ fn dependents_are_in_the_order_of_the_text_those_of_the_end_first() {
 #[test]
 fn errors_have_their_place() {
     for (goal, expected) in [
-        ("", "line 1, column 1: the file has no schedule; it begins with num_ranks"),
-        ("ranks 2", "line 1, column 1: num_ranks and how many they are is expected, not 'ranks'"),
+        ("", "line 1, column 1: the file has no schedule; a schedule begins with num_ranks"),
+        ("ranks 2", "line 1, column 1: num_ranks with the number of ranks is expected, not 'ranks'"),
         ("num_ranks 0", "line 1, column 11: a schedule has at least one rank"),
         ("num_ranks 1000000000000", "line 1, column 11: the number of ranks is at most 4294967294"),
         ("num_ranks x", "line 1, column 11: the number of ranks is expected, not 'x'"),
@@ -48,7 +48,7 @@ fn errors_have_their_place() {
         ("num_ranks 2\nrank 1 {\n}\n", "line 2, column 6: the next rank is 0, not 1: ranks come in order"),
         (
             "num_ranks 1\nrank 0 {\n}\nrank 1 {\n}\n",
-            "line 4, column 1: the end of the file behind rank 0, the last one, is expected, not 'rank'",
+            "line 4, column 1: the end of the file after rank 0, the last one, is expected, not 'rank'",
         ),
         (
             "num_ranks 1\nrank 0 {\ncalc 5\n",
@@ -66,7 +66,7 @@ fn errors_have_their_place() {
         ),
         (
             "num_ranks 1\nrank 0 {\nsend 8b to -1\n}",
-            "line 3, column 12: rank 0: a message goes to one rank; only a receive may be from -1, any rank",
+            "line 3, column 12: rank 0: a send goes to one rank; only a receive may have rank -1 (any rank)",
         ),
         (
             "num_ranks 1\nrank 0 {\nrecv 8b from -2\n}",
@@ -81,26 +81,29 @@ fn errors_have_their_place() {
             "num_ranks 1\nrank 0 {\ncalc 5 cpu 256\n}",
             "line 3, column 12: rank 0: the number of a CPU is at most 255",
         ),
-        ("num_ranks 1\nrank 0 {\ncalc 5 cpu 1 cpu 1\n}", "line 3, column 14: rank 0: it is given twice"),
+        (
+            "num_ranks 1\nrank 0 {\ncalc 5 cpu 1 cpu 1\n}",
+            "line 3, column 14: rank 0: this attribute is given twice",
+        ),
         (
             "num_ranks 1\nrank 0 {\ncalc 18446744073709551616\n}",
             "line 3, column 6: rank 0: a time in ns is at most 18446744073709551615",
         ),
         (
             "num_ranks 1\nrank 0 {\na: calc 5\na: calc 6\n}",
-            "line 4, column 1: rank 0: label a is that of the operation in line 3 already",
+            "line 4, column 1: rank 0: label a already belongs to the operation in line 3",
         ),
         (
             "num_ranks 1\nrank 0 {\na: calc 5\na requires b\nb: calc 1\n}",
-            "line 4, column 12: rank 0: no operation of this rank has label b up to here",
+            "line 4, column 12: rank 0: no earlier operation of this rank has label b",
         ),
         (
             "num_ranks 2\nrank 0 {\na: calc 5\n}\nrank 1 {\nb: calc 5\nb requires a\n}",
-            "line 7, column 12: rank 1: no operation of this rank has label a up to here",
+            "line 7, column 12: rank 1: no earlier operation of this rank has label a",
         ),
         (
             "num_ranks 1\nrank 0 {\na: calc 5\na wants a\n}",
-            "line 4, column 3: rank 0: requires or irequires behind label a, or ':' is expected, not 'wants'",
+            "line 4, column 3: rank 0: requires, irequires or ':' after label a is expected, not 'wants'",
         ),
         (
             "num_ranks 1\nrank 0 {\na: jump 5\n}",

@@ -259,13 +259,13 @@ fn impossible_traces_are_reported_with_line_and_column() {
         ("Send:7:9999999999:1,9999999999,4:0:3:0,0,1", "a number of items that fit into 2^64 bytes"),
         (
             "Send:7:1:1,4,4:0:3:0,0,4",
-            "this program has 4 ranks, and there are traces of 1; name those of all",
+            "this program has 4 ranks, but there are traces of only 1; name the traces of all ranks",
         ),
         ("Bcast:7:1:1,4,4:1:0,0,1", "a root below 1 is expected, not '1'"),
         ("Gatherv:1:1:1,4,4:2:3:1,2:4:0:1,4,4:0:0,0,1", "a list of 1 numbers is expected, not '1,2'"),
-        ("Put:1:2:3", "no schedule can be made of MPI_Put"),
-        ("Win_fence:1:2", "no schedule can be made of MPI_Win_fence"),
-        ("Send_init:1:2", "no schedule can be made of MPI_Send_init"),
+        ("Put:1:2:3", "MPI_Put cannot be part of a schedule"),
+        ("Win_fence:1:2", "MPI_Win_fence cannot be part of a schedule"),
+        ("Send_init:1:2", "MPI_Send_init cannot be part of a schedule"),
         ("Init:1:2", "MPI_Init is called twice"),
     ] {
         let text = traced(0, 1, &[call]);
@@ -277,7 +277,9 @@ fn impossible_traces_are_reported_with_line_and_column() {
         "line 4, column 25: rank 0: a whole number is expected, not 'x'"
     );
     let two = [traced(0, 2, &["Send:7:1:1,4,4:1:3:0,1,2"]), traced(1, 2, &[])];
-    assert!(read_all(&two).unwrap_err().to_string().contains("rank 1 of 2 in the trace of rank 0"));
+    assert!(
+        read_all(&two).unwrap_err().to_string().contains("rank 0 is rank 1 in a communicator of all 2 ranks")
+    );
     let four: Vec<String> = (0..4).map(|rank| traced(rank, 4, &["Barrier:5,0,2"])).collect();
     assert!(read_all(&four).unwrap_err().to_string().contains("a communicator of 2 of the 4 ranks"));
 }
@@ -291,7 +293,7 @@ fn a_trace_that_is_cut_off_or_none_is_refused() {
     assert!(refused("num_ranks 1\n").contains("line 1, column 1: rank 0: a call is expected"));
     assert!(refused("MPI_Send:1\n").contains("a call is expected"));
     assert!(refused("MPI_Barrier:1:0,0,1:2\n").contains("MPI_Barrier comes before MPI_Init"));
-    assert!(refused(&format!("{whole}MPI_Barrier:1:0,0,1:2\n")).contains("comes behind MPI_Finalize"));
+    assert!(refused(&format!("{whole}MPI_Barrier:1:0,0,1:2\n")).contains("comes after MPI_Finalize"));
     assert!(refused("MPI_Init:-:1:2:1x\n").contains("a time in microseconds is expected, not '1x'"));
     let long = format!("MPI_Init:{}", "1".repeat(2 << 20));
     assert!(refused(&long).contains("a line is at most 1048576 bytes long"));
@@ -312,7 +314,7 @@ fn ranks_that_do_not_agree_on_collective_calls_are_told() {
     );
     assert!(
         pair(&["Barrier:WORLD"])
-            .contains("there is no collective call 2, which is MPI_Bcast of rank 0 (its line 5)")
+            .contains("collective call 2 is missing; on rank 0 it is MPI_Bcast (its line 5)")
     );
     let three = ["Barrier:WORLD", "Bcast:7:1:1,4,4:0:WORLD", "Barrier:WORLD"];
     assert!(pair(&three).contains("this is collective call 3, but rank 0 makes only 2"));

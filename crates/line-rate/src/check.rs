@@ -57,7 +57,7 @@ impl Rig<'_> {
             (_, None) => "yes: the card keeps up",
             (_, Some(_)) => "not judged: contention is not modelled on this card",
         };
-        self.tell(&format!("{keeps_up}; looking for the rate that it sustains"));
+        self.tell(&format!("{keeps_up}; searching for the sustainable rate"));
     }
 
     /// Measures traffic, an expression for each port, and searches the sustainable rate.

@@ -87,7 +87,7 @@ pub struct FindingCapture {
 pub fn check(request: &Request, schedules: u64, environment: &Environment<'_>) -> Result<CheckReport, Error> {
     let (cards, packet_sizes) = request.resolve()?.with_processors()?;
     let [(nic, card)] = &cards[..] else {
-        return Err(Error::Input("--nic: a check is of one card; name one".to_owned()));
+        return Err(Error::Input("--nic: a check covers one card; name one card".to_owned()));
     };
     let handlers = handlers_of(request, environment, nic, card)?;
     let mut report = CheckReport {

@@ -47,13 +47,20 @@ pub fn debug(
 ) -> Result<DebugReport, Error> {
     let (cards, packet_sizes) = request.resolve()?.with_processors()?;
     let [(nic, card)] = &cards[..] else {
-        return Err(Error::Input(format!("--nic: a debugger is on one card, and {} are named", cards.len())));
+        return Err(Error::Input(format!(
+            "--nic: a debugger runs on one card, but {} cards are named",
+            cards.len()
+        )));
     };
     let packet_bytes = match packet_sizes[..] {
         [first] => first,
         // Without a size, the smallest one that a check has.
         [first, ..] if request.packet_sizes.is_none() => first,
-        _ => return Err(Error::Input("--packet-sizes: a debugger runs one size; name one".into())),
+        _ => {
+            return Err(Error::Input(
+                "--packet-sizes: a debugger runs packets of one size; name one size".into(),
+            ));
+        }
     };
     if request.sensitivity {
         return Err(Error::Input("--sensitivity: a debugger makes one run; leave it out".into()));
@@ -75,12 +82,13 @@ pub fn debug(
     let session = Rc::new(Session::new(Box::new(interrupted.clone())));
     let result = rig.under(&session);
     if !session.repeats() {
-        let nothing = || Error::Program("no handler ran, so that there is nothing to debug".into());
+        let nothing = || Error::Program("no handler ran, so there is nothing to debug".into());
         return Err(result.err().unwrap_or_else(nothing));
     }
     listening(listener.port());
-    let wire =
-        listener.accept(&interrupted).map_err(|error| Error::Program(format!("no debugger: {error}")))?;
+    let wire = listener
+        .accept(&interrupted)
+        .map_err(|error| Error::Program(format!("no debugger connected: {error}")))?;
     session.connect(wire.ok_or(Error::Interrupted)?);
     let quiet = rig.quiet();
     let mut simulations = 1;

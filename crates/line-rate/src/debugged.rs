@@ -73,7 +73,7 @@ impl ProcessSession {
     pub fn accept(&self) -> Result<(), Error> {
         let Some(listener) = self.listener.borrow_mut().take() else { return Ok(()) };
         let wire = listener.accept(&*self.interrupted);
-        let wire = wire.map_err(|error| Error::Program(format!("no debugger: {error}")))?;
+        let wire = wire.map_err(|error| Error::Program(format!("no debugger connected: {error}")))?;
         self.session.connect(wire.ok_or(Error::Interrupted)?);
         Ok(())
     }

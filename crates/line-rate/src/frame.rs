@@ -17,7 +17,7 @@ pub fn frame(request: &Request, port: u32, number: u64) -> Result<Option<Vec<u8>
         return Err(Error::Input("--nic: no card with handler cores; name one".into()));
     };
     let Some(expression) = request.traffic.get(port as usize) else {
-        return Err(Error::Input(format!("--traffic: no traffic of port {port}")));
+        return Err(Error::Input(format!("--traffic: no traffic for port {port}")));
     };
     let tested = Tested::of(card)?;
     let opened = tested.open(traffic_of(expression)?, seed_of(request.seed, port), request.xdp.is_some());

@@ -84,7 +84,7 @@ impl Measured {
         let mut done: Vec<Time> = packets.clone().filter_map(|packet| packet.settled).collect();
         if (done.len() as u64) < messages.total() * messages.packets_each {
             return Err(Error::Program(format!(
-                "only {} of {} packets were done with at the end of the run",
+                "only {} of {} packets were finished at the end of the run",
                 done.len(),
                 messages.total() * messages.packets_each
             )));

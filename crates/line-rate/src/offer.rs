@@ -169,7 +169,7 @@ impl Rig<'_> {
         meter.fill(&mut figures);
         if figures.handled + dropped != all.packets {
             return Err(Error::Program(format!(
-                "of {} packets {} were handled and {dropped} dropped at the end of the run",
+                "of {} packets, {} were handled and {dropped} dropped at the end of the run",
                 all.packets, figures.handled
             )));
         }
@@ -206,8 +206,8 @@ impl Rig<'_> {
         let rig = Rig { environment: &quiet, profiler: None, ..*self };
         rig.run_traffic(tested, expressions, Overload::Pfc, speed, false, Some(lossy)).map_err(|error| match error {
             Error::HandlerTrap(text) => Error::HandlerTrap(format!(
-                "{text}\n(packets were dropped, so that all were sent once more, by a sender that waits, for the loads: the handler was stopped \
-                 there, and not where packets are dropped)"
+                "{text}\n(the first run dropped packets, so a second run measures the loads, with a sender \
+                 that waits: the handler was stopped in the second run)"
             )),
             other => other,
         })
@@ -292,7 +292,7 @@ impl Rig<'_> {
         let lost = lost(&run.network, &each, &at_host);
         let mut measured = meter
             .measured(beside, lost)
-            .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
+            .ok_or_else(|| Error::Program("no packet of the traffic has reached the card".into()))?;
         if !speed.ahead.is_zero() {
             // Packets of a burst come before they are due, so that arrivals do not show the pace.
             measured.came = measured.took;
@@ -411,7 +411,7 @@ fn failures(run: &Run, lossless: Option<&Run>) -> Vec<Failure> {
     let kinds: Vec<_> = failures.iter().map(|failure| failure.kind).collect();
     let second = lossless.into_iter().flat_map(Run::failures);
     failures.extend(second.filter(|failure| !kinds.contains(&failure.kind)).map(|failure| Failure {
-        text: format!("{} (in the second run, with the packets that were dropped)", failure.text),
+        text: format!("{} (in the second run, with the packets that the first run dropped)", failure.text),
         ..failure
     }));
     failures

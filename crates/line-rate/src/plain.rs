@@ -25,7 +25,7 @@ pub fn run_plain(
 ) -> Result<PlainReport, Error> {
     let (cards, packet_sizes) = request.resolve()?.with_processors()?;
     let [(nic, card)] = &cards[..] else {
-        return Err(Error::Input("--nic: a plain run is of one card; name one".to_owned()));
+        return Err(Error::Input("--nic: a plain run uses one card; name one card".to_owned()));
     };
     let handlers = handlers_of(request, environment, nic, card)?;
     let rig = Rig {

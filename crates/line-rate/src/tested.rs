@@ -150,7 +150,8 @@ impl<'c> Tested<'c> {
             Tested::Frames(_, handlers) => {
                 if let Some(name) = names.header.as_ref().or(names.completion.as_ref()) {
                     return Err(Error::Input(format!(
-                        "{name}: a frame has one handler; name it as the payload handler, or leave the other out"
+                        "{name}: frames have only a payload handler; name {name} as that handler, or leave \
+                         it out"
                     )));
                 }
                 load_frame_handler(elf, names.payload.as_deref(), &handlers.hpu)?

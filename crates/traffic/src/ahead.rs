@@ -40,7 +40,9 @@ impl Stream {
         let (used, back) = channel();
         let reads = move || read(self, &ready, &back);
         let started = thread::Builder::new().name("traffic".to_owned()).spawn(reads);
-        started.map_err(|error| TrafficError::new(format!("no thread to read traffic ahead: {error}")))?;
+        started.map_err(|error| {
+            TrafficError::new(format!("cannot start the thread that reads traffic ahead: {error}"))
+        })?;
         Ok(Ahead { groups, used, group: Group::default(), next: 0 })
     }
 }

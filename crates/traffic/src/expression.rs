@@ -252,7 +252,8 @@ impl Rate {
         };
         (wire_s > seconds * (1.0 + ROUNDED)).then(|| {
             format!(
-                "a rate of {written} is more than the wire takes: {:.2} Gbps of these packets, {:.3} Mpps; write rate=wire, or less",
+                "a rate of {written} exceeds the rate of the wire: {:.2} Gbps of these packets, {:.3} Mpps; \
+                 write rate=wire or a lower rate",
                 bits / wire_s / 1e9,
                 frames / wire_s / 1e6,
             )
@@ -283,7 +284,7 @@ mod tests {
         assert_eq!(of(Rate::PacketsPerSecond(100_000_000)), None);
         assert_eq!(of(Rate::Wire), None);
         let why = of(Rate::PacketsPerSecond(101_000_000)).unwrap();
-        assert!(why.contains("a rate of 101 Mpps is more than the wire takes: 100.00 Gbps"), "{why}");
+        assert!(why.contains("a rate of 101 Mpps exceeds the rate of the wire: 100.00 Gbps"), "{why}");
         assert!(of(Rate::BitsPerSecond(200_000_000_000)).is_some());
     }
 }

@@ -170,7 +170,8 @@ impl OnCard<'_> {
             let Some(item) = self.with_addresses(loaded, symbols, item)? else { continue };
             let result = loaded.set(self.symbol, &self.layout, &item, 0)?;
             result.map_err(|error| {
-                let problem = format!("the card's {} does not take it ({error})", self.layout.kind.name());
+                let problem =
+                    format!("the card's {} does not accept this entry ({error})", self.layout.kind.name());
                 XdpError::Map(map.definition.name.clone(), problem)
             })?;
         }

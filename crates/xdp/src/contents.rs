@@ -80,7 +80,7 @@ fn refuse_second(map: &nicety_ebpf::Map) -> Result<(), String> {
     };
     match redirects && map.items().iter().any(has_program) {
         true => {
-            Err("a card runs no program behind a redirect; leave \"program\" out, or use the host's driver"
+            Err("a card runs no program after a redirect; leave \"program\" out, or use the host's driver"
                 .to_owned())
         }
         false => Ok(()),
@@ -90,7 +90,7 @@ fn refuse_second(map: &nicety_ebpf::Map) -> Result<(), String> {
 pub(crate) fn no_map(object: &Object) -> String {
     let names: Vec<&str> = object.maps.iter().map(|map| map.name.as_str()).collect();
     match names[..] {
-        [] => "the object has no maps; leave it out".to_owned(),
+        [] => "the object has no maps; leave the map out".to_owned(),
         _ => format!("the object has no such map; it has {}", names.join(", ")),
     }
 }

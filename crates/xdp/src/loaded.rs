@@ -60,7 +60,7 @@ fn contents(segments: &[Segment], writable: bool) -> Result<(u32, Vec<u8>), XdpE
         }
         [] => Ok((0, Vec::new())),
         _ => Err(XdpError::Program(
-            "the program has several segments of a kind; link it with nicety cc".to_owned(),
+            "the program has several segments of one kind; link it with nicety cc".to_owned(),
         )),
     }
 }
@@ -159,7 +159,11 @@ impl Loaded {
         let at = self.address(symbol)?.wrapping_sub(self.data.0) as usize;
         match self.data.1.get_mut(at..at.saturating_add(bytes.len())) {
             Some(own) => own.copy_from_slice(bytes),
-            None => return Err(XdpError::Program(format!("{symbol} has another size; build it again"))),
+            None => {
+                return Err(XdpError::Program(format!(
+                    "{symbol} has another size than expected; build the program again"
+                )));
+            }
         }
         Ok(())
     }
@@ -187,7 +191,9 @@ impl Loaded {
                 Exit::Limit => {}
                 Exit::Ecall if moves(&mut context, &mut space) => {}
                 Exit::Ecall => {
-                    return Err(XdpError::Program(format!("{function} asks for a card, and there is none")));
+                    return Err(XdpError::Program(format!(
+                        "{function} calls the card, but there is no card here"
+                    )));
                 }
                 Exit::Device(_) | Exit::Fetch { .. } => {
                     unreachable!("a space without devices and caches")

@@ -24,7 +24,7 @@ const CASES: [(&str, &str); 22] = [
     ("entry", "reads 8 bytes outside"),
     ("constant", "writes 4 bytes outside"),
     ("variable", "writes 4 bytes outside"),
-    ("context_word", "reads 4 bytes that are no word of the context"),
+    ("context_word", "reads 4 bytes that are not a word of the context"),
     ("number", "reads 4 bytes outside packet, stack, map values and context"),
     ("key", "an argument of bpf_map_lookup_elem"),
     ("map", "an argument of bpf_map_lookup_elem"),

@@ -2852,7 +2852,7 @@ class ChannelOptions(TypedDict, total=False):
     Other languages pass its JSON form, and its schema defines the command line's options.
 
     Attributes:
-        sizes: Message sizes in bytes: 8:56 doubles, commas list.
+        sizes: Message sizes in bytes: a list with commas, or a doubling range such as 8:56.
         directions: `host-to-card` or `card-to-host`; both if left out.
         iterations: Number of messages measured for each size.
         memory: Memory of the card for indirect messages: `ctm` of each process's island, `imem` or `emem`.
@@ -2891,7 +2891,7 @@ class ContextOptions(TypedDict, total=False):
     of the whole card, with this number of contexts on each microengine.
 
     Attributes:
-        contexts: Numbers of contexts, one row for each: 1..8 steps by one, 1:8 doubles.
+        contexts: Numbers of contexts, one row for each. 1..8 has steps of one, and 1:8 is a doubling range.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         updates: Total number of updates on one microengine.
@@ -2930,7 +2930,7 @@ class ExchangeOptions(TypedDict, total=False):
     pauses, and sends the next request. A thread of the measured host sends the replies.
 
     Attributes:
-        connections: Numbers of connections, one row for each: 1:64 doubles, 1..8 steps by one.
+        connections: Numbers of connections, one row for each. 1:64 is a doubling range, and 1..8 has steps of one.
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
         duration: The measured time, such as 50ms.
         faults: Faults of the network: a TOML file, or a line such as
@@ -2973,7 +2973,8 @@ class FairnessOptions(TypedDict, total=False):
     if one of n gets everything.
 
     Attributes:
-        processes: Numbers of processes on each host, one row for each: 1:64 doubles, 1..8 steps by one.
+        processes: Numbers of processes on each host, one row for each. 1:64 is a doubling range, and 1..8 has steps of
+            one.
         messages: Messages of each process.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example dma.channels=4.
@@ -2992,7 +2993,8 @@ class GridOptions(NetworkOptions, total=False):
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        sizes: Bytes of a face or of the vector: 1Ki:64Ki doubles, commas list. Each is a multiple of 8.
+        sizes: Bytes of a face or of the vector: a list with commas, or a doubling range such as 1Ki:64Ki. Each size is
+            a multiple of 8.
         grid: The ranks in each of one to three dimensions, such as 4x4x2. Default: the dimensions of the topology. If
             it has none, three dimensions that are as equal as possible.
         iterations: Number of measured iterations for each size.
@@ -3063,12 +3065,12 @@ class LineRateOptions(TypedDict, total=False):
         handler_memory: Bytes of host memory that only handlers use.
         lossy: Drop packets of the traffic when the packet buffer is full.
         message_packets: Packets of a message. Default: 64; 8 in a check.
-        messages: Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames; in
-            a check 4 messages or 256 frames.
+        messages: Number of measured messages or frames. Default: the number of messages with 2048 packets, or 20000
+            frames; in a check, 4 messages or 256 frames.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards;
-            64 in a check.
+        packet_sizes: Payload bytes of a packet: a list with commas, or a doubling range. Default: 64:4Ki, up to the
+            maximum packet of all cards; 64 in a check.
         pfc: Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
         rules: The frames for the handlers of an Ethernet card, such as `udp dport=53` or `word@36&ffff0000=00350000`.
             Several rules each have their own state, and no frame may match two. Default: any.
@@ -3077,13 +3079,13 @@ class LineRateOptions(TypedDict, total=False):
             is halved and doubled.
         state: First bytes of the handlers' state, such as 0100ff; zeros follow.
         state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or the length of the given state.
-        traffic: Packets to send instead of equal ones at the wire rate: a capture, such as `capture=FILE.pcap
-            rate=wire`, or made ones, such as `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps
-            arrivals=poisson`. Several are for several ports of the card (link.ports), the first for port 0. All run at
-            once until one of them has ended.
+        traffic: Packets to send instead of equal packets at the wire rate: a capture, such as `capture=FILE.pcap
+            rate=wire`, or generated packets, such as `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix
+            rate=40Gbps arrivals=poisson`. Several expressions are for several ports of the card (link.ports), the first
+            one for port 0. All run at once until one of them has ended.
         user_header: First bytes of every message; the rest is random.
-        xdp_mode: The place of an XDP program in a host's driver. `native`: before the kernel's packet buffer; or
-            `generic`: behind it.
+        xdp_mode: The place of an XDP program in a host's driver. `native`: before the kernel makes its packet buffer;
+            or `generic`: after that.
     """
 
     handler_memory: Annotated[int | None, Option(default=65536, most=1073741824, metavar="SIZE")]
@@ -3111,7 +3113,8 @@ class MessagesOptions(NetworkOptions, total=False):
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        sizes: Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
+        sizes: Message sizes in bytes: a list with commas, or a range. 8:4Mi is a doubling range, and 1..4 has steps of
+            one.
         addressing: Mode put: the kind of addresses. The card translates virtual addresses.
         flush_receive: Mode put: the receiver's card drops arriving packets, and the sender determines the end of a
             window. Not for latency.
@@ -3159,14 +3162,15 @@ class PcieOptions(TypedDict, total=False):
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        sizes: Sizes of a transfer in bytes: 8:2Ki doubles, 63..65 steps by one, commas list.
+        sizes: Sizes of a transfer in bytes: a list with commas, or a range. 8:2Ki is a doubling range, and 63..65 has
+            steps of one.
         caches: States of the host's cache: hwarm (written by the host), dwarm (by the card), cold, dthrash (all buffers
             written by the card).
         card_offsets: Offsets from a line of the card's memory, in bytes.
         host_offsets: Offsets from a line of the host, in bytes.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example bus.engines.count=4.
         patterns: Patterns of addresses: seq, rand.
-        samples: Measured transfers of a test of latency, and 16 times as many of one of bandwidth.
+        samples: Number of measured transfers in a test of latency. A test of bandwidth measures 16 times this number.
         tests: Tests: LAT_CMD_RD, LAT_CMD_WRRD, LAT_DMA_RD, LAT_DMA_WRRD, BW_DMA_RD, BW_DMA_WR, BW_DMA_RW.
         windows: Windows of host memory in bytes, multiples of 64.
     """
@@ -3190,7 +3194,7 @@ class RegistrationOptions(TypedDict, total=False):
     which on locking and translating takes no longer than copying.
 
     Attributes:
-        sizes: Sizes in bytes: 64:2Mi doubles, commas list.
+        sizes: Sizes in bytes: a list with commas, or a doubling range such as 64:2Mi.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example kernel.pin='3 us'.
     """
@@ -3209,7 +3213,7 @@ class StreamOptions(TypedDict, total=False):
 
     Attributes:
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
-        connections: Numbers of connections: 1:64 doubles, 1..8 steps by one. Default: 32.
+        connections: Numbers of connections. 1:64 is a doubling range, and 1..8 has steps of one. Default: 32.
         cpus: Numbers of CPUs that the measured host's operating system uses, from the first core on. Default: all.
         direction: Whether the measured host receives or transmits.
         duration: The measured time, such as 50ms.
@@ -3218,7 +3222,8 @@ class StreamOptions(TypedDict, total=False):
         flow_control: Flow control of switches: `credits`; `none`: switches drop packets; or `pfc`: they pause senders.
             Options as in none,buffer=1Mi,per=shared,alpha=1/2 or
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
-        io_sizes: Bytes of each call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
+        io_sizes: Bytes of each call that sends or receives: a list with commas, or a doubling range such as 64:64Ki.
+            Default: 64 KiB.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
         peer: The card of the other host, if it differs. Overrides do not apply to it.
@@ -3254,7 +3259,8 @@ class TorusOptions(TypedDict, total=False):
         nics: Cards to compare: names of specs, or paths of spec files. Only their links and routers are used.
         duration: The measured time, such as 20us. The default is 20us, or the time of ten packets on the slowest link
             if that is longer.
-        load: Offered loads as fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
+        load: Offered loads as fractions of a link's bandwidth: a list with commas, or a range. 0.1:1.0 has steps of
+            0.1, and 0.1:1.0:0.05 has steps of 0.05.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
         packet: Payload bytes of a packet.
         patterns: Destinations of packets: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
@@ -3311,7 +3317,7 @@ class XdpOptions(TypedDict, total=False):
         cpus: Numbers of CPUs that take frames, each with a receive channel: 1,2,4. Default: the CPUs of the card's
             interrupts.
         lossy: Frames of the traffic may be lost.
-        mode: `native`: in the driver, before the kernel's packet buffer; or `generic`: behind it.
+        mode: `native`: in the driver, before the kernel makes its packet buffer; or `generic`: after that.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example receive.entries=512.
         program: The program, where the object has several.
         seed: Seed of every random stream: the same seed gives the same report to the last byte.

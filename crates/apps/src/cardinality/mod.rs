@@ -338,9 +338,9 @@ impl Outcome {
             return Ok(());
         }
         Err(Error::Input(format!(
-            "the card found sources in {} packets of IP version 4 and {} of version 6, and the capture has {} and {}: it \
-             looks at the first 64 bytes behind a frame's EtherType, which some VLAN tags push addresses out of; \
-             --through channels has the host find them",
+            "the card found sources in {} IPv4 and {} IPv6 packets, but the capture has {} and {}: the card \
+             reads the first 64 bytes after a frame's EtherType, and VLAN tags may move addresses further \
+             back; with --through channels, the host finds them",
             found.0, found.1, contents.ipv4_packets, contents.ipv6_packets
         )))
     }

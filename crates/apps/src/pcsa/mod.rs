@@ -109,7 +109,7 @@ pub fn share(
     if addresses.len() > SHARED {
         let count = addresses.len();
         return Err(ExperimentError::Input(format!(
-            "{count} addresses, and local memory has room for {SHARED}; write 1 to {SHARED}"
+            "{count} addresses, but local memory has room for {SHARED}; write 1 to {SHARED}"
         )));
     }
     let addresses = addresses.to_vec();
@@ -151,7 +151,7 @@ fn check_cores(spec: &NfpSpec, cores: usize) -> Result<(), ExperimentError> {
         return Ok(());
     }
     let most = spec.cores;
-    Err(ExperimentError::Input(format!("{cores} microengines, and the card has {most}; write 1 to {most}")))
+    Err(ExperimentError::Input(format!("{cores} microengines, but the card has {most}; write 1 to {most}")))
 }
 
 /// Microengines that are loaded with the program.

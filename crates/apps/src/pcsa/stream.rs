@@ -163,8 +163,8 @@ pub fn check_sketches(spec: &NfpSpec, sketches: u32) -> Result<(), ExperimentErr
         return Ok(());
     }
     Err(ExperimentError::Input(format!(
-        "{sketches} sketches; a power of two from {FEWEST_SKETCHES} to {most} is possible: they are words in CLS, \
-         which has {cls} bytes"
+        "{sketches} sketches; write a power of two from {FEWEST_SKETCHES} to {most}: sketches are words in \
+         CLS, which has {cls} bytes"
     )))
 }
 
@@ -173,15 +173,15 @@ pub(super) fn check_workers(spec: &NfpSpec) -> Result<(), ExperimentError> {
     let last = (spec.cores - 1) % spec.island + 1;
     if last * spec.contexts < 2 {
         return Err(ExperimentError::Input(
-            "the last island has one context, which reads blocks, and none to count; give it more (hpu.contexts, \
-             hpu.cores)"
+            "the last island has only one context, which reads blocks, and no context that counts; give it \
+             more contexts (hpu.contexts, hpu.cores)"
                 .into(),
         ));
     }
     let (need, ctm) = (HEAD + 2 * 4 * BLOCK, spec.memory(MemoryKind::Ctm).size);
     if need > ctm as usize {
         return Err(ExperimentError::Input(format!(
-            "two blocks of addresses take {need} bytes, and CTM has {ctm} (memory.ctm.size)"
+            "two blocks of addresses take {need} bytes, but CTM has only {ctm} (memory.ctm.size)"
         )));
     }
     Ok(())

@@ -90,8 +90,8 @@ impl DistanceTable {
         let longest: u64 = table.rows().map(|row| u64::from(row.iter().copied().max().unwrap_or(0))).sum();
         if longest > u64::from(u32::MAX) {
             return Err(format!(
-                "a tour could have length {longest}, and the card's program takes {} at most; divide all distances \
-                 by the same number",
+                "a tour could have length {longest}, but the card's program takes at most {}; divide all \
+                 distances by the same number",
                 u32::MAX
             ));
         }
@@ -154,7 +154,7 @@ mod tests {
         let longest = 858_993_459;
         assert!(DistanceTable::new(5, |_, _| longest).is_ok());
         let error = DistanceTable::new(5, |_, _| longest + 1).unwrap_err();
-        assert!(error.starts_with("a tour could have length 4294967300, and the card's"), "{error}");
+        assert!(error.starts_with("a tour could have length 4294967300, but the card's"), "{error}");
         // Two cities have a road that is longer by 2.
         let error = DistanceTable::new(5, |a, b| longest + 2 * u32::from((a, b) == (0, 1))).unwrap_err();
         assert!(error.starts_with("a tour could have length 4294967299"), "{error}");

@@ -65,8 +65,8 @@ pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -
     let best = best.expect("one climb at least");
     if best != *found {
         return Err(Error::Program(format!(
-            "the card's best tour is of length {}, from climb {}, and the CPUs' of {}, from climb {}: the card's \
-             program is wrong",
+            "the card's best tour has length {}, from climb {}, but the CPUs' best tour has length {}, from \
+             climb {}: the card's program is wrong",
             found.length, found.number, best.length, best.number
         )));
     }

@@ -201,7 +201,7 @@ fn check(path: &str, kept: &Kept, own: &Kept) -> Result<(), Error> {
         ("problem", (kept.cities, &kept.problem) == (own.cities, &own.problem)),
         ("--seed", kept.seed == own.seed),
         ("number of --climbers", kept.climbers == own.climbers),
-        ("number of climbs to a --job", kept.job == own.job),
+        ("number of climbs in a --job", kept.job == own.job),
         ("value of --distances", kept.distances == own.distances),
         ("card", kept.card == own.card),
         ("program", kept.program == own.program),
@@ -214,7 +214,7 @@ fn check(path: &str, kept: &Kept, own: &Kept) -> Result<(), Error> {
 
 fn other<T>(path: &str, what: &str) -> Result<T, Error> {
     Err(Error::Input(format!(
-        "--resume {path}: it was written for another {what}; name another file, or remove it to begin anew"
+        "--resume {path}: it was written for another {what}; name another file, or remove it to start again"
     )))
 }
 

@@ -100,7 +100,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "D[,E]", "example" = "host-to-card"))]
     pub directions: Option<Vec<String>>,
-    /// Message sizes in bytes: 8:56 doubles, commas list.
+    /// Message sizes in bytes: a list with commas, or a doubling range such as 8:56.
     #[schemars(extend("usual" = {"channel-latency": "8:56", "channel-bandwidth": "64Ki:20Mi"}))]
     pub sizes: Vec<u64>,
     /// Numbers of processes that move the payload together. Each process has a thread of the host.
@@ -233,7 +233,7 @@ impl Request {
         known.into_iter().find(|kind| kind.key() == name).ok_or_else(|| {
             let known = known.map(MemoryKind::key).join(", ");
             Error::Input(format!(
-                "channels move no indirect messages to the memory '{name}'; the memories are {known}"
+                "indirect messages cannot go to the memory '{name}'; the memories are {known}"
             ))
         })
     }
@@ -272,8 +272,8 @@ impl Request {
         let messages = self.payload().div_ceil(shortest);
         if self.benchmark == Benchmark::ChannelBandwidth && messages > MOST_MESSAGES_OF_A_RUN {
             return wrong(format!(
-                "--payload {} in messages of {shortest} bytes is {messages} of them, and at most \
-                 {MOST_MESSAGES_OF_A_RUN} are sent; write a smaller payload, or larger sizes",
+                "--payload {} in messages of {shortest} bytes is {messages} messages; the maximum is \
+                 {MOST_MESSAGES_OF_A_RUN}; write a smaller payload, or larger sizes",
                 self.payload()
             ));
         }
@@ -293,8 +293,8 @@ impl Request {
         let contexts = spec.cores * spec.contexts;
         if most as usize > contexts {
             return wrong(format!(
-                "--processes {most}: the card has {contexts} contexts ({} microengines of {}, hpu.cores and \
-                 hpu.contexts)",
+                "--processes {most}: the card has only {contexts} contexts ({} microengines with {} each, \
+                 hpu.cores and hpu.contexts)",
                 spec.cores, spec.contexts
             ));
         }
@@ -428,7 +428,7 @@ mod tests {
             (refused(|r| r.processes = Some(vec![0])), &["--processes is 1 at least"]),
             (refused(|r| r.processes = Some(vec![481])), &["481", "480 contexts", "hpu.contexts"]),
             (refused(|r| r.payload = Some(0)), &["--payload is 1 to"]),
-            (refused(|r| r.sizes = vec![8]), &["13107200 of them", "smaller payload"]),
+            (refused(|r| r.sizes = vec![8]), &["13107200 messages", "smaller payload"]),
             (refused(|r| r.runs = Some(0)), &["--runs is 1 to 1000, not 0"]),
             (refused(|r| r.iterations = Some(0)), &["--iterations is 1 to"]),
             (refused(|r| r.nics = vec!["spin-discrete".into()]), &["no processes and channels", "nfp-4000"]),

@@ -46,7 +46,7 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// Bytes of a face or of the vector: 1Ki:64Ki doubles, commas list. Each is a multiple of 8.
+    /// Bytes of a face or of the vector: a list with commas, or a doubling range such as 1Ki:64Ki. Each size is a multiple of 8.
     #[schemars(extend("usual" = {"halo": "1Ki:64Ki", "allreduce": "8Ki:1Mi"}))]
     pub sizes: Vec<u64>,
     /// The ranks in each of one to three dimensions, such as 4x4x2. Default: the dimensions of the topology. If it has none,
@@ -117,7 +117,7 @@ impl Request {
             |size: &u64| size.is_multiple_of(values::BYTES) && (values::BYTES..=LARGEST).contains(size);
         if let Some(size) = self.sizes.iter().find(|size| !fits(size)) {
             return wrong(format!(
-                "a size of {size} bytes: values are of {} bytes; write a multiple of that, up to 1Gi",
+                "--sizes {size}: write a multiple of {} bytes, the size of a value, up to 1Gi",
                 values::BYTES
             ));
         }
@@ -149,7 +149,7 @@ impl Request {
                 let grid: Grid = grid.parse()?;
                 if let Some(nodes) = nodes.filter(|&nodes| nodes != grid.ranks()) {
                     return Err(Error::Input(format!(
-                        "--grid {grid} has {} ranks, and --nodes is {nodes}; leave out --nodes",
+                        "--grid {grid} has {} ranks, but --nodes is {nodes}; leave out --nodes",
                         grid.ranks()
                     )));
                 }

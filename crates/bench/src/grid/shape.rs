@@ -102,8 +102,8 @@ impl FromStr for Grid {
         match text.split('x').map(size).collect::<Option<Vec<u32>>>() {
             Some(sizes) => Grid::new(&sizes),
             None => Err(Error::Input(format!(
-                "--grid {text}: the sizes of its dimensions are whole numbers with an x between them; write for example \
-                 8, 4x4 or 4x4x2"
+                "--grid {text}: the sizes of its dimensions are whole numbers below 2^32 with an x between \
+                 them; write for example 8, 4x4 or 4x4x2"
             ))),
         }
     }

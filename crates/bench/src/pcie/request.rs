@@ -163,7 +163,7 @@ pub struct Request {
     #[serde(default = "usual_tests")]
     #[schemars(extend("metavar" = "TEST[,TEST]"))]
     pub tests: Vec<String>,
-    /// Sizes of a transfer in bytes: 8:2Ki doubles, 63..65 steps by one, commas list.
+    /// Sizes of a transfer in bytes: a list with commas, or a range. 8:2Ki is a doubling range, and 63..65 has steps of one.
     #[schemars(extend("usual" = "8:2Ki"))]
     pub sizes: Vec<u64>,
     /// Offsets from a line of the host, in bytes.
@@ -183,7 +183,7 @@ pub struct Request {
     #[serde(default = "usual_caches")]
     #[schemars(extend("metavar" = "STATE[,STATE]"))]
     pub caches: Vec<String>,
-    /// Measured transfers of a test of latency, and 16 times as many of one of bandwidth.
+    /// Number of measured transfers in a test of latency. A test of bandwidth measures 16 times this number.
     #[serde(default = "usual_samples")]
     #[schemars(range(min = 1, max = MOST_SAMPLES))]
     pub samples: u64,
@@ -234,7 +234,8 @@ impl Request {
             }
             if points.iter().any(|point| point.cache != Cache::HostWarm) && pcie.root.is_none() {
                 return Err(Error::Input(format!(
-                    "--cache: the spec of {name} has no cache of the host; write [bus.memory], or use hwarm"
+                    "--cache: the spec of {name} has no host cache; add [bus.memory] to it, or write \
+                     --cache hwarm"
                 )));
             }
         }
@@ -300,7 +301,8 @@ fn check(point: &Point) -> Result<(), Error> {
     let most = window.min(PAGE);
     if size == 0 || size.saturating_add(host_offset) > most {
         return Err(Error::Input(format!(
-            "--sizes {size}: with offset {host_offset}, a transfer has 1 B and ends within {most} B, the window or a page"
+            "--sizes {size}: with offset {host_offset}, a transfer has at least 1 B and ends within {most} \
+             B (the window or a page)"
         )));
     }
     Ok(())

@@ -95,8 +95,8 @@ fn nothing_came(what: &str, usage: &Usage, faults: Option<&str>) -> Error {
     }
     let faults = faults.map_or(String::new(), |faults| format!(" under faults {faults}"));
     Error::Undelivered(format!(
-        "no {what} came in the measured time{faults}: in it {resent} segments were sent again, and {dropped} frames dropped; \
-         a connection waits for what is lost, so write a longer --duration"
+        "no {what} came in the measured time{faults}: {resent} segments were retransmitted, and {dropped} \
+         frames were dropped; a connection waits for retransmissions, so write a longer --duration"
     ))
 }
 

@@ -62,10 +62,10 @@ pub struct StreamRequest {
     #[serde(default)]
     #[schemars(extend("metavar" = "receive|transmit"))]
     pub direction: Direction,
-    /// Bytes of each call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
+    /// Bytes of each call that sends or receives: a list with commas, or a doubling range such as 64:64Ki. Default: 64 KiB.
     #[serde(default)]
     pub io_sizes: Option<Vec<u64>>,
-    /// Numbers of connections: 1:64 doubles, 1..8 steps by one. Default: 32.
+    /// Numbers of connections. 1:64 is a doubling range, and 1..8 has steps of one. Default: 32.
     #[serde(default)]
     pub connections: Option<Vec<u64>>,
     /// Numbers of CPUs that the measured host's operating system uses, from the first core on. Default: all.
@@ -102,7 +102,7 @@ pub struct ExchangeRequest {
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
-    /// Numbers of connections, one row for each: 1:64 doubles, 1..8 steps by one.
+    /// Numbers of connections, one row for each. 1:64 is a doubling range, and 1..8 has steps of one.
     #[schemars(extend("usual" = "1:64"))]
     pub connections: Vec<u64>,
     /// Bytes of a request.

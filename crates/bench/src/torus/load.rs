@@ -27,11 +27,11 @@ impl Load {
                 _ => return wrong(text, "a range is FIRST:LAST or FIRST:LAST:STEP"),
             };
             if first > last {
-                return wrong(text, "a range goes up");
+                return wrong(text, "the first load of a range is above its last");
             }
             let steps = (last - first) / step;
             if loads.len() + steps as usize > MOST {
-                return wrong(text, &format!("that is more than {MOST} loads"));
+                return wrong(text, &format!("the list has more than {MOST} loads"));
             }
             loads.extend((0..=steps).map(|number| Load(first + number * step)));
             loads.push(Load(last));
@@ -81,8 +81,8 @@ fn millionths(text: &str, part: &str) -> Result<u32, Error> {
     let value = format!("0{whole}{digits:0<6}").parse().unwrap_or(u32::MAX);
     match value {
         1..=WHOLE => Ok(value),
-        0 => wrong(text, "no load at all is no traffic"),
-        _ => wrong(text, "a node cannot send more than its link carries"),
+        0 => wrong(text, "a load of 0 has no traffic, and a step is above 0"),
+        _ => wrong(text, "a load or a step is at most 1, the full rate of the link"),
     }
 }
 
@@ -113,10 +113,10 @@ mod tests {
             ("0", "no traffic"),
             ("0:1", "no traffic"),
             ("0.1:1:0", "no traffic"),
-            ("1.1", "more than its link carries"),
+            ("1.1", "at most 1, the full rate"),
             ("4295", "no number"),
             ("0.0000001", "six decimals"),
-            ("0.9:0.1", "goes up"),
+            ("0.9:0.1", "above its last"),
             ("0.1:0.2:0.1:0.1", "FIRST:LAST"),
             ("0.1:1:0.0001", "more than 1000 loads"),
         ] {

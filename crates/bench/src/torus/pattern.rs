@@ -65,10 +65,10 @@ impl Pattern {
             _ if shape.hosts() < 2 => wrong("a single node has nobody to send to", "torus:4x4x4"),
             Pattern::Transpose if used.len() < 2 => wrong("there is one dimension only", "torus:8x8"),
             Pattern::Transpose if used.iter().any(|&d| sizes[d] != sizes[used[0]]) => {
-                wrong("its dimensions are not of one size", "torus:8x8x8")
+                wrong("its dimensions have different sizes", "torus:8x8x8")
             }
             Pattern::BitComplement if sizes.iter().any(|size| !size.is_power_of_two()) => {
-                wrong("the sizes of its dimensions are no powers of two", "torus:8x8x8")
+                wrong("the size of a dimension is not a power of two", "torus:8x8x8")
             }
             Pattern::Tornado if sizes.iter().all(|&size| size < 3) => {
                 wrong("no dimension has 3 nodes, so nobody sends", "torus:8x8x8")
@@ -203,8 +203,8 @@ mod tests {
             ("spiral", &[4][..], "no pattern 'spiral'; the patterns are neighbour, uniform"),
             ("uniform", &[1], "a single node"),
             ("transpose", &[8], "one dimension only"),
-            ("transpose", &[8, 8, 4], "not of one size; write for example --topology torus:8x8x8"),
-            ("bit-complement", &[8, 6], "no powers of two"),
+            ("transpose", &[8, 8, 4], "have different sizes; write for example --topology torus:8x8x8"),
+            ("bit-complement", &[8, 6], "is not a power of two"),
             ("tornado", &[2, 2, 2], "no dimension has 3 nodes"),
         ] {
             let error = Pattern::parse(name, &shape(sizes)).unwrap_err();

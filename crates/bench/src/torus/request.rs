@@ -59,7 +59,8 @@ pub struct Request {
     #[serde(default = "usual_patterns")]
     #[schemars(extend("metavar" = "P[,Q]", "example" = "uniform"))]
     pub patterns: Vec<String>,
-    /// Offered loads as fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
+    /// Offered loads as fractions of a link's bandwidth: a list with commas, or a range. 0.1:1.0 has steps of 0.1, and
+    /// 0.1:1.0:0.05 has steps of 0.05.
     #[serde(default = "usual_load")]
     #[schemars(extend("metavar" = "LOADS"))]
     pub load: String,
@@ -138,8 +139,8 @@ impl Request {
             let network = Resolved::network(card);
             if !network.torus_router().has_one_rate(&network.link) {
                 return wrong(format!(
-                    "{name}: bench torus gives loads as fractions of one rate, and an axis of this card has another one; \
-                     write --set link.x.gap and those of y and z as link.gap"
+                    "{name}: loads of bench torus are fractions of one rate, but an axis of this card has \
+                     another rate; set link.x.gap, link.y.gap and link.z.gap to link.gap (--set)"
                 ));
             }
         }
@@ -159,8 +160,8 @@ impl Request {
             let packets = time / u128::from(most) * u128::from(shape.hosts());
             if packets > MOST_PACKETS {
                 return wrong(format!(
-                    "{name}: some {packets} packets in {warmup} and {window}, of {MOST_PACKETS} at most; write a shorter \
-                     --duration, or longer packets"
+                    "{name}: about {packets} packets in {warmup} and {window}; the maximum is \
+                     {MOST_PACKETS}; write a shorter --duration, or longer packets"
                 ));
             }
         }
@@ -172,11 +173,14 @@ impl Request {
         match self.topology.parse::<Topology>()? {
             Topology::Torus(torus) => {
                 let hosts = torus.hosts().ok_or_else(|| {
-                    Error::Input(format!("--topology {}: how many nodes? {instead}", self.topology))
+                    Error::Input(format!(
+                        "--topology {}: the number of nodes is missing; {instead}",
+                        self.topology
+                    ))
                 })?;
                 if hosts > MOST_NODES {
                     return Err(Error::Input(format!(
-                        "--topology {}: {hosts} nodes, of {MOST_NODES} at most",
+                        "--topology {}: {hosts} nodes; the maximum is {MOST_NODES}",
                         self.topology
                     )));
                 }

@@ -283,10 +283,8 @@ impl Observer {
         match sent == received {
             true => Ok(()),
             false => {
-                let first = network
-                    .lost_packets()
-                    .first()
-                    .map(|packet| format!("; the first that was lost: {packet}"));
+                let first =
+                    network.lost_packets().first().map(|packet| format!("; the first lost packet: {packet}"));
                 Err(Error::Undelivered(format!(
                     "{} of {sent} packets were not delivered, nor sent again{}",
                     sent - received,

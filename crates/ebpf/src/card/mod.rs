@@ -117,7 +117,8 @@ pub fn check_memory(object: &Object, maps: &[usize], card: &CardValues) -> Resul
         return Ok(());
     };
     let problem = format!(
-        "it takes {largest} bytes on {} cores, all maps together {all}, and the card's memory has {} (hpu.memory)",
+        "it takes {largest} bytes on {} cores, and all maps together take {all} bytes, but the card's \
+         memory has {} (hpu.memory)",
         card.cpus, card.memory
     );
     let name = &object.maps[number].name;

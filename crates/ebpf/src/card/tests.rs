@@ -36,8 +36,9 @@ fn maps_beyond_the_memory_are_refused_with_sizes() {
     let error = assembly(&object, &[0, 1], &card).unwrap_err().to_string();
     assert_eq!(
         error,
-        "map m: it takes 8388608 bytes on 16 cores, all maps together 8388616, and the card's memory has 1048576 \
-         (hpu.memory); write a smaller max_entries, give one by --map m=FILE, or raise hpu.memory"
+        "map m: it takes 8388608 bytes on 16 cores, and all maps together take 8388616 bytes, but the \
+         card's memory has 1048576 (hpu.memory); write a smaller max_entries, give one by --map m=FILE, or \
+         raise hpu.memory"
     );
     assert!(assembly(&object, &[1], &card).unwrap().contains("nicety_map_m_1:"));
 }

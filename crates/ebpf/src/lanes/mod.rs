@@ -208,8 +208,10 @@ fn check(linked: &Linked) -> Result<(), ObjectError> {
         Err(ObjectError::refused(place, problem, advice))
     };
     if linked.slots.len() > MOST_SLOTS {
-        let problem =
-            format!("it has {} instructions, and a core with lanes takes {MOST_SLOTS}", linked.slots.len());
+        let problem = format!(
+            "it has {} instructions, but a core with lanes takes at most {MOST_SLOTS}",
+            linked.slots.len()
+        );
         return Err(ObjectError::refused(format!("program {}", linked.name), problem, "split the program"));
     }
     for (at, step) in linked.code.steps.iter().enumerate() {
@@ -218,7 +220,7 @@ fn check(linked: &Linked) -> Result<(), ObjectError> {
             Op::Call => {
                 return refuse(
                     at,
-                    "it calls a function, and a core with lanes has no frames",
+                    "it calls a function, but a core with lanes has no stack frames",
                     "declare the function static __always_inline",
                 );
             }
@@ -228,7 +230,7 @@ fn check(linked: &Linked) -> Result<(), ObjectError> {
             Op::Helper if step.imm as u32 == Helper::TailCall as u32 => {
                 return refuse(
                     at,
-                    "it calls bpf_tail_call, and the core has one program",
+                    "it calls bpf_tail_call, but the core has only one program",
                     "call no other program",
                 );
             }

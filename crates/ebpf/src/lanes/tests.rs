@@ -218,8 +218,8 @@ fn programs_beyond_the_core_are_refused_in_one_line() {
     };
     assert_eq!(
         refused(vec![call_local(1), exit(), mov_imm(0, 1), exit()]),
-        "program test, instruction 0: it calls a function, and a core with lanes has no frames; declare the \
-         function static __always_inline"
+        "program test, instruction 0: it calls a function, but a core with lanes has no stack frames; \
+         declare the function static __always_inline"
     );
     let error = refused(vec![call(Helper::TailCall), exit()]);
     assert!(error.contains("bpf_tail_call") && !error.contains('\n'), "{error}");

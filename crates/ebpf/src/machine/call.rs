@@ -130,7 +130,7 @@ impl Machine {
             }
             return Ok(number);
         }
-        let problem = format!("argument {argument} of {} is {value:#x}, no map", helper.name());
+        let problem = format!("argument {argument} of {} is {value:#x}, not a map", helper.name());
         Err(Fault::new(TrapKind::Argument, problem))
     }
 
@@ -158,7 +158,7 @@ impl Machine {
         if region == address::FUNCTION && offset.is_multiple_of(8) && step < code.code.steps.len() {
             return Ok(step);
         }
-        let problem = format!("argument 2 of {} is {value:#x}, no function", helper.name());
+        let problem = format!("argument 2 of {} is {value:#x}, not a function", helper.name());
         Err(Fault::new(TrapKind::Argument, problem))
     }
 

@@ -133,7 +133,7 @@ impl Machine {
         if whole {
             return Ok(());
         }
-        let problem = format!("a lock at {at:#x}, no bpf_spin_lock of a map's value");
+        let problem = format!("a lock at {at:#x}, not a bpf_spin_lock in a map's value");
         Err(Fault::new(TrapKind::Argument, problem))
     }
 
@@ -189,7 +189,8 @@ impl Machine {
         match done {
             Some(()) => Ok(0),
             None => {
-                let problem = format!("argument 1 of {} is {:#x}, no reserved record", helper.name(), r[1]);
+                let problem =
+                    format!("argument 1 of {} is {:#x}, not a reserved record", helper.name(), r[1]);
                 Err(Fault::new(TrapKind::Argument, problem))
             }
         }

@@ -179,7 +179,7 @@ impl Machine {
             address::CONTEXT => {
                 format!("byte {} of the context; it has words of 4 bytes at 0, 4, 8, 12 and 16", relative(0))
             }
-            address::MAP | address::FUNCTION => "a map or a function itself; use helpers".to_owned(),
+            address::MAP | address::FUNCTION => "the address of a map or a function; use helpers".to_owned(),
             address::KEY => "the key of a callback; it is read-only, and as long as the map's key".to_owned(),
             address::VALUES.. => match self.maps.get((region - address::VALUES) as usize) {
                 Some(map) if access == Access::Write && !map.is_writable() => {

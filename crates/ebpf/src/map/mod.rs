@@ -446,7 +446,7 @@ fn check(definition: &MapDefinition) -> Result<MapKind, ObjectError> {
     let refuse = |problem: String, advice: &str| Err(refused(definition, problem, advice));
     let Some(kind) = MapKind::of(definition.kind) else {
         let problem = match MapKind::name_of(definition.kind) {
-            Some(name) => format!("type {} ({name}) is not among those that nicety has", definition.kind),
+            Some(name) => format!("type {} ({name}) is not supported by nicety", definition.kind),
             None => format!("type {} is unknown to Linux", definition.kind),
         };
         return refuse(problem, "docs/guide/xdp.md lists the types");
@@ -471,12 +471,15 @@ fn check(definition: &MapDefinition) -> Result<MapKind, ObjectError> {
     if !sizes {
         let problem =
             format!("type {} with keys of {key_size} bytes and values of {value_size}", kind.name());
-        return refuse(problem, "write sizes that Linux takes for this type");
+        return refuse(problem, "write sizes that Linux accepts for this type");
     }
     let lacks = max_entries == 0 && kind != MapKind::PerfEvents;
     if lacks || (kind == MapKind::Ring && (!max_entries.is_power_of_two() || max_entries < 4096)) {
         let advice = match lacks {
-            true => "its loader sets it; write {\"max_entries\": N, \"entries\": []} in a file for --map",
+            true => {
+                "the loader of the map sets this number; write {\"max_entries\": N, \"entries\": []} in a \
+                 file for --map"
+            }
             false => "write a power of two, at least 4096",
         };
         return refuse(format!("max_entries of {max_entries}"), advice);
@@ -523,6 +526,6 @@ fn check_size(
     if fits && memory <= most {
         return Ok(memory);
     }
-    let problem = format!("it takes {memory} bytes, and {most} are left for maps");
+    let problem = format!("it takes {memory} bytes, but only {most} are left for maps");
     Err(refused(definition, problem, "write a smaller max_entries"))
 }

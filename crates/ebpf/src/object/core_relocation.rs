@@ -99,9 +99,11 @@ pub(crate) fn value(btf: &Btf, relocation: &CoreRelocation) -> Result<u64, Refus
     let damaged = || refusal(format!("a CO-RE relocation of {name} is damaged"), "compile the object again");
     let places = places.ok_or_else(damaged)?;
     if is_kernel(name, essential) && relocation.kind != kind::TYPE_LOCAL {
-        let problem =
-            format!("{} is the kernel's, which no model has", described(btf, relocation.type_id, &places));
-        return Err(refusal(problem, "read the packet, the context and maps alone"));
+        let problem = format!(
+            "{} belongs to the kernel, which is not modelled",
+            described(btf, relocation.type_id, &places)
+        );
+        return Err(refusal(problem, "read only the packet, the context and maps"));
     }
     match relocation.kind {
         kind::TYPE_LOCAL | kind::TYPE_TARGET => Ok(u64::from(relocation.type_id)),

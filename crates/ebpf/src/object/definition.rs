@@ -79,7 +79,7 @@ fn pointers(elf: &Elf<'_>, at: usize) -> Vec<String> {
 
 fn btf_maps(elf: &Elf<'_>, btf: &Btf, at: usize, found: &mut Vec<Placed>) -> Result<(), ObjectError> {
     let Some(Kind::Section(variables)) = btf.section(".maps").and_then(|id| btf.kind(id)) else {
-        let advice = "compile it with -g, so that BTF describes the maps";
+        let advice = "compile the object with -g, so that BTF describes the maps";
         return Err(ObjectError::refused(".maps", "the section has no types", advice));
     };
     for placed in variables {
@@ -188,7 +188,7 @@ fn inner(btf: &Btf, name: &str, member: &Member) -> Result<Option<MapDefinition>
         _ => None,
     };
     let Some(Kind::Pointer(to)) = element else {
-        let problem = "its member values is no array of pointers";
+        let problem = "its member 'values' is not an array of pointers";
         return Err(ObjectError::refused(map_place(name), problem, "write it with __array"));
     };
     let Some(members) = btf.members(*to) else { return Ok(None) };
@@ -203,7 +203,7 @@ fn initial_entries(elf: &Elf<'_>, found: &mut [Placed]) -> Result<(), ObjectErro
     for relocation in elf.relocations.get(&section).into_iter().flatten() {
         let symbol =
             elf.symbols.get(relocation.symbol).filter(|_| [R_ABS64, R_64_64].contains(&relocation.kind));
-        let symbol = symbol.ok_or_else(|| ObjectError::malformed("a relocation of .maps"))?;
+        let symbol = symbol.ok_or_else(|| ObjectError::malformed("an invalid relocation of .maps"))?;
         let owner = found
             .iter_mut()
             .filter(|map| map.section == section && map.offset <= relocation.offset)
@@ -220,7 +220,8 @@ fn initial_entries(elf: &Elf<'_>, found: &mut [Placed]) -> Result<(), ObjectErro
             Some(map) if !symbol.is_function => Initial::Map(map),
             _ if symbol.is_function => Initial::Program(symbol.name.to_owned()),
             _ => {
-                let problem = format!("its entry {key} names {}, no map or program", symbol.name);
+                let problem =
+                    format!("its entry {key} names {}, which is neither a map nor a program", symbol.name);
                 return Err(ObjectError::refused(map_place(&owner.name), problem, "name a map or a program"));
             }
         };

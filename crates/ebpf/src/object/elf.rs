@@ -124,7 +124,7 @@ pub(crate) fn is_data(name: &str) -> bool {
 }
 
 fn text(bytes: &[u8]) -> Result<&str, ObjectError> {
-    std::str::from_utf8(bytes).map_err(|_| ObjectError::malformed("a name is no text"))
+    std::str::from_utf8(bytes).map_err(|_| ObjectError::malformed("a name is not text"))
 }
 
 type Sections<'f> = object::read::elf::SectionTable<'f, Header>;

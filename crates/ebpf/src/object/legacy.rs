@@ -83,7 +83,7 @@ pub(super) fn join_inner(found: &mut [Placed]) -> Result<(), ObjectError> {
         };
         let name = &found[outer].definition.name;
         let Some(example) = example.filter(|map| map.definition.name != *name) else {
-            let advice = "name the map that it has copies of";
+            let advice = "name a map of the object as the inner map";
             return Err(ObjectError::refused(map_place(name), "its inner map is not in the object", advice));
         };
         let inner = Some(Box::new(example.definition.clone()));

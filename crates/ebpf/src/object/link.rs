@@ -146,10 +146,9 @@ type Problem = (String, &'static str);
 
 fn unknown_helper(number: u32) -> Problem {
     match helper::name(number) {
-        Some(name) => (
-            format!("helper {number} (bpf_{name}) is not among those that nicety has"),
-            "write a program without it",
-        ),
+        Some(name) => {
+            (format!("helper {number} (bpf_{name}) is not supported by nicety"), "write a program without it")
+        }
         None => (format!("helper {} is unknown to Linux", number as i32), "call a helper by its number"),
     }
 }
@@ -244,11 +243,11 @@ impl Linker<'_> {
             Some(callee) => Ok(Some((callee, slot))),
             None => {
                 let place = format!("function {}, instruction {slot}", function.name);
-                let problem = "it calls code that no symbol of a function names";
+                let problem = "it calls code without a function symbol";
                 Err(ObjectError::refused(
                     place,
                     problem,
-                    "keep local symbols: strip debug sections alone (-g)",
+                    "keep local symbols: strip only debug sections (-g)",
                 ))
             }
         }

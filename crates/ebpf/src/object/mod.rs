@@ -117,8 +117,11 @@ impl Object {
         match starts[..] {
             [only] => Ok(only),
             [] => {
-                let problem = format!("no section's name says XDP; it has {}", names(self.open.iter()));
-                Err(ObjectError::refused("the object", problem, "name the program for XDP with --program"))
+                let problem = format!(
+                    "no section name declares an XDP program; the object has {}",
+                    names(self.open.iter())
+                );
+                Err(ObjectError::refused("the object", problem, "name the XDP program with --program"))
             }
             [..] => {
                 let problem = format!("it has {} programs: {}", starts.len(), names(starts.into_iter()));
@@ -141,7 +144,7 @@ impl Object {
             Attach::CpuMap => "a cpumap",
         };
         let problem = format!("its section {} is for an entry of {map}, not for a device", entry.section);
-        let advice = "name another program, and this one in the entries of the map";
+        let advice = "name another program here, and this one in the entries of the map";
         Err(ObjectError::refused(format!("program {}", entry.name), problem, advice))
     }
 }

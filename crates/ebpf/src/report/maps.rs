@@ -136,11 +136,11 @@ fn dumped(item: &Item, kind: MapKind, btf: &Btf, types: (u32, u32)) -> Dumped {
 /// Entries of a map as JSON: a list, or an object with the list and the size of the map.
 fn parsed(text: &str) -> Result<(Option<u32>, Vec<Value>), String> {
     let form = "write a list of entries, as bpftool map dump -j prints";
-    let parsed: Value = serde_json::from_str(text).map_err(|error| format!("no JSON ({error}); {form}"))?;
+    let parsed: Value = serde_json::from_str(text).map_err(|error| format!("not JSON ({error}); {form}"))?;
     let mut members = match parsed {
         Value::Array(entries) => return Ok((None, entries)),
         Value::Object(members) => members,
-        _ => return Err(format!("no list; {form}")),
+        _ => return Err(format!("not a list; {form}")),
     };
     let size = members.remove("max_entries");
     let entries = members.remove("entries").unwrap_or_else(|| Value::Array(Vec::new()));
@@ -189,7 +189,7 @@ fn constant(map: &MapDefinition, btf: &Btf, text: &str) -> Result<Vec<u8>, Strin
     let mut machine =
         Machine::new(&Object::default(), Limits::default()).map_err(|error| error.to_string())?;
     let number = machine.add_map(map).map_err(|error| error.to_string())?;
-    fill(&mut machine, number, btf, text, &mut |_, name| Err(format!("{name} is no value of it")))?;
+    fill(&mut machine, number, btf, text, &mut |_, name| Err(format!("{name} is not a value of this map")))?;
     let items = machine.maps[number].items();
     Ok(items.into_iter().flat_map(|item| item.values).next().unwrap_or_default())
 }
@@ -225,7 +225,7 @@ pub fn put(
     program: &mut dyn FnMut(&mut Machine, &str) -> Result<usize, String>,
 ) -> Result<(), String> {
     let Value::Object(given) = entry else {
-        return Err("no object; write {\"key\": ..., \"value\": ...}".to_owned());
+        return Err("not an object; write {\"key\": ..., \"value\": ...}".to_owned());
     };
     if let Some(other) =
         given.keys().find(|name| !["key", "value", "values", "formatted", "program"].contains(&name.as_str()))
@@ -253,20 +253,16 @@ pub fn put(
             Some(second_program(machine, kind, name, program)?)
         }
         Some(Value::String(_)) => {
-            return Err(format!(
-                "a program, and this is a {} with values of {} bytes; {ADVICE}",
-                kind.name(),
-                sizes.1
-            ));
+            return Err(format!("a program in a {} with values of {} bytes; {ADVICE}", kind.name(), sizes.1));
         }
-        Some(_) => return Err("a program that is no name; write \"program\": \"NAME\"".to_owned()),
+        Some(_) => return Err("the program is not a name; write \"program\": \"NAME\"".to_owned()),
     };
     let mut values =
         values(given, kind.is_per_cpu(), machine.cpus() as usize, |value| match (redirects, value) {
             // The interface or the size of the queue alone.
             (true, Value::Number(first)) if sizes.1 == SECOND => {
                 let first = first.as_u64().and_then(|first| u32::try_from(first).ok());
-                let first = first.ok_or("a value that is no 32-bit number; write the first word alone")?;
+                let first = first.ok_or("the value is not a 32-bit number; write only the first word")?;
                 Ok([first.to_ne_bytes(), [0; 4]].concat())
             }
             _ => value::read(btf, types.1, sizes.1, value),
@@ -274,7 +270,7 @@ pub fn put(
     if redirects && sizes.1 == SECOND {
         let own = values[0].split_off(4);
         if own != [0; 4] && own != [u8::MAX; 4] && second.is_none() {
-            return Err("the number of a program's file; write \"program\": \"NAME\"".to_owned());
+            return Err("the file descriptor of a program; write \"program\": \"NAME\"".to_owned());
         }
         values[0].extend(second.map_or(0, |number| number as u32 + 1).to_ne_bytes());
     }
@@ -291,7 +287,7 @@ fn named(
     let kind = machine.maps[number].kind;
     let what = if kind == MapKind::Programs { "program" } else { "map" };
     let Some(Value::String(name)) = value else {
-        return Err(format!("a value that is no name; write \"value\": \"NAME\", with the name of a {what}"));
+        return Err(format!("the value is not a name; write \"value\": \"NAME\", with the name of a {what}"));
     };
     if kind == MapKind::Programs {
         return program(machine, name);
@@ -316,7 +312,8 @@ fn check_inner(outer: &Map, inner: &Map) -> Result<(), String> {
     let entries = ("max_entries", example.max_entries, own.max_entries);
     match differs.into_iter().chain(sized.then_some(entries)).find(|(_, wanted, found)| wanted != found) {
         Some((what, wanted, found)) => Err(format!(
-            "map {} has {what} {found}, and the inner maps of {} have {wanted}; name a map like the inner one",
+            "map {} has {what} {found}, but the inner maps of {} have {wanted}; name a map like the inner \
+             map",
             own.name, outer.definition.name
         )),
         None => Ok(()),
@@ -325,7 +322,7 @@ fn check_inner(outer: &Map, inner: &Map) -> Result<(), String> {
 
 /// Bytes of a value with a program: a word of the map, and the program's.
 const SECOND: usize = 8;
-const ADVICE: &str = "programs are in devmap, devmap_hash and cpumap with values of 8 bytes";
+const ADVICE: &str = "only devmap, devmap_hash and cpumap with values of 8 bytes have programs";
 
 /// The number of a program that runs behind a redirect.
 fn second_program(
@@ -350,7 +347,10 @@ fn takes_names(kind: MapKind) -> bool {
 }
 
 fn refused(error: Errno, kind: MapKind) -> String {
-    format!("the {} does not take it ({error}); write fewer entries, and keys in its range", kind.name())
+    format!(
+        "the {} does not accept this entry ({error}); write fewer entries, and keys in its range",
+        kind.name()
+    )
 }
 
 /// The values of all CPUs. One value alone is that of each.
@@ -370,15 +370,14 @@ fn values(
                     Some(cpu) => cpu.as_u64().map_or(usize::MAX, |cpu| cpu as usize),
                 };
                 let place = all.get_mut(cpu).filter(|place| place.is_none());
-                let problem =
-                    || format!("values[{at}]: no other value may have its cpu, from 0 to {}", cpus - 1);
+                let problem = || format!("values[{at}]: write one value for each cpu from 0 to {}", cpus - 1);
                 *place.ok_or_else(problem)? = Some(read(of_cpu.get("value").unwrap_or(of_cpu))?);
             }
             Ok(all.into_iter().flatten().collect())
         }
-        (None, Some(_)) if per_cpu => {
-            Err(format!("values of other CPUs; write {cpus}, or one value for all"))
-        }
+        (None, Some(_)) if per_cpu => Err(format!(
+            "the values do not match the CPUs; write a list of {cpus} values, or one value for all"
+        )),
         _ => Err("no value; write \"value\": ...".to_owned()),
     }
 }

@@ -43,20 +43,21 @@ pub(crate) fn check(linked: &Linked) -> Result<(), ObjectError> {
     };
     let Some(chain) = chain(0, &of, &mut known, &mut inside) else {
         return refuse(format!(
-            "a chain of calls has no end; Linux has at most {MOST_FRAMES} functions in one"
+            "a chain of calls is endless or far too long; Linux allows at most {MOST_FRAMES} functions in a \
+             chain"
         ));
     };
     if chain.frames > MOST_FRAMES {
         let frames = chain.frames;
         return refuse(format!(
-            "{frames} functions call one another; Linux has at most {MOST_FRAMES} in a chain"
+            "a chain of calls has {frames} functions; Linux allows at most {MOST_FRAMES}"
         ));
     }
     if chain.bytes.0 > MOST_BYTES {
         let names: Vec<String> = chain.bytes.1.iter().map(name).collect();
         let (bytes, names) = (chain.bytes.0, names.join(", "));
         return refuse(format!(
-            "the stacks of {names}, which call one another, take {bytes} bytes; Linux has {MOST_BYTES}"
+            "the stacks of {names}, which call one another, take {bytes} bytes; Linux allows {MOST_BYTES}"
         ));
     }
     Ok(())
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(calls(&[256, 256]), Ok(()));
         assert_eq!(calls(&[512]), Ok(()));
         let problem =
-            "program f0: the stacks of f0, f1, which call one another, take 528 bytes; Linux has 512";
+            "program f0: the stacks of f0, f1, which call one another, take 528 bytes; Linux allows 512";
         assert_eq!(calls(&[512, 8]), Err(format!("{problem}; use smaller variables, or inline functions")));
         // A frame without stack counts as well.
         assert!(calls(&[512, 0]).is_err());
@@ -173,8 +174,8 @@ mod tests {
     fn a_chain_has_eight_functions() {
         assert_eq!(calls(&[8; 8]), Ok(()));
         let error = calls(&[8; 9]).unwrap_err();
-        assert!(error.contains("9 functions call one another; Linux has at most 8"), "{error}");
-        assert!(calls(&[0; 2000]).unwrap_err().contains("has no end"));
+        assert!(error.contains("a chain of calls has 9 functions; Linux allows at most 8"), "{error}");
+        assert!(calls(&[0; 2000]).unwrap_err().contains("is endless or far too long"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Access {
         let does = if self.write { "writes" } else { "reads" };
         let bytes = format!("{does} {} byte{}", self.bytes, if self.bytes == 1 { "" } else { "s" });
         let place = match self.place {
-            Place::Context => "that are no word of the context",
+            Place::Context => "that are not a word of the context",
             Place::Packet => "outside the packet; compare with data_end first",
             Place::Stack => "outside the stack; a function has bytes r10-512 to r10-1",
             Place::Value | Place::Present => {
@@ -133,8 +133,9 @@ impl Coder<'_> {
             return;
         }
         let name = helper::name(number).unwrap_or("unknown");
-        let text =
-            format!("an argument of bpf_{name} is no map, context, record or memory that the helper takes");
+        let text = format!(
+            "an argument of bpf_{name} is not a map, context, record or memory that the helper accepts"
+        );
         self.call_guard("nicety_xdp_guard_call", HELPER | number << PLACE, (at, text));
     }
 

@@ -184,7 +184,7 @@ fn check_ends(linked: &Linked, function: &Function) -> Result<(), ObjectError> {
         let leaves = jumps && !inside.contains(&(ins.to as usize));
         if leaves || (at + 1 == function.ins.len() && !ends) {
             let place = linked.place(linked.code.slots[function.first + at] as usize);
-            let problem = "the code goes on in another function";
+            let problem = "the code continues in another function";
             return Err(ObjectError::refused(
                 place,
                 problem,

@@ -469,7 +469,12 @@ fn check(linked: &Linked, maps: &[MapDefinition]) -> Result<(), ObjectError> {
             }
         }
         if step.op == Op::Helper && Helper::of(step.imm as u32).is_none() {
-            return refuse(linked, at, "a call of a helper that nicety lacks", "write a program without it");
+            return refuse(
+                linked,
+                at,
+                "a call of a helper that nicety does not support",
+                "write a program without it",
+            );
         }
     }
     Ok(())

@@ -71,7 +71,7 @@ pub fn check_offload(linked: &Linked, maps: &[MapDefinition], limits: &Offload) 
         true => Err(ObjectError::refused(
             format!("program {}", linked.name),
             format!(
-                "it uses {used} bytes of stack, and the firmware has {} (xdp.stack; nfp_bpf_finalize)",
+                "it uses {used} bytes of stack, but the firmware has {} (xdp.stack; nfp_bpf_finalize)",
                 limits.stack
             ),
             "use fewer local variables",
@@ -89,7 +89,8 @@ pub fn check_length(name: &str, instructions: usize, limits: &Offload) -> Result
         return Ok(());
     }
     let problem = format!(
-        "its code has {instructions} instructions of the card, and the firmware has room for {} (xdp.program; nfp_net_bpf_load)",
+        "its code has {instructions} instructions of the card, but the firmware has room for {} \
+         (xdp.program; nfp_net_bpf_load)",
         limits.instructions
     );
     Err(ObjectError::refused(format!("program {name}"), problem, "make it shorter"))
@@ -116,14 +117,15 @@ fn check_maps(linked: &Linked, maps: &[MapDefinition], limits: &Offload) -> Resu
     };
     if count > limits.maps {
         return wrong(format!(
-            "it has {count} maps, and the firmware {} (xdp.maps; nfp_bpf_map_alloc)",
+            "it has {count} maps, but the firmware allows {} (xdp.maps; nfp_bpf_map_alloc)",
             limits.maps
         ));
     }
     if entries > limits.entries {
         let most = limits.entries;
         return wrong(format!(
-            "its maps have {entries} entries, and the firmware {most} (xdp.entries; nfp_bpf_map_alloc)"
+            "its maps have {entries} entries, but the firmware allows {most} (xdp.entries; \
+             nfp_bpf_map_alloc)"
         ));
     }
     Ok(())
@@ -164,8 +166,9 @@ fn check_map(map: &MapDefinition, limits: &Offload) -> Result<(), ObjectError> {
     match sizes.into_iter().find(|(_, size, most, _)| *size > u64::from(*most)) {
         None => Ok(()),
         Some((what, size, most, key)) => {
-            let problem =
-                format!("{what} {size} bytes, and the firmware takes {most} ({key}; nfp_bpf_map_alloc)");
+            let problem = format!(
+                "{what} {size} bytes, but the firmware takes at most {most} ({key}; nfp_bpf_map_alloc)"
+            );
             refused(problem, "make it smaller")
         }
     }
@@ -272,7 +275,7 @@ impl Pass<'_> {
 
     fn check_load(&self, at: usize, ins: &Ins, note: &Note, width: Width) -> Result<(), ObjectError> {
         if note.place == Place::Context && !([0, 4].contains(&ins.to) && width == Width::B4) {
-            let problem = "of the context, the card has data and data_end alone (mem_ldx_xdp)";
+            let problem = "the card has only data and data_end of the context (mem_ldx_xdp)";
             return self.refuse(at, problem, "leave the other members out");
         }
         self.check_stack(at, ins, note)

@@ -171,11 +171,15 @@ fn problem(state: &State, base: Known, to: i64, bytes: i64, write: bool, device:
         Known::Unset => text("at a register without a value"),
         Known::Number(_) => text("at a number, not at a pointer"),
         Known::PacketEnd => text("at data_end"),
-        Known::Context(_) if write => text("of the context, which it may only read"),
+        Known::Context(_) if write => text("of the context, which programs may only read"),
         Known::Context(Some(at)) => {
             let at = at + to;
             let known = (0..=if device { 20 } else { 16 }).contains(&at) && at % 4 == 0 && bytes == 4;
-            if known { None } else { text(&format!("at byte {at} of the context, which are no word of it")) }
+            if known {
+                None
+            } else {
+                text(&format!("at byte {at} of the context, not at one of its words of 4 bytes"))
+            }
         }
         Known::Stack(Some(at)) => {
             let at = at + to;
@@ -184,16 +188,17 @@ fn problem(state: &State, base: Known, to: i64, bytes: i64, write: bool, device:
         }
         Known::Packet(at) => match (state.compared, at) {
             (None, _) => text("of the packet without a comparison with data_end"),
-            (_, Some(at)) if at + to < 0 => text("in front of the packet"),
-            (Some(compared), Some(at)) if at + to + bytes > compared => {
-                text(&format!("at byte {} of the packet, and data_end was compared with fewer", at + to))
-            }
+            (_, Some(at)) if at + to < 0 => text("before the packet"),
+            (Some(compared), Some(at)) if at + to + bytes > compared => text(&format!(
+                "at byte {} of the packet, but data_end was compared with fewer bytes",
+                at + to
+            )),
             _ => None,
         },
         Known::Bytes { lookup: Some(_), .. } => text("at a lookup's result, which may be 0"),
         Known::Bytes { constant: true, .. } if write => text("of constants"),
         Known::Bytes { size: Some(size), at: Some(at), .. } if at + to < 0 || at + to + bytes > size => {
-            text(&format!("at byte {} of {size}", at + to))
+            text(&format!("at byte {} of a memory of {size} bytes", at + to))
         }
         _ => None,
     }

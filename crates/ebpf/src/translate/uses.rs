@@ -74,10 +74,10 @@ impl Uses {
         match pointer {
             Held::Somewhere(map) => {
                 let problem = format!(
-                    "a place in a value of {} that depends on data (nfp_bpf_map_mark_used)",
+                    "an access to a value of {} at an offset that depends on data (nfp_bpf_map_mark_used)",
                     name(map)
                 );
-                refuse(linked, at, &problem, "use a member, or an entry for each place")
+                refuse(linked, at, &problem, "use a member, or an entry for each offset")
             }
             Held::Byte(map, from) => {
                 let from = from + ins.to;

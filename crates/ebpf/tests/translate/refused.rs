@@ -32,7 +32,9 @@ fn programs_without_a_translation_are_refused_with_their_place() {
     let atomic_frame = vec![atomic(DW, 0, 10, -8, 10), exit()];
     assert!(refused(atomic_frame).starts_with(&format!("{place} 0: an atomic operation with r10")));
     let helper = vec![Instruction { imm: 4, ..call(Helper::Loop) }, exit()];
-    assert!(refused(helper).starts_with(&format!("{place} 0: a call of a helper that nicety lacks")));
+    assert!(
+        refused(helper).starts_with(&format!("{place} 0: a call of a helper that nicety does not support"))
+    );
     let tail = vec![mov(2, 3), mov_imm(3, 0), call(Helper::TailCall), exit()];
     assert!(
         refused(tail).starts_with(&format!("{place} 2: a tail call through an array that is known only"))
@@ -40,7 +42,7 @@ fn programs_without_a_translation_are_refused_with_their_place() {
     let map = [&map(1, 99)[..], &[exit()]].concat();
     assert!(refused(map).starts_with(&format!("{place} 0: a map that the object lacks")));
     let into = vec![call_local(1), goto(1), exit(), exit()];
-    assert!(refused(into).contains("the code goes on in another function"));
+    assert!(refused(into).contains("the code continues in another function"));
 }
 
 #[test]

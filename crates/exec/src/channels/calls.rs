@@ -69,7 +69,7 @@ impl Goroutines {
                 let [goroutine, ..] = *words;
                 let thread = self.threads.borrow_mut().remove(&goroutine);
                 let thread = thread.ok_or_else(|| {
-                    Error::Program(format!("goroutine {goroutine} is waited for by another one already"))
+                    Error::Program(format!("another goroutine already waits for goroutine {goroutine}"))
                 })?;
                 thread.join().await?;
             }
@@ -85,7 +85,7 @@ impl Goroutines {
     fn start_of(&self, words: &Words) -> Result<ProcessSetup, Error> {
         let [processes, name, name_bytes, microengine, context, contexts, count, ..] = *words;
         let name = String::from_utf8(self.read(name, name_bytes)?)
-            .map_err(|_| Error::Input("a function's name is UTF-8".to_owned()))?;
+            .map_err(|_| Error::Input("the function's name is not UTF-8".to_owned()))?;
         let arguments = words.get(7..7 + count.min(ARGUMENTS as u64 + 1) as usize);
         let arguments = arguments.expect("there are more words");
         Ok(ProcessSetup::Start {
@@ -156,7 +156,7 @@ impl Goroutines {
         let [address, count, timeout_ps, ..] = *words;
         if count > ALTERNATIVES {
             return Err(Error::Input(format!(
-                "a selection of {count}; it has at most {ALTERNATIVES} alternatives"
+                "a selection of {count} alternatives; the maximum is {ALTERNATIVES}"
             )));
         }
         let given = self.read(address, count * ALTERNATIVE as u64 * 8)?;
@@ -263,8 +263,9 @@ fn card_memory(words: &Words) -> Result<CardMemory, Error> {
     let [kind, island, offset, bytes, ..] = *words;
     let kind = usize::try_from(kind).ok().and_then(|kind| MemoryKind::ALL.get(kind));
     Ok(CardMemory {
-        kind: *kind
-            .ok_or_else(|| Error::Input("the card's memories are CLS, CTM, IMEM and EMEM".to_owned()))?,
+        kind: *kind.ok_or_else(|| {
+            Error::Input("the card has no such memory; its memories are CLS, CTM, IMEM and EMEM".to_owned())
+        })?,
         // An island number that is too large for its type does not exist either.
         island: usize::try_from(island).unwrap_or(usize::MAX),
         offset: word(offset, "an offset")?,
@@ -273,7 +274,7 @@ fn card_memory(words: &Words) -> Result<CardMemory, Error> {
 }
 
 fn word(value: u64, what: &str) -> Result<u32, Error> {
-    u32::try_from(value).map_err(|_| Error::Input(format!("{what} is a number of 32 bits, not {value}")))
+    u32::try_from(value).map_err(|_| Error::Input(format!("{what} is a number below 2^32, not {value}")))
 }
 
 fn number(outcome: Outcome) -> u64 {
@@ -291,7 +292,7 @@ fn limit(ps: u64) -> Option<Duration> {
 fn direct(words: &Words, bytes: u64) -> Result<Vec<u8>, Error> {
     if bytes > DIRECT as u64 {
         return Err(Error::Input(format!(
-            "a direct message of {bytes} bytes; it has 1 to {DIRECT}, and more go by SendInd"
+            "a direct message of {bytes} bytes; it has 1 to {DIRECT}; send longer messages by SendInd"
         )));
     }
     let mut contents: Vec<u8> = words[3..3 + DIRECT / 8].iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -62,8 +62,8 @@ const WELL: Reply = Reply { code: 0, reason: String::new(), words: [0; WORDS] };
 
 fn written_over() -> Error {
     Error::Program(
-        "the process made a call of another interface, or has written over memory that it shares with the simulation; a program \
-         with go/nicety makes calls by that alone"
+        "the process made a call of another interface, or overwrote memory that it shares with the \
+         simulation; a program with go/nicety makes calls only by go/nicety"
             .to_owned(),
     )
 }

@@ -99,7 +99,7 @@ pub(crate) fn register(number: u64) -> Result<StatusRegister, Stop> {
 
 pub(crate) fn atomic(op: u64, datatype: u64) -> Result<Atomic, Stop> {
     let (op, datatype) =
-        (one(AtomicOp::ALL, op, "operator")?, one(Datatype::ALL, datatype, "type of items on these cards,")?);
+        (one(AtomicOp::ALL, op, "operator")?, one(Datatype::ALL, datatype, "supported datatype")?);
     Atomic::new(op, datatype).map_err(|error| Stop::Refused("PTL_ARG_INVALID", error.to_string()))
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn atomic(op: u64, datatype: u64) -> Result<Atomic, Stop> {
 pub(crate) fn options<T>(bits: u64, of_bits: fn(u32) -> Option<T>, what: &str) -> Result<T, Stop> {
     let known = u32::try_from(bits).ok().and_then(of_bits);
     known.ok_or_else(|| {
-        Stop::invalid(&format!("options {bits:#x}: not all of them are options of a {what} on these cards"))
+        Stop::invalid(&format!("options {bits:#x}: some of them are not options of a {what} on these cards"))
     })
 }
 

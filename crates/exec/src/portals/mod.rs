@@ -154,7 +154,7 @@ impl Interface {
                 return Ok(Nothing {}.into());
             }
             Some(Call::Compute(Compute { ns })) => {
-                let ps = ns.checked_mul(1000).ok_or_else(|| Stop::invalid("more than 213 days"))?;
+                let ps = ns.checked_mul(1000).ok_or_else(|| Stop::invalid("a time of more than 213 days"))?;
                 self.host.compute(Duration::from_ps(ps)).await;
                 return Ok(Nothing {}.into());
             }
@@ -232,7 +232,7 @@ impl Interface {
         let none = || Stop::invalid("the rank has no process");
         let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
         if bytes > MOST_BYTES {
-            return Err(Stop::invalid(&format!("{bytes} bytes: more than {MOST_BYTES}")));
+            return Err(Stop::invalid(&format!("{bytes} bytes in one call; the maximum is {MOST_BYTES}")));
         }
         let mut read = vec![0; bytes as usize];
         memory::read(pid, address, &mut read).map_err(|error| {
@@ -252,7 +252,7 @@ impl Interface {
     /// Returns the address in host memory that stands for an address of the process, and the length.
     fn place(start: u64, length: u64) -> Result<(u64, u64), Stop> {
         if start >= nicety::PROCESS_BYTES {
-            return Err(Stop::invalid("an address that no process has"));
+            return Err(Stop::invalid("an address outside the memory of any process"));
         }
         // A descriptor of all memory ends at the last address of the process.
         Ok((PROCESS_ADDRESSES + start, length.min(nicety::PROCESS_BYTES - start)))
@@ -281,7 +281,7 @@ impl Interface {
         }
         let since = self.failed_looks.get().unwrap_or(begun);
         self.failed_looks.set(Some(since));
-        let what = || "an event or a count of Portals: it looks for one".to_owned();
+        let what = || "an event or a count of Portals, for which it polls".to_owned();
         self.turns.lap(self.rank, Part::Looks);
         self.turns.looked_in_vain((self.rank, since), 1, what, portals.changed().wait()).await;
         self.turns.lap(self.rank, Part::Waits);

@@ -249,7 +249,7 @@ impl Interface {
     fn own(&self, ct: CtHandle) -> Result<CtHandle, Stop> {
         match self.objects.borrow().counters.contains_key(&ct) {
             true => Ok(ct),
-            false => Err(Stop::invalid("this handle names no counter: it was freed before")),
+            false => Err(Stop::invalid("this handle names no counter; the counter may have been freed")),
         }
     }
 
@@ -261,7 +261,7 @@ impl Interface {
     /// Reads handles or numbers from the memory of the process.
     fn handles(&self, address: u64, count: u64) -> Result<Vec<u64>, Stop> {
         if count > MOST_POLLED {
-            return Err(Stop::invalid("more than 65536 of them"));
+            return Err(Stop::invalid("a list of more than 65536 event queues, counters or tests"));
         }
         let bytes = self.bytes(address, 8 * count)?;
         Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
@@ -283,7 +283,7 @@ fn limit(ms: u64) -> Option<Duration> {
 
 fn one_of_both(by: CtEvent) -> Result<(), Stop> {
     match by.success != 0 && by.failure != 0 {
-        true => Err(Stop::invalid("an increment is of successes or of failures, not of both")),
+        true => Err(Stop::invalid("an increment has successes or failures, not both")),
         false => Ok(()),
     }
 }
@@ -331,6 +331,6 @@ fn swap_of(asked: &Swap) -> Result<FetchRequest, Stop> {
     let operand = words
         .as_flattened()
         .get(..asked.operand_bytes as usize)
-        .ok_or_else(|| Stop::invalid("an operand of over 16 bytes"))?;
+        .ok_or_else(|| Stop::invalid("an operand of more than 16 bytes; the maximum is 16"))?;
     Ok(fetch_of!(asked, operand))
 }

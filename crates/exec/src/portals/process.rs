@@ -31,8 +31,9 @@ impl Process {
         let Err(error) = done else { return };
         self.notes.missed.borrow_mut().get_or_insert_with(|| {
             format!(
-                "the card of rank {} {what} {bytes} bytes at {address:#x} of its process, which cannot be reached: {error}; \
-                 memory of descriptors and entries has to be there until their operations have ended",
+                "the card of rank {} {what} {bytes} bytes at {address:#x} of its process, which cannot be \
+                 reached: {error}; memory of descriptors and entries has to stay allocated until their \
+                 operations have ended",
                 self.rank
             )
         });

@@ -118,7 +118,7 @@ impl Objects {
 
     fn eq_alloc(&mut self, card: &Card, EqAlloc { count }: EqAlloc) -> Result<u64, Stop> {
         let depth = u32::try_from(count).map_err(|_| {
-            Stop::Refused("PTL_NO_SPACE", format!("a queue of {count} events: no card has as many"))
+            Stop::Refused("PTL_NO_SPACE", format!("a queue of {count} events: no card has room for as many"))
         })?;
         let eq = card.eq_alloc(depth)?;
         self.queues.push(eq);

@@ -122,7 +122,7 @@ impl Program {
         match posted.len() + self.queued.borrow().len() + untagged {
             0 => text += "no receive",
             1 => text += "a receive of ",
-            several => text += &format!("{several} receives, first of "),
+            several => text += &format!("{several} receives, the first of "),
         }
         if let Some(receive) = posted.values().next().map(|posted| posted.receive).or(first_untagged) {
             text += &format!("{} bytes from {}", receive.bytes, whose(&receive));
@@ -131,7 +131,7 @@ impl Program {
         if let Some(send) = sending.values().next() {
             text += match sending.len() {
                 1 => "; a send has not ended, of ".to_owned(),
-                several => format!("; {several} sends have not ended, first that of "),
+                several => format!("; {several} sends have not ended, the first of "),
             }
             .as_str();
             text += &format!("{} bytes to rank {}", send.bytes, send.to);
@@ -144,6 +144,6 @@ impl Program {
 
     /// Returns the message for which a process looks.
     pub(super) fn looking_for(&self, peek: &Receive) -> String {
-        format!("a message from {}, for which it looks (a probe)", whose(peek))
+        format!("a message from {}, for which it probes", whose(peek))
     }
 }

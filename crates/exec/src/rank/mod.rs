@@ -124,7 +124,8 @@ struct Course {
 /// Returns the error of an unknown call, or of one that may not be posted.
 fn written_over(call: Call) -> Error {
     Error::Program(format!(
-        "the process made the invalid call {call:?}: it has written over memory that it shares with the simulation"
+        "the process made the invalid call {call:?}: it has overwritten memory that it shares with the \
+         simulation"
     ))
 }
 
@@ -132,7 +133,8 @@ fn written_over(call: Call) -> Error {
 fn shared(call: Call) -> Error {
     let what = if matches!(call, Call::Portals(_)) { "a Portals interface" } else { "channels" };
     Error::Input(format!(
-        "{what}: a host has it for one process; run one on each host, without ranks_per_node, or use MPI or libfabric"
+        "{what}: only one process of a host can use this interface; run one process on each host, without \
+         ranks_per_node, or use MPI or libfabric"
     ))
 }
 

@@ -275,9 +275,7 @@ impl OnPortals {
 
     pub(super) async fn atomic(&self, access: Access, operation: Operation) -> Result<(), Error> {
         let does = AtomicForm::of(&operation).ok_or_else(|| {
-            Error::Program(format!(
-                "the process asks for an atomic operation that there is not: {operation:?}"
-            ))
+            Error::Program(format!("the process requests an unknown atomic operation: {operation:?}"))
         })?;
         let items = match does {
             AtomicForm::Reads(_) => Some(self.stage_with(&vec![0; access.bytes as usize])?),

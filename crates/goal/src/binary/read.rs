@@ -33,7 +33,7 @@ pub fn read(source: impl Read, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Sch
     if magic != MAGIC {
         reader.at = 0;
         return reader.wrong(match magic.swap_bytes() == MAGIC {
-            true => "the file is from a machine of another byte order; convert it to text there",
+            true => "the file is from a machine with another byte order; convert it to text on that machine",
             false => "the file is no binary schedule: it does not begin with 4223",
         });
     }
@@ -48,7 +48,7 @@ pub fn read(source: impl Read, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Sch
         let (from, to) = (reader.u64()?, reader.u64()?);
         if from != end || to < from {
             return reader.wrong(format!(
-                "the block of rank {rank} is {from} to {to}, and the one before ends at {end}"
+                "the block of rank {rank} goes from {from} to {to}, but the block before it ends at {end}"
             ));
         }
         end = to;
@@ -65,7 +65,7 @@ pub fn read(source: impl Read, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Sch
     reader.rank = None;
     match reader.source.read(&mut [0]) {
         Ok(0) => Ok(builder.finish()),
-        Ok(_) => reader.wrong("there is more behind the last rank"),
+        Ok(_) => reader.wrong("the file has more bytes after the last rank"),
         Err(error) => Err(reader.unreadable(&error)),
     }
 }
@@ -118,7 +118,8 @@ impl<R: Read> Reader<'_, R> {
         let (ops, roots) = (self.u32()?, self.u32()?);
         if roots > ops || ops > MOST_OPERATIONS {
             return self.wrong(format!(
-                "{ops} operations, {roots} of them without dependencies; there are at most {MOST_OPERATIONS}"
+                "{ops} operations, {roots} of them without dependencies; a rank has at most \
+                 {MOST_OPERATIONS}"
             ));
         }
         let fixed = 8 + 4 * u64::from(roots) + NODE * u64::from(ops);
@@ -134,7 +135,7 @@ impl<R: Read> Reader<'_, R> {
             let (op, count) = self.node(number, sum, ranks)?;
             if op.cpu > cpus || op.nic > nics {
                 return self.wrong(format!(
-                    "operation {number} has a CPU or an interface beyond the highest of the file"
+                    "operation {number} has a CPU or an interface above the maximum that the file declares"
                 ));
             }
             sum += u64::from(count.on_end) + u64::from(count.on_start);
@@ -147,7 +148,7 @@ impl<R: Read> Reader<'_, R> {
         }
         if sum != edges {
             return self
-                .wrong(format!("operations have {sum} dependents, and the block has room for {edges}"));
+                .wrong(format!("the operations have {sum} dependents, but the block has room for {edges}"));
         }
         for (number, count) in (0..ops).zip(&counts) {
             self.dependents(number, count.on_end, false, ops, builder)?;
@@ -166,8 +167,9 @@ impl<R: Read> Reader<'_, R> {
             2 => Kind::Recv,
             3 => Kind::Calc,
             other => {
-                return self
-                    .wrong(format!("operation {number} is of type {other}; 1 is send, 2 recv, 3 calc"));
+                return self.wrong(format!(
+                    "operation {number} is of type {other}; types are 1 (send), 2 (recv) and 3 (calc)"
+                ));
             }
         };
         let size = u64::from_le_bytes(bytes[9..17].try_into().expect("eight bytes"));
@@ -185,8 +187,9 @@ impl<R: Read> Reader<'_, R> {
         if (counts.on_end > 0 && u64::from(first) != sum)
             || (counts.on_start > 0 && u64::from(first_on_start) != begin)
         {
-            return self
-                .wrong(format!("operation {number}: its dependents are not behind those of the one before"));
+            return self.wrong(format!(
+                "operation {number}: its dependents do not follow those of the previous operation"
+            ));
         }
         let (peer, tag) = if kind == Kind::Calc { (0, 0) } else { (peer, tag) };
         let mut op = Op::new(kind, size, peer, tag);
@@ -206,11 +209,11 @@ impl<R: Read> Reader<'_, R> {
             let then = self.u32()?;
             if then >= ops {
                 return self.wrong(format!(
-                    "operation {then} depends on operation {first}, and there are only {ops}"
+                    "operation {then} depends on operation {first}, but the rank has only {ops} operations"
                 ));
             }
             if !builder.depend(first, then, on_start) {
-                return self.wrong("a rank has fewer than 2^31 dependencies");
+                return self.wrong("too many dependencies: a rank has fewer than 2^31");
             }
         }
         Ok(())
@@ -223,17 +226,20 @@ impl<R: Read> Reader<'_, R> {
             if *claimed != op.dependencies {
                 let there = op.dependencies;
                 return self
-                    .wrong(format!("operation {number} claims {claimed} dependencies and has {there}"));
+                    .wrong(format!("operation {number} claims {claimed} dependencies, but has {there}"));
             }
             if op.dependencies == 0 && roots.next() != Some(&number) {
                 return self.wrong(format!(
-                    "operation {number} waits for nothing, and is not in its place among the roots"
+                    "operation {number} has no dependencies, but is not in its place in the list of roots"
                 ));
             }
         }
         match roots.next() {
             None => Ok(()),
-            Some(root) => self.wrong(format!("operation {root} is among the roots, and is none")),
+            Some(root) => self.wrong(format!(
+                "the list of roots has operation {root}, which has dependencies, comes twice or does not \
+                 exist"
+            )),
         }
     }
 }

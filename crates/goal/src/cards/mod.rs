@@ -163,7 +163,7 @@ fn check_lengths(schedule: &Schedule) -> Result<(), Error> {
         let long = (0..).zip(own.ops).find(|(_, op)| op.kind == Kind::Send && op.size > LONGEST);
         if let Some((number, op)) = long {
             return Err(Error::Input(format!(
-                "rank {rank}: {}: handlers on cards count bytes in 32 bits, {LONGEST} at most",
+                "rank {rank}: {}: handlers on cards count bytes in 32 bits; the maximum is {LONGEST}",
                 named(number, op)
             )));
         }

@@ -143,7 +143,7 @@ impl Request {
             && let Some((_, option)) = PARAMETERS.iter().find(|(field, _)| is_given(&given[*field]))
         {
             return Err(Error::Input(format!(
-                "{option}: of LogGOPS; add --network loggops, or leave it out"
+                "{option}: an option of LogGOPS; add --network loggops, or leave the option out"
             )));
         }
         Ok(request)
@@ -223,7 +223,9 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     let spread = environment.spread(request.threads.threads)?;
     let loaded = nicety::cards::load_distinct(&request.nics, &request.cards.overrides, "spin-discrete")?;
     if let Some((name, _)) = loaded.iter().find(|(name, _)| name == LOGGOPS) {
-        return Err(Error::Input(format!("a card is called {name}; give it another name in its file")));
+        return Err(Error::Input(format!(
+            "a card is called {name}, like the network; give the card another name in its file"
+        )));
     }
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
     let schedule = Arc::new(schedule);

@@ -86,14 +86,18 @@ impl Request {
     fn pattern(&self) -> Result<Pattern, Error> {
         let found = Pattern::ALL.iter().find(|(name, _)| *name == self.pattern);
         let names = Pattern::ALL.map(|(name, _)| name).join(", ");
-        let unknown = || Error::Input(format!("there is no pattern {:?}; there are {names}", self.pattern));
+        let unknown =
+            || Error::Input(format!("there is no pattern {:?}; the patterns are {names}", self.pattern));
         found.map(|(_, pattern)| *pattern).ok_or_else(unknown)
     }
 
     fn shape(&self, pattern: Pattern) -> Result<Shape, Error> {
         let compute = super::network::time("compute", &self.compute, parse_time)?;
         if compute.ps() % 1000 != 0 {
-            return Err(Error::Input(format!("compute {}: schedules have whole nanoseconds", self.compute)));
+            return Err(Error::Input(format!(
+                "compute {}: a time in a schedule is a whole number of nanoseconds",
+                self.compute
+            )));
         }
         let without = |option: &str, part: &str| {
             Err(Error::Input(format!(
@@ -108,7 +112,9 @@ impl Request {
             return without("layers", "layers");
         }
         if self.ranks == 0 || self.ranks == u32::MAX || self.iterations == 0 || self.layers == 0 {
-            return Err(Error::Input("ranks, iterations and layers are at least 1".to_owned()));
+            return Err(Error::Input(
+                "ranks, iterations and layers are at least 1, and ranks at most 4294967294".to_owned(),
+            ));
         }
         Ok(Shape {
             ranks: self.ranks,
@@ -130,7 +136,8 @@ pub fn generate(request: &Request, environment: &Environment<'_>) -> Result<Gene
     let about = shape.operations(pattern);
     if about > MOST {
         return Err(Error::Input(format!(
-            "{} of {} ranks would have some {about} operations, and at most {MOST} are made; take fewer ranks or iterations",
+            "{} of {} ranks would have about {about} operations; the maximum is {MOST}; take fewer ranks or \
+             iterations",
             request.pattern, shape.ranks
         )));
     }

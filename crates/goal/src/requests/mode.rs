@@ -37,14 +37,14 @@ impl Mode {
         for name in names {
             let mode = [Mode::Host, Mode::Card].into_iter().find(|mode| mode.name() == name);
             let mode = mode.ok_or_else(|| {
-                Error::Input(format!("--mode: there is no mode {name}; there are host and card"))
+                Error::Input(format!("--mode: there is no mode {name}; the modes are host and card"))
             })?;
             if !modes.contains(&mode) {
                 modes.push(mode);
             }
         }
         match modes.is_empty() {
-            true => Err(Error::Input("--mode: name one, host or card, or leave it out".to_owned())),
+            true => Err(Error::Input("--mode: name host or card, or leave the option out".to_owned())),
             false => Ok(modes),
         }
     }
@@ -79,7 +79,8 @@ pub(super) const SOURCE: &str = "matching.c";
 pub(super) fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> {
     card.spec.of::<SpinSpec>().map_err(|error| {
         Error::Input(format!(
-            "--mode card: {name} has no handlers: {error}; leave --mode out, since its messages have one way only"
+            "--mode card: {name} has no handlers: {error}; leave --mode out, since this card handles \
+             messages in one way only"
         ))
     })
 }

@@ -148,14 +148,14 @@ impl Request {
             let own = [("compat", "--compat")];
             if let Some((_, option)) = LOGGOPS.iter().chain(&own).find(is_given) {
                 return Err(Error::Input(format!(
-                    "{option}: of LogGOPS, which has no cards; leave it or --nic out"
+                    "{option}: an option of LogGOPS, which has no cards; leave out the option or --nic"
                 )));
             }
         } else if let Some((_, option)) =
             ON_CARDS.iter().chain(&[("mode", "--mode"), ("breakdown", "--breakdown")]).find(is_given)
         {
             return Err(Error::Input(format!(
-                "{option}: of a run on cards; name one, as in --nic spin-discrete"
+                "{option}: an option of runs on cards; name a card, as in --nic spin-discrete"
             )));
         }
         Ok(request)
@@ -164,7 +164,7 @@ impl Request {
     fn is_on_cards(&self) -> Result<bool, Error> {
         match (self.network, &self.nic) {
             (Some(Network::Loggops), Some(_)) => {
-                Err(Error::Input("--network loggops has no cards; leave it or --nic out".to_owned()))
+                Err(Error::Input("--network loggops has no cards; leave out --network or --nic".to_owned()))
             }
             (Some(Network::Packets), None) => {
                 Err(Error::Input("--network packets: name a card, as in --nic spin-discrete".to_owned()))
@@ -197,7 +197,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     let threads = if loggops::has_threads(&parameters, rules) { threads } else { 1 };
     let noise = request.cards.loggops_noise(schedule.ranks(), request.hosts.seed)?;
     if noise.is_some() && rules == Rules::LogGopSim {
-        return Err(Error::Input("noise: this is by nicety's own rules; leave compat out".to_owned()));
+        return Err(Error::Input("noise: only nicety's own rules have noise; leave compat out".to_owned()));
     }
     let tell = &mut |done| tell(environment, done, total);
     let in_processes = match &spread.peers {
@@ -310,7 +310,7 @@ impl Finished {
 pub(super) fn explained(failure: Failure, file: &str, schedule: &Schedule) -> Error {
     match failure {
         Failure::NotWhole(name) => {
-            Error::Input(format!("{}: LogGOPSim has whole nanoseconds only; leave compat out", name.0))
+            Error::Input(format!("{}: LogGOPSim takes only whole nanoseconds; leave compat out", name.0))
         }
         Failure::Cycle(cycle) => Error::Input(format!("{file}: {}", cycle.describe(schedule))),
         Failure::Stuck(stuck) => Error::Deadlock(format!("{file}: {}", stuck.describe(schedule))),

@@ -56,19 +56,23 @@ impl Request {
         let mut ranks = BTreeMap::new();
         for file in &self.files {
             let unnumbered = || {
-                Error::Input(format!("{file}: its name has no rank at its end, as pmpi-trace-rank-7.txt has"))
+                Error::Input(format!(
+                    "{file}: its name does not end with a rank, as pmpi-trace-rank-7.txt does"
+                ))
             };
             let rank = rank_of(file).ok_or_else(unnumbered)?;
             if let Some(other) = ranks.insert(rank, file.as_str()) {
-                return Err(Error::Input(format!("{file}: this is rank {rank}, and so is {other}")));
+                return Err(Error::Input(format!(
+                    "{file}: this is the trace of rank {rank}, and {other} is too; leave one out"
+                )));
             }
         }
         match (0..).zip(ranks.keys()).find(|(number, rank)| number != *rank) {
             None if !ranks.is_empty() => Ok(ranks.into_values().collect()),
-            None => Err(Error::Input("there is no trace; name those of all ranks".to_owned())),
-            Some((missing, _)) => {
-                Err(Error::Input(format!("there is no trace of rank {missing}; name those of all ranks")))
-            }
+            None => Err(Error::Input("no trace is named; name the traces of all ranks".to_owned())),
+            Some((missing, _)) => Err(Error::Input(format!(
+                "there is no trace of rank {missing}; name the traces of all ranks"
+            ))),
         }
     }
 }
@@ -79,7 +83,7 @@ fn try_to_run(schedule: &Schedule, environment: &Environment<'_>) -> Result<(), 
     loggops::run_in_threads(schedule, &parameters, Rules::Own, 1, &mut |_| goes_on(environment)).map_err(
         |failure| match explained(failure, "these traces", schedule) {
             Error::Deadlock(text) => {
-                Error::Input(format!("{text}\nare they all of one run, and is it traced as a whole?"))
+                Error::Input(format!("{text}\nare all traces of one run, and is this run traced as a whole?"))
             }
             other => other,
         },
@@ -102,8 +106,8 @@ fn rank_of(file: &str) -> Option<u64> {
 pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced, Error> {
     let files = request.in_order()?;
     let ranks = u32::try_from(files.len()).ok().filter(|ranks| *ranks < u32::MAX);
-    let ranks =
-        ranks.ok_or_else(|| Error::Input("there are more traces than a schedule has ranks".to_owned()))?;
+    let ranks = ranks
+        .ok_or_else(|| Error::Input("there are more traces than a schedule can have ranks".to_owned()))?;
     let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
     for (number, path) in (0_u64..).zip(&files) {
         let cannot = |error: std::io::Error| file::unreadable(path, &error);

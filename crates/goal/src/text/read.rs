@@ -143,7 +143,7 @@ impl Reader {
         let at = scan.at;
         if scan.word() != Some(b"num_ranks") {
             scan.at = at;
-            return scan.expected("num_ranks and how many they are");
+            return scan.expected("num_ranks with the number of ranks");
         }
         scan.skip();
         let at = scan.at;
@@ -159,7 +159,7 @@ impl Reader {
         let at = scan.at;
         let next = self.builder.ranks() as u32;
         if next == self.ranks {
-            return scan.expected(&format!("the end of the file behind rank {}, the last one,", next - 1));
+            return scan.expected(&format!("the end of the file after rank {}, the last one,", next - 1));
         }
         if scan.word() != Some(b"rank") {
             scan.at = at;
@@ -208,10 +208,10 @@ impl Reader {
             Some(Some(before)) if self.labels == Labels::Unique => {
                 let line = self.builder.line_of(before);
                 let name = label.escape_ascii();
-                scan.fault(at, format!("label {name} is that of the operation in line {line} already"))
+                scan.fault(at, format!("label {name} already belongs to the operation in line {line}"))
             }
             Some(_) => Ok(()),
-            None => scan.fault(at, "the labels of this rank have more letters than 4 GiB"),
+            None => scan.fault(at, "the labels of this rank are longer than 4 GiB in total"),
         }
     }
 
@@ -223,7 +223,7 @@ impl Reader {
             _ => {
                 scan.at = at_verb;
                 let label = then.escape_ascii();
-                return scan.expected(&format!("requires or irequires behind label {label}, or ':'"));
+                return scan.expected(&format!("requires, irequires or ':' after label {label}"));
             }
         };
         scan.skip();
@@ -233,14 +233,14 @@ impl Reader {
             Some(op) => Ok(op),
             None => {
                 let label = label.escape_ascii();
-                scan.fault(at, format!("no operation of this rank has label {label} up to here"))
+                scan.fault(at, format!("no earlier operation of this rank has label {label}"))
             }
         };
         let (then, first) = (find(then, at)?, find(first, at_first)?);
         if self.builder.depend(first, then, on_start) {
             Ok(())
         } else {
-            scan.fault(at, "a rank has fewer than 2^31 dependencies")
+            scan.fault(at, "too many dependencies: a rank has fewer than 2^31")
         }
     }
 
@@ -283,7 +283,7 @@ impl Reader {
         let at = scan.at;
         let peer = scan.number_or_any("a rank")?;
         if peer == crate::ANY && kind == Kind::Send {
-            return scan.fault(at, "a message goes to one rank; only a receive may be from -1, any rank");
+            return scan.fault(at, "a send goes to one rank; only a receive may have rank -1 (any rank)");
         }
         if peer != crate::ANY && peer >= self.ranks {
             let last = self.ranks - 1;
@@ -308,7 +308,7 @@ impl Reader {
                 }
             };
             if given & bit != 0 {
-                return scan.fault(at, "it is given twice");
+                return scan.fault(at, "this attribute is given twice");
             }
             given |= bit;
             scan.skip();
@@ -323,7 +323,7 @@ impl Reader {
     fn finish(self) -> Result<Schedule, ReadError> {
         let next = self.builder.ranks() as u32;
         match self.state {
-            State::Ranks => Err(self.error(0, "the file has no schedule; it begins with num_ranks")),
+            State::Ranks => Err(self.error(0, "the file has no schedule; a schedule begins with num_ranks")),
             State::Brace | State::Statements => {
                 Err(self.error(0, format!("the file ends inside the block that line {} begins", self.opened)))
             }

@@ -95,7 +95,7 @@ pub(super) fn take(call: &Fields<'_>, program: &mut Program<'_>) -> Result<(), F
             return Ok(());
         }
         name if is_unknown(name) => {
-            return Err(Fault::new(0, format!("no schedule can be made of MPI_{name}")));
+            return Err(Fault::new(0, format!("MPI_{name} cannot be part of a schedule")));
         }
         // Time in these calls belongs to the program itself.
         _ => return Ok(()),

@@ -161,7 +161,7 @@ impl World {
         match self.calls.get(number) {
             None => Ok(()),
             Some((name, _, line)) => Err(format!(
-                "there is no collective call {}, which is MPI_{name} of rank 0 (its line {line})",
+                "collective call {} is missing; on rank 0 it is MPI_{name} (its line {line})",
                 number + 1
             )),
         }

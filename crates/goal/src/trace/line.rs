@@ -48,7 +48,7 @@ impl<'l> Fields<'l> {
         match name {
             Some(name) if ends.len() >= 3 => Ok(Fields { line, ends, name }),
             _ => {
-                Err(Fault::new(0, "a call is expected, as in MPI_Barrier:10:0,0,4:12, or a comment behind #"))
+                Err(Fault::new(0, "a call is expected, as in MPI_Barrier:10:0,0,4:12, or a comment after #"))
             }
         }
     }

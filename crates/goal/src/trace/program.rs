@@ -110,7 +110,7 @@ impl<'b> Program<'b> {
         match self.state {
             State::Running => Ok(()),
             State::Before => Err(Fault::new(0, format!("MPI_{} comes before MPI_Init", call.name))),
-            State::Finalized => Err(Fault::new(0, format!("MPI_{} comes behind MPI_Finalize", call.name))),
+            State::Finalized => Err(Fault::new(0, format!("MPI_{} comes after MPI_Finalize", call.name))),
         }
     }
 
@@ -154,12 +154,18 @@ impl<'b> Program<'b> {
         }
         let (own, all, rank, ranks) = (self.rank, self.ranks, comm.rank, comm.ranks);
         let text = if ranks > all {
-            format!("this program has {ranks} ranks, and there are traces of {all}; name those of all")
+            format!(
+                "this program has {ranks} ranks, but there are traces of only {all}; name the traces of all \
+                 ranks"
+            )
         } else if ranks < all {
-            format!("a communicator of {ranks} of the {all} ranks: a trace does not tell which of them")
+            format!(
+                "a communicator of {ranks} of the {all} ranks: a trace does not say which ranks these are"
+            )
         } else {
             format!(
-                "rank {rank} of {ranks} in the trace of rank {own}: a trace does not tell the order of ranks"
+                "rank {own} is rank {rank} in a communicator of all {ranks} ranks: a trace does not give \
+                 the order of these ranks"
             )
         };
         Err(Fault::new(call.at(field), text))

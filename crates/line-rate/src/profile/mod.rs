@@ -91,14 +91,15 @@ pub fn profile(request: &Request, environment: &Environment<'_>) -> Result<Repor
 /// Returns the request with one packet size, or with traffic.
 fn with_one_size(request: &Request) -> Result<Request, Error> {
     if request.sensitivity {
-        let why = "a profile is of one run, without other values of the card";
+        let why = "a profile covers one run, without other values of the card";
         return Err(Error::Input(format!("--sensitivity: {why}; leave it out")));
     }
     let packet_sizes = match &request.packet_sizes {
         Some(sizes) if sizes.len() > 1 => {
             let first = sizes[0];
             return Err(Error::Input(format!(
-                "--packet-sizes: a profile is of packets of one size, not of {}; write for example --packet-sizes {first}",
+                "--packet-sizes: a profile covers packets of one size, not of {} sizes; write for example \
+                 --packet-sizes {first}",
                 sizes.len()
             )));
         }
@@ -333,13 +334,15 @@ fn missing(sources: &[Source]) -> Vec<String> {
     let mut missing = Vec::new();
     if lineless > 0 {
         missing.push(format!(
-            "no line tables for {}: their cycles have no line, and inlined functions count for their callers; compile with -g",
+            "no line tables for {}: cycles there have no line, and inlined functions count for their \
+             callers; compile with -g",
             of(lineless)
         ));
     }
     if nameless > 0 {
         missing.push(format!(
-            "no symbols for {}: functions have no names, and calls by jumps are not seen; keep the symbols",
+            "no symbols for {}: functions have no names, and calls by jumps are not recognised; keep the \
+             symbols",
             of(nameless)
         ));
     }

@@ -14,8 +14,8 @@ impl Request {
     pub(super) fn check_xdp(&self, name: &str, tested: &Tested<'_>) -> Result<(), Error> {
         match self.xdp.is_some() && tested.for_xdp().is_none() {
             true => Err(Error::Input(format!(
-                "--nic {name}: an XDP program has frames, and handlers of this card have messages of Portals; name a card with frames, \
-                 as --nic spin-100g, or one of PsPIN"
+                "--nic {name}: an XDP program processes frames, but handlers of this card process messages \
+                 of Portals; name a card with frames, as --nic spin-100g, or a PsPIN card"
             ))),
             false => Ok(()),
         }
@@ -27,8 +27,8 @@ impl Request {
         let others = [
             ("--rule", !self.rules.is_empty(), "its program takes all frames"),
             ("--pfc", self.pfc, "frames without a buffer are lost"),
-            ("--sensitivity", self.sensitivity, "it varies cards with handler cores"),
-            ("--traffic", self.traffic.len() > 1, "one expression is for the card's only port here"),
+            ("--sensitivity", self.sensitivity, "the option varies cards with handler cores"),
+            ("--traffic", self.traffic.len() > 1, "its only port takes one expression"),
         ];
         match others.into_iter().find(|(_, given, _)| *given) {
             Some((option, _, why)) => Err(Error::Input(format!(
@@ -45,10 +45,10 @@ impl Request {
             (
                 "--packet-sizes",
                 self.packet_sizes.is_some(),
-                "sizes are those of the traffic, as in 'udp size=64'",
+                "the traffic sets the sizes, as in 'udp size=64'",
             ),
             ("--message-packets", self.message_packets.is_some(), "each packet of traffic is a message"),
-            ("--messages", self.messages.is_some(), "the traffic has their number, as in 'udp packets=1M'"),
+            ("--messages", self.messages.is_some(), "the traffic sets their number, as in 'udp packets=1M'"),
             ("--user-header", !self.user_header.is_empty(), "packets of traffic have their own headers"),
         ];
         if let Some((option, _, why)) = others.into_iter().find(|(_, given, _)| *given) {
@@ -68,8 +68,8 @@ impl Request {
             self.check_ports(name, &tested)?;
             if self.lossy && tested.sends_again() {
                 return wrong(format!(
-                    "--lossy: {name} sends again what is dropped (transport.reliable), so that nothing is lost; leave \
-                     --lossy out, or write --set transport.reliable=false"
+                    "--lossy: {name} retransmits dropped packets (transport.reliable), so no packet is \
+                     lost; leave --lossy out, or write --set transport.reliable=false"
                 ));
             }
             for traffic in &traffic {
@@ -89,8 +89,8 @@ impl Request {
         }
         let has = if ports == 1 { "1 port".to_owned() } else { format!("{ports} ports") };
         Err(Error::Input(format!(
-            "--traffic: {many} expressions are for as many ports of a card, and {name} has {has}; leave some out, or write --set \
-             link.ports={many}"
+            "--traffic: {many} expressions need {many} ports of a card, but {name} has {has}; leave some \
+             out, or write --set link.ports={many}"
         )))
     }
 
@@ -104,8 +104,8 @@ impl Request {
             return match self.rules.is_empty() {
                 true => Ok(()),
                 false => wrong(format!(
-                    "--rule: handlers of {name} have messages, which match entries choose; leave it out, or name a card with \
-                     frames, as --nic spin-100g"
+                    "--rule: handlers of {name} process messages, which match entries select; leave --rule \
+                     out, or name a card with frames, as --nic spin-100g"
                 )),
             };
         };
@@ -130,7 +130,7 @@ impl Request {
         ];
         match of_messages.into_iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Error::Input(format!(
-                "{option}: frames of {name} are by themselves, and in no message; leave it out"
+                "{option}: frames of {name} are not parts of messages; leave {option} out"
             ))),
             None => Ok(()),
         }
@@ -173,7 +173,7 @@ impl Request {
     pub(super) fn state_too_long(&self) -> String {
         let (given, bytes) = (self.state.len(), self.state_bytes());
         format!(
-            "a state of {given} bytes was given, and --state-bytes is {bytes}; write --state-bytes {given}"
+            "the given state has {given} bytes, but --state-bytes is {bytes}; write --state-bytes {given}"
         )
     }
 
@@ -210,7 +210,8 @@ impl Request {
             }
             if self.user_header.len() as u64 > length {
                 return Err(Error::Input(format!(
-                    "--user-header has {} bytes, and a message of {} packets of {size} bytes only {length}",
+                    "--user-header has {} bytes, but a message of {} packets of {size} bytes has only \
+                     {length}",
                     self.user_header.len(),
                     messages.packets_each
                 )));

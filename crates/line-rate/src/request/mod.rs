@@ -75,9 +75,10 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Packets to send instead of equal ones at the wire rate: a capture, such as `capture=FILE.pcap rate=wire`, or made ones,
-    /// such as `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson`. Several are for several
-    /// ports of the card (link.ports), the first for port 0. All run at once until one of them has ended.
+    /// Packets to send instead of equal packets at the wire rate: a capture, such as `capture=FILE.pcap rate=wire`, or generated
+    /// packets, such as `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson`. Several
+    /// expressions are for several ports of the card (link.ports), the first one for port 0. All run at once until one of them
+    /// has ended.
     #[serde(default)]
     #[schemars(extend("metavar" = "EXPRESSION", "format" = "expressions"))]
     pub traffic: Vec<String>,
@@ -87,15 +88,16 @@ pub struct Request {
     /// Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
     #[serde(default)]
     pub pfc: bool,
-    /// Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards; 64 in a check.
+    /// Payload bytes of a packet: a list with commas, or a doubling range. Default: 64:4Ki, up to the maximum packet of all
+    /// cards; 64 in a check.
     #[serde(default)]
     pub packet_sizes: Option<Vec<u64>>,
     /// Packets of a message. Default: 64; 8 in a check.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub message_packets: Option<u64>,
-    /// Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames; in a check 4 messages
-    /// or 256 frames.
+    /// Number of measured messages or frames. Default: the number of messages with 2048 packets, or 20000 frames; in a check, 4
+    /// messages or 256 frames.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub messages: Option<u64>,
@@ -125,12 +127,13 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub names: Names,
-    /// The program of an eBPF object, instead of handlers. It has frames on every card, and runs in the host's driver for cards
-    /// without handler cores.
+    /// The program of an eBPF object, instead of handlers. The program processes frames on every card, and runs in the host's
+    /// driver for cards without handler cores.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub xdp: Option<XdpObject>,
-    /// The place of an XDP program in a host's driver. `native`: before the kernel's packet buffer; or `generic`: behind it.
+    /// The place of an XDP program in a host's driver. `native`: before the kernel makes its packet buffer; or `generic`: after
+    /// that.
     #[serde(default)]
     pub xdp_mode: Mode,
     /// Also find the three assumed values of each card's spec to which the verdict is most sensitive. Each is halved and doubled.
@@ -251,7 +254,8 @@ impl Request {
         }
         if self.xdp.is_none() && self.xdp_mode != Mode::Native {
             return wrong(
-                "--xdp-mode: for an XDP program, and these are handlers in C; leave it out".to_owned(),
+                "--xdp-mode: an option of XDP programs, but these are handlers in C; leave --xdp-mode out"
+                    .to_owned(),
             );
         }
         let messages = self.messages();
@@ -280,7 +284,7 @@ impl Request {
             let option = if self.lossy { "--lossy" } else { "--pfc" };
             let has_frames = |card| Tested::of(card).is_ok_and(|tested| self.has_frames(&tested));
             let why = match cards.iter().all(|(_, card)| has_frames(card)) {
-                true => "it is about traffic that finds the packet buffer full; name the traffic",
+                true => "the option is for traffic that finds the packet buffer full; name the traffic",
                 false => {
                     "packets of one message depend on each other; name traffic, which has a message per packet"
                 }
@@ -342,8 +346,8 @@ pub(crate) fn traffic_of(text: &str) -> Result<Traffic, Error> {
     let word = traffic.to.map(|_| "to").or(traffic.start_ps.map(|_| "start"));
     match word {
         Some(word) => Err(Error::Input(format!(
-            "--traffic: {word} is for host programs, as in 'nicety run PROGRAM.py --traffic', and here there is one card, which waits \
-             for it; leave it out"
+            "--traffic: {word} is for host programs, as in 'nicety run PROGRAM.py --traffic'; here one card \
+             receives all traffic from the start; leave {word} out"
         ))),
         None => Ok(traffic),
     }

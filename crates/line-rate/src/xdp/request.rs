@@ -31,7 +31,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "NAME"))]
     pub program: Option<String>,
-    /// `native`: in the driver, before the kernel's packet buffer; or `generic`: behind it.
+    /// `native`: in the driver, before the kernel makes its packet buffer; or `generic`: after that.
     #[serde(default)]
     pub mode: Mode,
     /// Frames to send, such as `udp dport=53 flows=1M size=imix rate=40Gbps`, or `capture=FILE.pcap rate=wire`.
@@ -118,7 +118,7 @@ impl Request {
                 let all_cpus = spec.cpus as u64;
                 if let Some(cpus) = cpus.filter(|&cpus| cpus > all_cpus) {
                     return wrong(format!(
-                        "--cpus {cpus}: the host of {name} has {all_cpus}; write 1 to {all_cpus}"
+                        "--cpus {cpus}: the host of {name} has {all_cpus} CPUs; write 1 to {all_cpus}"
                     ));
                 }
                 let channels = spec.receive.channels.min(spec.interrupts.cpus) as u64;

@@ -67,7 +67,8 @@ impl Header {
         let version = (u16_of(&bytes[4..], big), u16_of(&bytes[6..], big));
         if version != VERSION {
             return Err(format!(
-                "it is of version {}.{} of pcap, and 2.4 is read; convert it, as by editcap of Wireshark",
+                "it has version {}.{} of pcap, but only 2.4 can be read; convert it, as by editcap of \
+                 Wireshark",
                 version.0, version.1
             ));
         }
@@ -85,7 +86,7 @@ impl Header {
     /// # Errors
     /// When the file is damaged or cannot be read.
     pub(super) fn next<R: Read>(&self, input: &mut Input<R>) -> Result<Option<Found>, String> {
-        if !need(input, 16, "a packet's head")? {
+        if !need(input, 16, "a packet's header")? {
             return Ok(None);
         }
         let head = input.peek(16);

@@ -85,7 +85,7 @@ impl Section {
     /// # Errors
     /// When the file is damaged, cannot be read, or has an unsupported element.
     pub(super) fn next<R: Read>(&mut self, input: &mut Input<R>) -> Result<Option<Block>, String> {
-        if !need(input, 12, "a block's head")? {
+        if !need(input, 12, "a block's header")? {
             return Ok(None);
         }
         let head = input.peek(12);
@@ -102,15 +102,13 @@ impl Section {
         let (kind, length) = (u32_of(head, big), u32_of(&head[4..], big) as usize);
         if length < 12 || !length.is_multiple_of(4) || length > LONGEST {
             return Err(format!(
-                "a block of {length} bytes, where multiples of 4 from 12 to {LONGEST} can be"
+                "a block of {length} bytes; the length has to be a multiple of 4 from 12 to {LONGEST}"
             ));
         }
         need(input, length, "a block")?;
         let behind = u32_of(&input.peek(length)[length - 4..], big) as usize;
         if behind != length {
-            return Err(format!(
-                "a block that begins with {length} bytes as its length, and ends with {behind}"
-            ));
+            return Err(format!("a block with the length {length} at its start, but {behind} at its end"));
         }
         let whole = input.take(length);
         let body = whole.start + 8..whole.end - 4;
@@ -131,12 +129,12 @@ impl Section {
     /// Checks the version of a section.
     fn begin(&self, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() < 16 {
-            return Err("a block of a section that is too short".into());
+            return Err("a section header block that is too short".into());
         }
         match (u16_of(&bytes[4..], self.big), u16_of(&bytes[6..], self.big)) {
             (1, minor) if MINORS.contains(&minor) => Ok(()),
             (major, minor) => {
-                Err(format!("a section of version {major}.{minor}, where 1.0 and 1.2 are read"))
+                Err(format!("a section of version {major}.{minor}; only 1.0 and 1.2 can be read"))
             }
         }
     }
@@ -144,7 +142,7 @@ impl Section {
     fn add_interface(&mut self, bytes: &[u8]) -> Result<(), String> {
         let big = self.big;
         if bytes.len() < 8 {
-            return Err("a block of an interface that is too short".into());
+            return Err("an interface description block that is too short".into());
         }
         if self.interfaces.len() == MOST_INTERFACES {
             return Err(format!("more than {MOST_INTERFACES} interfaces"));
@@ -156,7 +154,10 @@ impl Section {
                 (IF_TSRESOL, value) => {
                     let [resolution] = sized("if_tsresol of an interface", value)?;
                     interface.tick = Tick::of(resolution).ok_or_else(|| {
-                        format!("an interface with the unknown resolution {resolution} of times")
+                        format!(
+                            "an interface with the unsupported time resolution {resolution} \
+                                 (if_tsresol)"
+                        )
                     })?;
                 }
                 (IF_FCSLEN, value) => {
@@ -181,7 +182,7 @@ impl Section {
         let Head { interface, captured, length, ticks, from } = head;
         let Some(&Interface { link, tick, offset, fcs, .. }) = self.interfaces.get(interface) else {
             return Err(format!(
-                "a packet of interface {interface}, and there are {}",
+                "a packet of interface {interface}, but the number of interfaces is {}",
                 self.interfaces.len()
             ));
         };
@@ -208,7 +209,7 @@ impl Section {
 
     fn head(&self, kind: u32, bytes: &[u8]) -> Result<Head, String> {
         let big = self.big;
-        let short = || Err("a block of a packet that is too short".into());
+        let short = || Err("a packet block that is too short".into());
         if kind == SIMPLE_PACKET {
             if bytes.len() < 4 {
                 return short();
@@ -255,7 +256,7 @@ fn fcs_bytes(said: u8) -> Result<u64, String> {
 
 /// Returns the value of an option with a fixed length.
 fn sized<const N: usize>(name: &str, value: &[u8]) -> Result<[u8; N], String> {
-    value.try_into().map_err(|_| format!("{name} has {} bytes, and not {N}", value.len()))
+    value.try_into().map_err(|_| format!("{name} has {} bytes, not {N}", value.len()))
 }
 
 /// The options of a block, up to the end of the list.
@@ -279,7 +280,10 @@ impl<'o> Iterator for Options<'o> {
         }
         let Some(value) = self.left.get(4..4 + length) else {
             self.left = &[];
-            return Some(Err(format!("an option of {} with {length} bytes, which are not there", self.of)));
+            return Some(Err(format!(
+                "an option of {} with {length} bytes, more than its block has",
+                self.of
+            )));
         };
         self.left = self.left.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         Some(Ok((code, value)))

@@ -149,12 +149,12 @@ impl Format {
             SECTION => return Ok(Format::Pcapng(Section::none())),
             first => pcap_of(first).ok_or_else(|| {
                 let what = pcap::other_format(input.peek(4)).unwrap_or("no capture");
-                format!("this is {what}; pcap and pcapng are read, also compressed by gzip or zstd")
+                format!("this is {what}; pcap and pcapng can be read, also compressed by gzip or zstd")
             })?,
         };
         match input.look(pcap::HEADER) {
             Err(error) => return Err(unreadable(&error)),
-            Ok(Look::Short(_)) => return Err("the file ends within its head".into()),
+            Ok(Look::Short(_)) => return Err("the file ends within its header".into()),
             Ok(Look::Whole) => {}
         }
         let header = Header::of(input.peek(pcap::HEADER), big, tick)?;

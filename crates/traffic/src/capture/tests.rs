@@ -123,7 +123,7 @@ fn damage_names_its_packet_and_keeps_the_packets_before() {
         (
             2,
             format!(
-                "at packet 3, byte {}: the file ends 3 bytes before the end of a packet's head",
+                "at packet 3, byte {}: the file ends 3 bytes before the end of a packet's header",
                 last - 16
             )
         )
@@ -141,11 +141,11 @@ fn damage_names_its_packet_and_keeps_the_packets_before() {
         (2, format!("at packet 3, byte {from}: the file ends 2 bytes before the end of a block"))
     );
     for (at, value, text) in [
-        (4, 230, "a block of 230 bytes, where multiples of 4 from 12"),
+        (4, 230, "a block of 230 bytes; the length has to be a multiple of 4 from 12"),
         (4, 0, "a block of 0 bytes"),
-        (8, 1, "a packet of interface 1, and there are 1"),
+        (8, 1, "a packet of interface 1, but the number of interfaces is 1"),
         (20, 201, "a packet of 201 bytes in a block with room for 200"),
-        (228, 0, "a block that begins with 232 bytes as its length, and ends with 0"),
+        (228, 0, "a block with the length 232 at its start, but 0 at its end"),
     ] {
         let mut bytes = ng.clone();
         bytes[from + at..from + at + 4].copy_from_slice(&word(value, true));
@@ -156,17 +156,17 @@ fn damage_names_its_packet_and_keeps_the_packets_before() {
     for (bytes, text) in [
         (&b""[..], "the file is empty"),
         (&b"ab"[..], "too short for a capture"),
-        (&b"abcdefgh"[..], "this is no capture; pcap and pcapng are read"),
+        (&b"abcdefgh"[..], "this is no capture; pcap and pcapng can be read"),
         (
             &b"BZh91AY"[..],
-            "this is compressed by bzip2; pcap and pcapng are read, also compressed by gzip or zstd",
+            "this is compressed by bzip2; pcap and pcapng can be read, also compressed by gzip or zstd",
         ),
         (&b"snoop\0\0\0"[..], "this is a capture of snoop; "),
         (
             &[0x34, 0xcd, 0xb2, 0xa1, 2, 0, 4, 0][..],
             "this is a modified pcap with longer records (Kuznetzov's); ",
         ),
-        (&whole[..20], "the file ends within its head"),
+        (&whole[..20], "the file ends within its header"),
     ] {
         assert!(all(bytes).unwrap_err().to_string().contains(text));
     }
@@ -322,7 +322,7 @@ fn times_have_the_resolution_that_the_capture_says() {
             assert_eq!(times(&with(resolution, big)), [(Some(expected), 1500)], "{resolution:?}");
         }
         let (packets, damage) = all(&with(Some(77), big)).unwrap();
-        assert!(packets.is_empty() && damage.unwrap().what.contains("unknown resolution 77"));
+        assert!(packets.is_empty() && damage.unwrap().what.contains("unsupported time resolution 77"));
     }
     // A simple packet has no time.
     let simple =
@@ -488,28 +488,30 @@ fn unreadable_files_are_named() {
         assert_eq!(version(1, 0, big), Ok(vec![]));
         assert_eq!(version(1, 2, big), Ok(vec![]));
         for (major, minor) in [(1, 1), (2, 0), (0, 0)] {
-            let said = format!("a section of version {major}.{minor}, where 1.0 and 1.2 are read");
+            let said = format!("a section of version {major}.{minor}; only 1.0 and 1.2 can be read");
             assert_eq!(version(major, minor, big), Err(said));
         }
         let mut old = pcap(big, 0xa1b2_c3d4, 1, &some());
         old[4..8].copy_from_slice(&if big { [0, 2, 0, 3] } else { [2, 0, 3, 0] });
-        assert!(packets(&old).unwrap_err().starts_with("it is of version 2.3 of pcap, and 2.4 is read"));
+        assert!(
+            packets(&old).unwrap_err().starts_with("it has version 2.3 of pcap, but only 2.4 can be read")
+        );
         for kind in [0x0800_0001, 0x0001_0001, 0x0200_0001] {
             let said = format!("reserved bits of its link type are set (0x{kind:08x})");
             assert_eq!(packets(&pcap(big, 0xa1b2_c3d4, kind, &some())), Err(said));
         }
         let of_interface = |option| packets(&[section(big), interface_with(&[option], big)].concat());
         for (option, said) in [
-            (an_option(9, &[], big), "if_tsresol of an interface has 0 bytes, and not 1"),
-            (an_option(13, &[4, 0], big), "if_fcslen of an interface has 2 bytes, and not 1"),
+            (an_option(9, &[], big), "if_tsresol of an interface has 0 bytes, not 1"),
+            (an_option(13, &[4, 0], big), "if_fcslen of an interface has 2 bytes, not 1"),
             (an_option(13, &[33], big), "an interface with frame check sequences of 33 bits (if_fcslen)"),
-            (an_option(14, &[0; 4], big), "if_tsoffset of an interface has 4 bytes, and not 8"),
+            (an_option(14, &[0; 4], big), "if_tsoffset of an interface has 4 bytes, not 8"),
         ] {
             assert_eq!(of_interface(option), Err(said.to_owned()));
         }
         let packet = packet_with(6, &[5; 4], 4, &[an_option(2, &[0; 8], big)], big);
         let said = packets(&[section(big), interface(1, 0, big), packet].concat());
-        assert_eq!(said, Err("the flags of a packet has 8 bytes, and not 4".to_owned()));
+        assert_eq!(said, Err("the flags of a packet has 8 bytes, not 4".to_owned()));
     }
 }
 

@@ -90,7 +90,8 @@ impl<'t> Items<'t> {
     fn of(text: &'t str) -> Result<Items<'t>, TrafficError> {
         let mut found = Items { text, items: Vec::new() };
         if text.len() > LONGEST {
-            let message = format!("an expression has at most {LONGEST} bytes, and this one {}", text.len());
+            let message =
+                format!("an expression has at most {LONGEST} bytes, but this one has {}", text.len());
             return Err(TrafficError::new(message));
         }
         let bytes = text.as_bytes();
@@ -117,8 +118,8 @@ impl<'t> Items<'t> {
             found.push(start..at, equals)?;
         }
         if found.items.is_empty() {
-            let message =
-                "there is nothing in it; write for example udp dport=53 src=10.0.0.0/8, or capture=FILE.pcap";
+            let message = "the expression is empty; write for example udp dport=53 src=10.0.0.0/8, or \
+                           capture=FILE.pcap";
             return Err(TrafficError::new(message));
         }
         Ok(found)
@@ -140,11 +141,15 @@ impl<'t> Items<'t> {
                     self.wrong(at, format!("a file is written as capture={key}"))
                 }
                 false if key == "paced" || key == "poisson" || key.starts_with("burst:") => {
-                    self.wrong(at, format!("how packets arrive is written as arrivals={key}"))
+                    self.wrong(at, format!("the arrival process is written as arrivals={key}"))
                 }
                 false => self.wrong(
                     at,
-                    format!("there is no {key}; words are {}, and keys {}", WORDS.join(", "), keys()),
+                    format!(
+                        "there is no word {key}; words are {}, and keys are {}",
+                        WORDS.join(", "),
+                        keys()
+                    ),
                 ),
             };
         }
@@ -159,11 +164,11 @@ impl<'t> Items<'t> {
                 return self.wrong(at, format!("{key} has no value; write {key}={}", example(key)));
             }
             if value.contains('"') {
-                return self.wrong(range.clone(), "quotation marks are around the whole value");
+                return self.wrong(range.clone(), "put quotation marks around the whole value");
             }
         }
         if self.items.iter().any(|item| item.key == key) {
-            return self.wrong(at, format!("{key} is there twice; leave one of the two out"));
+            return self.wrong(at, format!("{key} is given twice; leave one of the two out"));
         }
         self.items.push(Item { at, key, value });
         Ok(())

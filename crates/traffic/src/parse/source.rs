@@ -26,7 +26,8 @@ impl Items<'_> {
         for key in ["udp", "tcp", "ip6", "imix", "src", "dst", "sport", "dport", "flows", "zipf", "size"] {
             if let Some(item) = self.find(key) {
                 let message = format!(
-                    "{key} is of made frames, and capture={path} has its own; leave one of the two out"
+                    "{key} is for generated frames, but capture={path} has its own frames; leave one of the \
+                     two out"
                 );
                 return self.wrong(item.at.clone(), message);
             }
@@ -35,7 +36,11 @@ impl Items<'_> {
             None => Cut::Refuse,
             Some(("pad", _)) => Cut::Pad,
             Some((_, at)) => {
-                return self.wrong(at, "write cut=pad, which fills packets up with zeros, or leave it out");
+                return self.wrong(
+                    at,
+                    "the only value of cut is pad; write cut=pad, which pads packets with zeros, or leave \
+                     cut out",
+                );
             }
         };
         Ok(Source::Capture { path: path.into(), looped: self.find("loop").is_some(), cut })
@@ -46,14 +51,16 @@ impl Items<'_> {
             if let Some(item) = self.find(key) {
                 let why = if key == "cut" { "have all their bytes" } else { "never end" };
                 let message = format!(
-                    "{key} is for captures, and made frames {why}; write capture=FILE, or leave it out"
+                    "{key} is for captures, and generated frames {why}; write capture=FILE, or leave {key} \
+                     out"
                 );
                 return self.wrong(item.at.clone(), message);
             }
         }
         let protocol = match (self.find("udp"), self.find("tcp")) {
             (Some(_), Some(tcp)) => {
-                return self.wrong(tcp.at.clone(), "udp and tcp: frames have one of the two; leave one out");
+                return self
+                    .wrong(tcp.at.clone(), "udp and tcp: frames have only one of the two; leave one out");
             }
             (None, Some(_)) => Protocol::Tcp,
             _ => Protocol::Udp,
@@ -83,8 +90,8 @@ impl Items<'_> {
             return Ok(flows);
         }
         let message = format!(
-            "{flows} flows differ in their headers, and addresses and ports give {headers}; write a larger range, \
-             as in src=10.0.0.0/8 or sport=1024-65535"
+            "{flows} flows need different headers, but addresses and ports give only {headers}; write a \
+             larger range, as in src=10.0.0.0/8 or sport=1024-65535"
         );
         self.wrong(at, message)
     }
@@ -94,13 +101,15 @@ impl Items<'_> {
         let exponent = value.parse::<f64>().ok().filter(|exponent| *exponent > 0.0 && *exponent <= MOST_ZIPF);
         match exponent {
             None => {
-                let message =
-                    format!("an exponent above 0, and {MOST_ZIPF} at most; write for example zipf=1.1");
+                let message = format!(
+                    "the exponent has to be above 0 and at most {MOST_ZIPF}; write for example zipf=1.1"
+                );
                 self.wrong(at, message)
             }
             Some(_) if flows == 1 => self.wrong(
                 at,
-                "there is one flow, so none is more popular; write flows=1M with a range, as in src=10.0.0.0/8",
+                "there is only one flow, so flows cannot differ in popularity; write flows=1M with a range, \
+                 as in src=10.0.0.0/8",
             ),
             Some(exponent) => Ok(Popularity::Zipf(exponent)),
         }
@@ -115,7 +124,8 @@ impl Items<'_> {
                 let (_, at) = self.value("dst").expect("it was read");
                 return self.wrong(
                     at,
-                    "src and dst: one is of IP version 4 and the other of version 6; write two of one version",
+                    "src and dst: one address is IPv4 and the other is IPv6; write two addresses of one \
+                     version",
                 );
             }
             (Some(_), Some(false), _) | (Some(_), _, Some(false)) => {
@@ -124,7 +134,7 @@ impl Items<'_> {
                 return self.wrong(
                     at,
                     format!(
-                        "ip6 and an address of version 4; write for example {key}=2001:db8::/32, or leave ip6 out"
+                        "ip6 with an IPv4 address; write for example {key}=2001:db8::/32, or leave ip6 out"
                     ),
                 );
             }
@@ -159,7 +169,8 @@ impl Items<'_> {
             return self.wrong(
                 at,
                 format!(
-                    "an address, or a network; write for example {key}=10.0.0.0/8 or {key}=2001:db8::/32"
+                    "neither an address nor a network; write for example {key}=10.0.0.0/8 or \
+                     {key}=2001:db8::/32"
                 ),
             );
         };
@@ -186,11 +197,14 @@ impl Items<'_> {
         match (port(first), port(last)) {
             (Some(first), Some(last)) if first <= last => Ok(Ports { first, last }),
             (Some(first), Some(last)) => {
-                self.wrong(at, format!("the first port is the smaller; write {key}={last}-{first}"))
+                self.wrong(at, format!("the first port is above the last port; write {key}={last}-{first}"))
             }
             _ => self.wrong(
                 at,
-                format!("a port from 0 to 65535, or two with - between; write for example {key}=1024-65535"),
+                format!(
+                    "neither a port from 0 to 65535 nor a range of ports; write for example \
+                     {key}=1024-65535"
+                ),
             ),
         }
     }
@@ -201,7 +215,7 @@ impl Items<'_> {
             (Some(_), Some(imix)) => {
                 return self.wrong(
                     imix.at.clone(),
-                    "imix and size: both say how long frames are; leave one of the two out",
+                    "imix and size: both set the lengths of frames; leave one of the two out",
                 );
             }
             (None, Some(imix)) => ("imix", imix.at.clone()),
@@ -212,14 +226,15 @@ impl Items<'_> {
             "imix" => Ok(Sizes::imix().at_least(headers)),
             list if list.contains(':') => self.weighted(list, &at, headers),
             list if list.contains(',') => {
-                self.wrong(at, "sizes have weights; write for example size=64:7,590:4,1514:1")
+                self.wrong(at, "the sizes of a list need weights; write for example size=64:7,590:4,1514:1")
             }
             range => match range.split_once('-') {
                 None => Ok(Sizes::Weighted(vec![(self.size(range, &at, headers)?, 1)])),
                 Some((first, last)) => {
                     let (first, last) = (self.size(first, &at, headers)?, self.size(last, &at, headers)?);
                     if first > last {
-                        let message = format!("the first size is the smaller; write size={last}-{first}");
+                        let message =
+                            format!("the first size is above the last size; write size={last}-{first}");
                         return self.wrong(at, message);
                     }
                     Ok(Sizes::Range(first, last))
@@ -239,7 +254,7 @@ impl Items<'_> {
             sizes.push((self.size(size, at, headers)?, self.whole(weight, at, "a weight", 1..=1 << 32)?));
         }
         if sizes.len() > MOST_SIZES {
-            let message = format!("{} sizes; at most {MOST_SIZES} have weights", sizes.len());
+            let message = format!("{} sizes with weights; the maximum is {MOST_SIZES}", sizes.len());
             return self.wrong(at.clone(), message);
         }
         Ok(Sizes::Weighted(sizes))

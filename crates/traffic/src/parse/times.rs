@@ -22,7 +22,7 @@ impl Items<'_> {
             "recorded" => {
                 return self.wrong(
                     at,
-                    "made frames have no recorded times; write rate=wire, rate=10Gbps or rate=5Mpps",
+                    "generated frames have no recorded times; write rate=wire, rate=10Gbps or rate=5Mpps",
                 );
             }
             _ => {}
@@ -31,7 +31,7 @@ impl Items<'_> {
         let message = match parse_rate(value) {
             Ok(PerSecond::Bits(rate)) if inside(rate) => return Ok(Rate::BitsPerSecond(rate)),
             Ok(PerSecond::Packets(rate)) if inside(rate) => return Ok(Rate::PacketsPerSecond(rate)),
-            Ok(_) => format!("a rate is a whole number from 1 to {MOST_RATE} a second, as 5Mpps is"),
+            Ok(_) => format!("a rate is a whole number from 1 to {MOST_RATE} a second, as in 5Mpps"),
             Err(_) if is_exponential(value) => "write the number with k, M, G or T, as in 5Mpps".to_owned(),
             Err(error) => format!(
                 "{error}; a rate is wire, recorded, bits a second as in 10Gbps, or frames a second as in 5Mpps"
@@ -57,11 +57,14 @@ impl Items<'_> {
             },
         };
         match rate {
-            Rate::Wire => self
-                .wrong(at, "at the wire's rate one frame follows the other; write a rate, as in rate=10Gbps"),
+            Rate::Wire => self.wrong(
+                at,
+                "at the wire's rate, frames have no gaps between them; write a rate, as in rate=10Gbps",
+            ),
             Rate::Recorded => self.wrong(
                 at,
-                "frames come when they were recorded; write a rate, as in rate=10Gbps, or leave this out",
+                "frames arrive at their recorded times; write a rate, as in rate=10Gbps, or leave arrivals \
+                 out",
             ),
             _ => Ok(arrivals),
         }
@@ -72,7 +75,7 @@ impl Items<'_> {
         let Some((value, at)) = self.value("start") else { return Ok(None) };
         let why = match parse_time(value) {
             Ok(time) if time.ps() <= LATEST => return Ok(Some(time.ps())),
-            Ok(_) => "a time up to an hour was expected".to_owned(),
+            Ok(_) => "the maximum is one hour".to_owned(),
             Err(error) => error.to_string(),
         };
         self.wrong(at, format!("{why}; write for example start=20us, and at most start=3600s"))

@@ -177,12 +177,14 @@ impl Traffic {
                 };
                 if least < headers {
                     return Err(wrong(format!(
-                        "{what} of {least} bytes, and their headers alone have {headers}; write a size from {headers} on"
+                        "{what} of {least} bytes, but their headers alone have {headers}; write a size of \
+                         {headers} or more"
                     )));
                 }
                 if most > largest {
                     return Err(wrong(format!(
-                        "{what} of {most} bytes, and a packet of the card carries {largest} at most; write a size up to {largest}"
+                        "{what} of {most} bytes, but a packet of the card carries at most {largest}; write \
+                         a size up to {largest}"
                     )));
                 }
                 // The template makes frames, which have more bytes than packets.
@@ -250,8 +252,8 @@ impl Stream {
                 let due = clock.due(frame.len() as u64).filter(|at| *at <= self.latest);
                 let at = due.ok_or_else(|| {
                     TrafficError::new(format!(
-                        "frame {} is due more than 2^64 ps (213 days) behind the first one, and simulated time ends there; write a \
-                         higher rate, or fewer packets",
+                        "frame {} is due more than 2^64 ps (213 days) after the first one, but simulated \
+                         time ends there; write a higher rate, or fewer packets",
                         self.frames_before
                     ))
                 })?;
@@ -269,8 +271,8 @@ impl Captured {
         let (place, packets) = (self.path.display(), self.capture.packets());
         let asked = packets + left;
         TrafficError::new(format!(
-            "{place}: it has {packets} packets, and packets={asked} asks for more; write loop packets={asked}, which begins it again \
-             at its end, or leave packets out"
+            "{place}: the capture has {packets} packets, but packets={asked} requests more; write loop \
+             packets={asked}, which repeats the capture, or leave packets out"
         ))
     }
 
@@ -298,20 +300,21 @@ impl Captured {
                     return match self.times.due(time, latest) {
                         Ok(due) => Ok(Some(Some(due))),
                         Err(InvalidTime::Earlier(earlier)) => Err(wrong(format!(
-                            "was recorded {} s before a packet in front of it; sort the capture, as by reordercap of Wireshark, or \
-                             write rate=wire, rate=10Gbps or rate=5Mpps",
+                            "was recorded {} s before a preceding packet; sort the capture, as by \
+                             reordercap of Wireshark, or write rate=wire, rate=10Gbps or rate=5Mpps",
                             earlier as f64 / 1e12
                         ))),
                         Err(InvalidTime::Beyond(since)) => Err(wrong(format!(
-                            "is due {:.0} s behind the first one, and simulated time ends after 2^64 ps (213 days); cut the \
-                             capture, as by editcap -A and -B of Wireshark, or write rate=wire, rate=10Gbps or rate=5Mpps",
+                            "is due {:.0} s after the first one, but simulated time ends after 2^64 ps (213 \
+                             days); cut the capture, as by editcap -A and -B of Wireshark, or write \
+                             rate=wire, rate=10Gbps or rate=5Mpps",
                             since as f64 / 1e12
                         ))),
                     };
                 }
                 Some(Err(damage)) => return Err(TrafficError::new(format!("{place}: {damage}"))),
                 None if number == 1 => {
-                    return Err(TrafficError::new(format!("{place}: there is no packet in it")));
+                    return Err(TrafficError::new(format!("{place}: the capture has no packets")));
                 }
                 None if !self.looped => return Ok(None),
                 None => {
@@ -330,22 +333,22 @@ fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec
     if link != ETHERNET {
         let name = link_name(link).map_or(String::new(), |name| format!(" ({name})"));
         return Err(format!(
-            "has link type {link}{name}, and frames of Ethernet, link type 1, are sent; record it on an interface of Ethernet, as with tcpdump -i eth0 \
-             and not -i any"
+            "has link type {link}{name}, but only frames of Ethernet, link type 1, can be sent; record the \
+             capture on an interface of Ethernet, as with tcpdump -i eth0 and not -i any"
         ));
     }
     if let Some(fault) = fault {
         return Err(format!(
-            "had an error on its link ({fault}, by its flags), and a card drops such a frame; write a capture without it"
+            "had an error on its link ({fault}, by its flags), and cards drop such frames; remove it from \
+             the capture"
         ));
     }
     let front = form.in_front_of(bytes) as u64;
     if length > largest + front {
-        let in_front =
-            if front > 0 { format!(", {front} of them in front of its packet") } else { String::new() };
+        let in_front = if front > 0 { format!(", {front} of them before its packet") } else { String::new() };
         return Err(format!(
-            "has {length} bytes{in_front}, and a packet of the card carries {largest} at most; give the card longer ones (frames.mtu, or \
-             packet.payload), or a capture without it"
+            "has {length} bytes{in_front}, but a packet of the card carries at most {largest}; give the \
+             card longer packets (frames.mtu, or packet.payload), or remove it from the capture"
         ));
     }
     let captured = bytes.len() as u64;
@@ -356,7 +359,7 @@ fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec
     }
     if length < HEADER as u64 {
         return Err(format!(
-            "has {length} bytes, and the header of Ethernet alone has {HEADER}; write a capture without it"
+            "has {length} bytes, but the header of Ethernet alone has {HEADER}; remove it from the capture"
         ));
     }
     frame.clear();
@@ -365,7 +368,9 @@ fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec
     form.take(frame);
     match frame.is_empty() {
         true => {
-            Err("has no more than its header of Ethernet, and the card's packets begin behind that; write a capture without it".into())
+            Err("has only its header of Ethernet, but the card's packets begin after this header; remove it \
+                 from the capture"
+                .into())
         }
         false => Ok(()),
     }

@@ -69,8 +69,9 @@ fn packets_come_when_they_were_recorded_and_again() {
     assert_eq!(due("rate=1Mpps"), [0, 1, 2].map(|packet| at((us(packet), us(packet + 1)))));
     for (rest, packets) in [("packets=4", 4), ("rate=wire packets=9k", 9000)] {
         let error = all(&file.traffic(rest)).unwrap_err();
-        let words =
-            format!("it has 3 packets, and packets={packets} asks for more; write loop packets={packets}, ");
+        let words = format!(
+            "the capture has 3 packets, but packets={packets} requests more; write loop packets={packets}, "
+        );
         assert!(error.contains(&words), "{error}");
     }
     let frames: Vec<Vec<u8>> = all(&file.traffic("")).unwrap().into_iter().map(|(_, frame)| frame).collect();
@@ -87,7 +88,7 @@ fn times_that_go_back_are_refused_beyond_disorder() {
     let file = back(1_000_001);
     for rest in ["", "loop packets=9"] {
         let error = all(&file.traffic(rest)).unwrap_err();
-        assert!(error.contains("packet 3 was recorded 0.001000001 s before a packet in front"), "{error}");
+        assert!(error.contains("packet 3 was recorded 0.001000001 s before a preceding packet"), "{error}");
     }
     assert_eq!(all(&file.traffic("rate=wire")).unwrap().len(), 3);
     // The same error occurs if a packet was recorded before the first packet.
@@ -109,10 +110,10 @@ fn times_beyond_the_end_of_simulated_time_are_refused() {
     };
     assert_eq!((*at, *lasts), (end_s * 1_000_000_000_000, u64::MAX - MARGIN));
     for (name, times, rest, words) in [
-        ("beyond", [5, 6 + end_s], "", "packet 2 is due 18410716 s behind the first one, and simulated time"),
-        ("far", [0, 4_294_967_295], "", "packet 2 is due 4294967295 s behind the first one"),
-        ("again", [5, 5 + end_s / 2], "loop packets=4", "packet 2 is due 27616071 s behind"),
-        ("start", [5, 5 + end_s], "start=2000000ms", "packet 2 is due 18410715 s behind"),
+        ("beyond", [5, 6 + end_s], "", "packet 2 is due 18410716 s after the first one, but simulated time"),
+        ("far", [0, 4_294_967_295], "", "packet 2 is due 4294967295 s after the first one"),
+        ("again", [5, 5 + end_s / 2], "loop packets=4", "packet 2 is due 27616071 s after"),
+        ("start", [5, 5 + end_s], "start=2000000ms", "packet 2 is due 18410715 s after"),
     ] {
         let error = all(&of(name, &times).traffic(rest)).unwrap_err();
         assert!(error.contains(words), "{error}");
@@ -130,7 +131,7 @@ fn packets_that_cannot_be_sent_are_named() {
     assert!(error.contains("packet 2 was captured up to byte 60 of 100; write cut=pad"), "{error}");
     assert_eq!(all(&cut.traffic("cut=pad")).unwrap()[1].1, [[2; 60].to_vec(), vec![0; 40]].concat());
     for (name, link, packet, words) in [
-        ("long", 1, vec![0; 1515], "packet 1 has 1515 bytes, and a packet of the card carries 1514 at most"),
+        ("long", 1, vec![0; 1515], "packet 1 has 1515 bytes, but a packet of the card carries at most 1514"),
         ("other", 113, vec![0; 60], "packet 1 has link type 113"),
         ("short", 1, vec![0; 13], "packet 1 has 13 bytes"),
     ] {
@@ -143,7 +144,7 @@ fn packets_that_cannot_be_sent_are_named() {
     let error = all(&short.traffic("")).unwrap_err();
     assert!(error.contains("at packet 3, byte ") && error.contains("9 bytes before the end"), "{error}");
     let empty = File::new("empty", &pcap(1, &[]));
-    assert!(all(&empty.traffic("loop packets=2")).unwrap_err().contains("no packet in it"));
+    assert!(all(&empty.traffic("loop packets=2")).unwrap_err().contains("the capture has no packets"));
     assert!(
         all(&Traffic::parse("capture=/nowhere.pcap").unwrap()).unwrap_err().starts_with("/nowhere.pcap: ")
     );
@@ -151,17 +152,18 @@ fn packets_that_cannot_be_sent_are_named() {
         (
             "udp size=2000",
             Form::Frame,
-            "column 10: frames of 2000 bytes, and a packet of the card carries 1514 at most; write a size up to 1514",
+            "column 10: frames of 2000 bytes, but a packet of the card carries at most 1514; write a size \
+             up to 1514",
         ),
         (
             "udp size=41-60",
             Form::Frame,
-            "column 10: frames of 41 bytes, and their headers alone have 42; write a size from 42 on",
+            "column 10: frames of 41 bytes, but their headers alone have 42; write a size of 42 or more",
         ),
         (
             "udp size=2000",
             Form::Packet,
-            "column 10: packets of IP of 2000 bytes, and a packet of the card carries 1514 at most",
+            "column 10: packets of IP of 2000 bytes, but a packet of the card carries at most 1514",
         ),
     ] {
         let error = all(&Traffic::parse(text).unwrap().formed(form)).unwrap_err();
@@ -189,12 +191,12 @@ fn packets_of_captured_frames_are_without_what_is_in_front_of_them() {
     let due = [(ns(0, 20), vec![2; 20]), (ns(20, 30), vec![3; 10])];
     assert_eq!(of("front", &frames, 20).unwrap(), due);
     let error = of("front-long", &frames, 19).unwrap_err();
-    assert!(error.contains("packet 1 has 34 bytes, 14 of them in front of its packet, and"), "{error}");
+    assert!(error.contains("packet 1 has 34 bytes, 14 of them before its packet, but"), "{error}");
     assert_eq!(of("front-tag", std::slice::from_ref(&tagged), 10).unwrap().len(), 1);
     let error = of("front-alone", &[vec![2; 14]], 20).unwrap_err();
-    assert!(error.contains("packet 1 has no more than its header of Ethernet"), "{error}");
+    assert!(error.contains("packet 1 has only its header of Ethernet"), "{error}");
     let long = Traffic::parse("udp size=65549 packets=1").unwrap().formed(Form::Packet);
-    assert!(long.open(1, 1 << 17).err().unwrap().to_string().contains("65535 at most"));
+    assert!(long.open(1, 1 << 17).err().unwrap().to_string().contains("at most 65535"));
 }
 
 #[test]

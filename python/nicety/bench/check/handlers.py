@@ -119,7 +119,7 @@ def _check_arguments(schedules: int, fuzz: float, given: LineRateOptions) -> Non
         raise InputError("sensitivity: a check measures nothing; leave it out")
     cards = given.get("nics", "")
     if isinstance(cards, list | tuple) and len(cards) != 1:
-        raise InputError("--nic: a check is of one card; name one")
+        raise InputError("--nic: a check covers one card; name one card")
 
 
 def check_seconds(fuzz: float) -> None:

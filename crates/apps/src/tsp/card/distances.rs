@@ -62,8 +62,8 @@ impl Source {
         match (cities, distances) {
             (Cities::Plane(_), Distances::Root) => Ok(Source::Roots),
             (Cities::Table(_), Distances::Root) => Err(ExperimentError::Input(
-                "--distances root: the card computes EUC_2D distances of whole coordinates below 32768, and this \
-                 problem has others; write --distances table"
+                "--distances root: the card computes only EUC_2D distances of whole coordinates below \
+                 32768, and this problem has other distances; write --distances table"
                     .into(),
             )),
             (Cities::Plane(_), Distances::Table) if u64::from(BEFORE) + 2 * count * count <= cls => {

@@ -93,7 +93,8 @@ impl TspJob {
         let most = MOST_CLIMBERS.min(spec.cores - 1);
         if most == 0 {
             return wrong(format!(
-                "{climbers} climbers on 1 microengine, which is the manager's; a card takes 2 at least (hpu.cores)"
+                "{climbers} climbers on 1 microengine, which is the manager's; the card needs at least 2 \
+                 microengines (hpu.cores)"
             ));
         }
         if !(1..=most).contains(&climbers) {

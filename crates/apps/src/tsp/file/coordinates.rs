@@ -33,21 +33,23 @@ pub(super) fn read(
         let words = lines.record(1 + axes);
         let found = cities.len();
         let Some(&(node, line)) = words.first() else {
-            let text = format!("DIMENSION says {count} cities, and the file has {found}; is it cut off?");
+            let text =
+                format!("DIMENSION says {count} cities, but the file has {found}; is the file cut off?");
             return head.wrong(section, text);
         };
         if words.len() != 1 + axes {
             let (form, missing) = (if axes == 2 { "NUMBER X Y" } else { "NUMBER X Y Z" }, count - found);
-            let text =
-                format!("a city is {form}; DIMENSION says {count} cities, and {missing} are still to come");
+            let text = format!(
+                "a city has the form {form}; DIMENSION says {count} cities, and {missing} are still missing"
+            );
             return head.wrong(line, text);
         }
         let Ok(number) = node.parse::<u32>() else {
             return head
-                .wrong(line, format!("'{}' is not the number of a city; they are whole", shown(node)));
+                .wrong(line, format!("'{}' is not the number of a city; write a whole number", shown(node)));
         };
         if let Some(before) = known.insert(number, line) {
-            return head.wrong(line, format!("city {number} a second time; it is in line {before}"));
+            return head.wrong(line, format!("city {number} occurs twice; it is already in line {before}"));
         }
         let mut at = [0.0; 3];
         for (axis, &(word, line)) in at.iter_mut().zip(&words[1..]) {

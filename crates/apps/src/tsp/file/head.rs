@@ -80,7 +80,9 @@ impl<'t> Head<'t> {
             return self.wrong(number, format!("'{shown}' is no keyword of a symmetric problem"));
         }
         match self.fields.insert(key, (value, number)) {
-            Some((_, before)) => self.wrong(number, format!("{key} a second time; it is in line {before}")),
+            Some((_, before)) => {
+                self.wrong(number, format!("{key} occurs twice; it is already in line {before}"))
+            }
             None => Ok(()),
         }
     }
@@ -102,7 +104,7 @@ impl<'t> Head<'t> {
             return self.wrong(
                 number,
                 format!(
-                    "EDGE_WEIGHT_TYPE {}: one of {names} is possible; EXPLICIT takes any distances in an \
+                    "EDGE_WEIGHT_TYPE {}: write one of {names}; EXPLICIT takes any distances in an \
                      EDGE_WEIGHT_SECTION",
                     shown(value)
                 ),
@@ -120,7 +122,7 @@ impl<'t> Head<'t> {
             }
             Err(_) => self.wrong(
                 number,
-                format!("DIMENSION '{}': a number of cities, as in DIMENSION: 100", shown(value)),
+                format!("DIMENSION '{}': write a number of cities, as in DIMENSION: 100", shown(value)),
             ),
         }
     }
@@ -135,7 +137,7 @@ impl<'t> Head<'t> {
             "NO_COORDS" => weights.axes,
             _ => {
                 let text = format!(
-                    "NODE_COORD_TYPE {}: TWOD_COORDS, THREED_COORDS or NO_COORDS is possible",
+                    "NODE_COORD_TYPE {}: write TWOD_COORDS, THREED_COORDS or NO_COORDS",
                     shown(value)
                 );
                 return self.wrong(line, text);
@@ -143,7 +145,7 @@ impl<'t> Head<'t> {
         };
         if weights.metric.is_some() && axes != weights.axes {
             let text = format!(
-                "NODE_COORD_TYPE {value}, and EDGE_WEIGHT_TYPE {} takes {} coordinates",
+                "NODE_COORD_TYPE is {value}, but EDGE_WEIGHT_TYPE {} takes {} coordinates",
                 weights.name, weights.axes
             );
             return self.wrong(line, text);
@@ -158,7 +160,7 @@ impl<'t> Head<'t> {
             Some(format) => Ok(format),
             None => self.wrong(
                 number,
-                format!("EDGE_WEIGHT_FORMAT {}: one of {} is possible", shown(value), Format::names()),
+                format!("EDGE_WEIGHT_FORMAT {}: write one of {}", shown(value), Format::names()),
             ),
         }
     }

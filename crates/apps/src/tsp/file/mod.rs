@@ -60,7 +60,7 @@ pub fn read(path: &str) -> Result<Instance, Error> {
     }
     let bytes = fs::read(path).map_err(unreadable)?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| Error::Input(format!("{path}: this is no text, so no file in TSPLIB's format")))?;
+        .map_err(|_| Error::Input(format!("{path}: this is not text, so it is not in TSPLIB's format")))?;
     parse(&text, path)
 }
 
@@ -113,15 +113,18 @@ impl Reader<'_> {
             "FIXED_EDGES_SECTION" => {
                 "a climb does not keep fixed edges; remove the section, which gives another problem"
             }
-            "EDGE_DATA_SECTION" => "a climb takes roads between all cities, and not those of a graph alone",
-            _ => "a problem has NODE_COORD_SECTION, EDGE_WEIGHT_SECTION and DISPLAY_DATA_SECTION",
+            "EDGE_DATA_SECTION" => "a climb uses roads between all cities, not only those of a graph",
+            _ => {
+                "the sections of a problem are NODE_COORD_SECTION, EDGE_WEIGHT_SECTION and \
+                 DISPLAY_DATA_SECTION"
+            }
         };
         self.head.wrong(line, format!("{}: {why}", shown(section)))
     }
 
     fn coordinates(&mut self, line: usize) -> Result<(), Error> {
         if self.cities.is_some() {
-            return self.head.wrong(line, "a second NODE_COORD_SECTION; there is one");
+            return self.head.wrong(line, "a second NODE_COORD_SECTION; remove one of the two");
         }
         let (count, weights) = self.head.problem("NODE_COORD_SECTION", line)?;
         let cities = coordinates::read(&self.head, &mut self.lines, (count, weights), line)?;
@@ -131,12 +134,13 @@ impl Reader<'_> {
 
     fn weights(&mut self, line: usize) -> Result<(), Error> {
         if self.table.is_some() {
-            return self.head.wrong(line, "a second EDGE_WEIGHT_SECTION; there is one");
+            return self.head.wrong(line, "a second EDGE_WEIGHT_SECTION; remove one of the two");
         }
         let (count, weights) = self.head.problem("EDGE_WEIGHT_SECTION", line)?;
         if weights.metric.is_some() {
             let text = format!(
-                "EDGE_WEIGHT_SECTION, and EDGE_WEIGHT_TYPE is {}; write EXPLICIT for the distances of the section",
+                "EDGE_WEIGHT_SECTION, but EDGE_WEIGHT_TYPE is {}; write EXPLICIT for the distances of the \
+                 section",
                 weights.name
             );
             return self.head.wrong(line, text);

@@ -174,33 +174,36 @@ fn errors_of_the_head_name_their_line() {
         ("TYPE: TSPX", "f.tsp:1: TYPE TSPX: only symmetric problems, TYPE TSP"),
         ("TYPE:", "f.tsp:1: TYPE : only symmetric problems, TYPE TSP"),
         ("TYPE: TSP", "f.tsp:2: no EDGE_WEIGHT_TYPE before NODE_COORD_SECTION"),
-        ("TYPE: TSP\nTYPE: TSP", "f.tsp:2: TYPE a second time; it is in line 1"),
+        ("TYPE: TSP\nTYPE: TSP", "f.tsp:2: TYPE occurs twice; it is already in line 1"),
         ("CAPACITY: 5", "f.tsp:1: 'CAPACITY' is no keyword of a symmetric problem"),
         ("hello", "f.tsp:1: 'hello': a line is KEYWORD: VALUE, a section, or EOF"),
         ("\n\n\nFIXED_EDGES_SECTION", "f.tsp:4: FIXED_EDGES_SECTION: a climb does not keep fixed edges"),
-        ("EDGE_DATA_SECTION", "f.tsp:1: EDGE_DATA_SECTION: a climb takes roads between all cities"),
-        ("TOUR_SECTION", "f.tsp:1: TOUR_SECTION: a problem has NODE_COORD_SECTION, EDGE_WEIGHT_SECTION and"),
+        ("EDGE_DATA_SECTION", "f.tsp:1: EDGE_DATA_SECTION: a climb uses roads between all cities"),
+        (
+            "TOUR_SECTION",
+            "f.tsp:1: TOUR_SECTION: the sections of a problem are NODE_COORD_SECTION, EDGE_WEIGHT_SECTION and",
+        ),
         ("EDGE_WEIGHT_SECTION", "f.tsp:1: no TYPE before EDGE_WEIGHT_SECTION"),
         (
             &format!("{HEAD}\nEDGE_WEIGHT_SECTION"),
-            "f.tsp:5: EDGE_WEIGHT_SECTION, and EDGE_WEIGHT_TYPE is EUC_2D;",
+            "f.tsp:5: EDGE_WEIGHT_SECTION, but EDGE_WEIGHT_TYPE is EUC_2D;",
         ),
         (
             &HEAD.replace("EUC_2D", "XRAY1"),
-            "f.tsp:4: EDGE_WEIGHT_TYPE XRAY1: one of EUC_2D, EUC_3D, CEIL_2D, ATT, GEO, MAN_2D, MAN_3D, MAX_2D, \
-             MAX_3D, EXPLICIT is possible; EXPLICIT takes any distances in an EDGE_WEIGHT_SECTION",
+            "f.tsp:4: EDGE_WEIGHT_TYPE XRAY1: write one of EUC_2D, EUC_3D, CEIL_2D, ATT, GEO, MAN_2D, \
+             MAN_3D, MAX_2D, MAX_3D, EXPLICIT; EXPLICIT takes any distances in an EDGE_WEIGHT_SECTION",
         ),
         (
             &format!("{HEAD}\nNODE_COORD_TYPE: THREED_COORDS"),
-            "f.tsp:5: NODE_COORD_TYPE THREED_COORDS, and EDGE_WEIGHT_TYPE EUC_2D takes 2 coordinates",
+            "f.tsp:5: NODE_COORD_TYPE is THREED_COORDS, but EDGE_WEIGHT_TYPE EUC_2D takes 2 coordinates",
         ),
         (
             &format!("{HEAD}\nNODE_COORD_TYPE: BOTH"),
-            "f.tsp:5: NODE_COORD_TYPE BOTH: TWOD_COORDS, THREED_COORDS or NO_COORDS is possible",
+            "f.tsp:5: NODE_COORD_TYPE BOTH: write TWOD_COORDS, THREED_COORDS or NO_COORDS",
         ),
         (&HEAD.replace('5', "4"), "f.tsp:3: DIMENSION 4: the card's program takes 5 to 256 cities"),
         (&HEAD.replace('5', "257"), "f.tsp:3: DIMENSION 257: the card's program takes 5 to 256 cities"),
-        (&HEAD.replace('5', "five"), "f.tsp:3: DIMENSION 'five': a number of cities"),
+        (&HEAD.replace('5', "five"), "f.tsp:3: DIMENSION 'five': write a number of cities"),
     ] {
         let error = with_cities(head, CITIES).unwrap_err();
         assert!(error.starts_with(text), "{error}\n  for {text}");
@@ -225,20 +228,24 @@ fn errors_of_cities_name_their_line() {
         (
             HEAD,
             "1 0 0\n2 10 0",
-            "f.tsp:8: a city is NUMBER X Y; DIMENSION says 5 cities, and 3 are still to come",
+            "f.tsp:8: a city has the form NUMBER X Y; DIMENSION says 5 cities, and 3 are still missing",
         ),
         (
             HEAD,
             "1 0 0\n2 10\n3 4 5\n",
-            "f.tsp:7: a city is NUMBER X Y; DIMENSION says 5 cities, and 4 are still",
+            "f.tsp:7: a city has the form NUMBER X Y; DIMENSION says 5 cities, and 4 are still",
         ),
-        (HEAD, "1 0 0 0\n2 10 0", "f.tsp:6: a city is NUMBER X Y; DIMENSION says 5 cities, and 5 are still"),
+        (
+            HEAD,
+            "1 0 0 0\n2 10 0",
+            "f.tsp:6: a city has the form NUMBER X Y; DIMENSION says 5 cities, and 5 are still",
+        ),
         (
             &HEAD.replace("EUC_2D", "EUC_3D"),
             CITIES,
-            "f.tsp:6: a city is NUMBER X Y Z; DIMENSION says 5 cities, and 5 are still",
+            "f.tsp:6: a city has the form NUMBER X Y Z; DIMENSION says 5 cities, and 5 are still",
         ),
-        (HEAD, "1 0 0\n1 10 0", "f.tsp:7: city 1 a second time; it is in line 6"),
+        (HEAD, "1 0 0\n1 10 0", "f.tsp:7: city 1 occurs twice; it is already in line 6"),
         (HEAD, "one 0 0", "f.tsp:6: 'one' is not the number of a city"),
         (HEAD, "1 0 nan", "f.tsp:6: 'nan' is no coordinate"),
         (HEAD, "1 0 1e999", "f.tsp:6: '1e999' is no coordinate"),
@@ -256,7 +263,7 @@ fn errors_of_cities_name_their_line() {
         (
             &HEAD.replace("EUC_2D", "MAX_2D"),
             "1 0 0\n2 1e9 0\n3 0 1e9\n4 1 1e9\n5 1e9 1",
-            "f.tsp:6: a tour could have length 5000000000, and the card's program takes 4294967295 at most;",
+            "f.tsp:6: a tour could have length 5000000000, but the card's program takes at most 4294967295;",
         ),
         (HEAD, &format!("{CITIES}\nNODE_COORD_SECTION"), "f.tsp:11: a second NODE_COORD_SECTION"),
         (HEAD, &format!("{CITIES}\n10 1 1"), "f.tsp:11: '10 1 1': a line is KEYWORD: VALUE"),
@@ -270,7 +277,10 @@ fn errors_of_cities_name_their_line() {
         assert!(error.starts_with(text), "{error}\n  for {text}");
     }
     let cut = file(&format!("{HEAD}\nNODE_COORD_SECTION\n1 0 0\n")).unwrap_err();
-    assert!(cut.starts_with("f.tsp:5: DIMENSION says 5 cities, and the file has 1; is it cut off?"), "{cut}");
+    assert!(
+        cut.starts_with("f.tsp:5: DIMENSION says 5 cities, but the file has 1; is the file cut off?"),
+        "{cut}"
+    );
 }
 
 #[test]
@@ -280,7 +290,7 @@ fn errors_of_distances_name_their_line() {
         (
             "FULL_MATRIX",
             full.replace("12 0", "11 0"),
-            "f.tsp:7: distance 11 from city 2 to city 1, and 12 back; only symmetric problems can be climbed",
+            "f.tsp:7: distance 11 from city 2 to city 1, but 12 back; only symmetric problems can be climbed",
         ),
         ("FULL_MATRIX", full.replace(" 24 34", " 2x 34"), "f.tsp:9: '2x' is no distance"),
         ("FULL_MATRIX", full.replace("34 0 45", "34 0x 45"), "f.tsp:9: '0x' is no distance"),
@@ -288,7 +298,7 @@ fn errors_of_distances_name_their_line() {
         (
             "FULL_MATRIX",
             full.replace("13 14", "13.5 14"),
-            "f.tsp:6: distance 13.5: TSPLIB's distances are whole;",
+            "f.tsp:6: distance 13.5: TSPLIB's distances are whole numbers;",
         ),
         (
             "UPPER_ROW",
@@ -298,7 +308,7 @@ fn errors_of_distances_name_their_line() {
         (
             "UPPER_ROW",
             "1000000000 ".repeat(10),
-            "f.tsp:5: a tour could have length 5000000000, and the card's",
+            "f.tsp:5: a tour could have length 5000000000, but the card's",
         ),
         ("UPPER_ROW", "12 13\n-inf".into(), "f.tsp:7: distance -inf: distances are 0 or more"),
         (
@@ -310,8 +320,8 @@ fn errors_of_distances_name_their_line() {
         (
             "FUNCTION",
             "0".into(),
-            "f.tsp:4: EDGE_WEIGHT_FORMAT FUNCTION: one of FULL_MATRIX, UPPER_ROW, LOWER_ROW, UPPER_DIAG_ROW, \
-             LOWER_DIAG_ROW, UPPER_COL, LOWER_COL, UPPER_DIAG_COL, LOWER_DIAG_COL is possible",
+            "f.tsp:4: EDGE_WEIGHT_FORMAT FUNCTION: write one of FULL_MATRIX, UPPER_ROW, LOWER_ROW, UPPER_DIAG_ROW, \
+             LOWER_DIAG_ROW, UPPER_COL, LOWER_COL, UPPER_DIAG_COL, LOWER_DIAG_COL",
         ),
     ] {
         let error = explicit(format, &distances).unwrap_err();
@@ -319,11 +329,11 @@ fn errors_of_distances_name_their_line() {
     }
     let section = "EDGE_WEIGHT_SECTION\n1 2 3 4 5 6 7 8 9 10\n";
     let second = file(&format!("{EXPLICIT}UPPER_ROW\n{section}{section}")).unwrap_err();
-    assert_eq!(second, "f.tsp:7: a second EDGE_WEIGHT_SECTION; there is one");
+    assert_eq!(second, "f.tsp:7: a second EDGE_WEIGHT_SECTION; remove one of the two");
     let cut = file(&format!("{EXPLICIT}UPPER_ROW\nEDGE_WEIGHT_SECTION\n1 2 3\n")).unwrap_err();
     assert_eq!(
         cut,
-        "f.tsp:5: the section has 3 of the 10 distances of UPPER_ROW for 5 cities; is it cut off?"
+        "f.tsp:5: the section has 3 of the 10 distances of UPPER_ROW for 5 cities; is the file cut off?"
     );
     let without = EXPLICIT.replace("\nEDGE_WEIGHT_FORMAT: ", "");
     let without = file(&format!("{without}\nEDGE_WEIGHT_SECTION\n1 2 3\n")).unwrap_err();

@@ -19,7 +19,7 @@ pub(super) fn read(
     for (done, (row, column)) in format.pairs(cities).enumerate() {
         let short = || format!("{done} of the {total} distances of {} for {cities} cities", format.name());
         let Some(word) = words.next() else {
-            return head.wrong(section, format!("the section has {}; is it cut off?", short()));
+            return head.wrong(section, format!("the section has {}; is the file cut off?", short()));
         };
         if word.0.starts_with(|first: char| first.is_ascii_alphabetic()) {
             return head.wrong(word.1, format!("'{}' after {}", shown(word.0), short()));
@@ -30,8 +30,8 @@ pub(super) fn read(
             Some(other) if other != distance => {
                 let (a, b) = (row + 1, column + 1);
                 let text = format!(
-                    "distance {distance} from city {a} to city {b}, and {other} back; only symmetric problems can be \
-                     climbed"
+                    "distance {distance} from city {a} to city {b}, but {other} back; only symmetric \
+                     problems can be climbed"
                 );
                 return head.wrong(word.1, text);
             }
@@ -67,7 +67,7 @@ fn distance(head: &Head<'_>, (word, line): Word<'_>) -> Result<u32, Error> {
             head.wrong(line, format!("distance {}: {}", shown(word), below_end("distances")))
         }
         Ok(value) if value.fract() != 0.0 => {
-            let text = "TSPLIB's distances are whole; multiply all by the same number";
+            let text = "TSPLIB's distances are whole numbers; multiply all distances by the same number";
             head.wrong(line, format!("distance {}: {text}", shown(word)))
         }
         Ok(value) => Ok(value as u32),
