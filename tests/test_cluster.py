@@ -502,7 +502,7 @@ def test_a_large_cluster_says_what_it_takes_before_it_has_taken_it() -> None:
         line = building.stderr.readline()
         used = Path(f"/proc/{building.pid}/statm").read_text().split()[1]
         building.kill()
-    told = re.fullmatch(r"nicety: 150000 hosts with spin-discrete take about (.*) GiB of memory to begin with\n", line)
+    told = re.fullmatch(r"nicety: 150000 hosts with spin-discrete need about (.*) GiB of memory at the start\n", line)
     assert told is not None, line
     # A host takes 14 to 42 KiB. The network, which is built before, has more than half.
     assert 2 < float(told[1]) < 6
@@ -522,7 +522,7 @@ def test_the_end_of_time_is_an_error_like_others(card: str) -> None:
             return str(error)
         return "no end"
 
-    text = "compute, at 10000000 s: for 10000000 s; virtual time ends after 2^64 ps (213 days), and this would go on"
+    text = "compute, at 10000000 s: for 10000000 s; virtual time ends after 2^64 ps (213 days), before this would end"
     assert nicety.Cluster(2, card).run(asks).results == {0: text, 1: text}
 
     async def long(host: nicety.Host) -> None:

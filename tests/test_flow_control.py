@@ -50,7 +50,7 @@ def _cluster(nic: str, flow: str | None, **options: Any) -> Cluster:
      ("nfp-4000", "none,buffer=2Ki")],
 )  # fmt: skip
 def test_a_card_without_recovery_says_what_it_lost_and_where(nic: str, flow: str) -> None:
-    with pytest.raises(RunError, match="packets were not delivered, nor sent again") as raised:
+    with pytest.raises(RunError, match="packets were not delivered and not retransmitted") as raised:
         _cluster(nic, flow).run(_incast)
     assert "dropped by switch.0, with no room before its port 0 to hosts.0" in str(raised.value)
 

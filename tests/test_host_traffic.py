@@ -211,7 +211,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
             2,
             "spin-100g",
             {"traffic": "udp", "topology": "pair"},
-            "of 2 hosts and 1 more ends of links, for traffic: a pair",
+            "of 2 hosts and 1 traffic sender: a pair",
         ),
         (1, "spin-100g", {"traffic": "udp", "topology": "alone"}, "topology alone has 1 node, not 2"),
         (1, "spin-100g", {"traffic": 7}, "Cluster: traffic is"),
@@ -265,7 +265,7 @@ async def main(host):
     assert (of["nic"], of["rank"], of["offered"], of["handled"]) == ("niagara2-niu", 1, 3, 3)
     assert report["manifest"]["traffic"] == ["udp packets=3 to=1 start=200us rate=1Mpps"]
     for wrong, text in [
-        ("udp to=2", "there is no rank 2; write to=RANK with one of the cluster's, 0 to 1"),
+        ("udp to=2", "there is no rank 2; write to=RANK with a rank from 0 to 1"),
         (
             "udp start=soon",
             "column 11: expected a time: a number and a unit (ps, ns, us, ms, s); write for example start=20us",

@@ -460,7 +460,7 @@ impl fmt::Display for WrongDesign {
         let WrongDesign { found, wanted } = self;
         write!(
             f,
-            "a card of design {} has no {}, but {}; name one of design {}, for example {}",
+            "a card of design {} has no {}, but {}; name a card of design {}, for example {}",
             found.name,
             wanted.bare_interface(),
             found.interface,

@@ -73,7 +73,7 @@ fn a_card_without_recovery_ends_the_run_and_names_switch_port_and_packets() {
         let error = run(&shape, 4_000, 1).unwrap_err();
         assert!(matches!(error, Error::Undelivered(_)) && error.exit_status() == 1, "{card}: {error}");
         let text = error.to_string();
-        assert!(text.contains(" packets were not delivered, nor sent again ("), "{card}: {text}");
+        assert!(text.contains(" packets were not delivered and not retransmitted ("), "{card}: {text}");
         assert!(
             text.contains(" dropped by switch.0, with no room before its port 0 to hosts.0"),
             "{card}: {text}"

@@ -342,7 +342,7 @@ fn a_deadlock_names_messages_that_no_receive_has_taken() {
     let text = error.unwrap_err().to_string();
     for part in [
         "rank 1 to receive its message of tag 4: with 5000 bytes, more than messages.eager (2048)",
-        "at rank 1, 2 messages are there that no recv has taken, the first one of 8 bytes from rank 0, tag 3",
+        "at rank 1, 2 messages wait for a recv, the first one of 8 bytes from rank 0, tag 3",
         "a message from any rank, tag 5",
     ] {
         assert!(text.contains(part), "{part}: {text}");

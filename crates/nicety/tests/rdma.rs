@@ -295,7 +295,7 @@ fn a_lost_packet_fails_the_run_though_no_program_waits_for_it() {
     for faults in ["loss=1", "corrupt=1"] {
         let error = lossy(faults, 1, 0, &[]).unwrap_err();
         assert!(matches!(error, Error::Undelivered(_)), "{error}");
-        assert!(error.to_string().contains("cards of this design never do"), "{error}");
+        assert!(error.to_string().contains("cards of this design never retransmit"), "{error}");
     }
     let errors = ["link.bit_error_rate=1e-3", "link.retries=1"];
     let error = lossy("", 1, 0, &errors).unwrap_err().to_string();
@@ -482,7 +482,7 @@ fn a_deadlock_says_which_messages_of_send_no_receive_takes() {
         host.recv(&buffer, None, Some(5)).await?;
         Ok(())
     });
-    let note = "at rank 1, 2 messages are there that no recv has taken, the first one of 70 bytes from rank 0, tag 3";
+    let note = "at rank 1, 2 messages wait for a recv, the first one of 70 bytes from rank 0, tag 3";
     assert!(text.contains(note), "{text}");
     assert!(text.contains("its message to rank 1 to be taken"), "{text}");
 }

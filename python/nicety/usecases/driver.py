@@ -240,7 +240,7 @@ def _cards(nics: Sequence[str], overrides: Sequence[str]) -> list[Card]:
             )
         values = {parameter["key"]: parameter["value"] for parameter in spec["parameters"]}
         if any(card.name == spec["name"] for card in cards):
-            raise InputError(f"two of the cards are called {spec['name']}; give one another name in its file")
+            raise InputError(f"two of the cards are called {spec['name']}; change the name of one in its file")
         cards.append(Card(spec["name"], nic, spec["title"], spec["hash"], values))
     return cards
 

@@ -288,7 +288,7 @@ impl Observer {
                     .first()
                     .map(|packet| format!("; the first that was lost: {packet}"));
                 Err(Error::Undelivered(format!(
-                    "{} of {sent} packets were not delivered, nor sent again{}",
+                    "{} of {sent} packets were not delivered and not retransmitted{}",
                     sent - received,
                     first.unwrap_or_default()
                 )))

@@ -66,7 +66,7 @@ fn read_where<T>(
 /// Refuses a key of another kind of bus than the plain one.
 fn refuse_kind(s: &Section<'_>, key: &str, what: &str, kind: &str) {
     let help = format!("write kind = \"{kind}\" under [bus], or --set bus.kind={kind}");
-    s.refuse(key, &format!("this says something about {what}, and the bus is a plain one"), &help);
+    s.refuse(key, &format!("this key is for {what}, but the bus is a plain one"), &help);
 }
 
 const PCI_KEYS: [&str; 9] =

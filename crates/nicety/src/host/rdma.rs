@@ -38,8 +38,8 @@ impl Rdma {
     /// When the number is 2^32 - 1, which belongs to the message library.
     pub fn process(&self, number: u32) -> Result<Rdma, Error> {
         let process = self.node.process(number);
-        let process =
-            process.ok_or_else(|| Error::Input(format!("process {number} is the library's own")))?;
+        let process = process
+            .ok_or_else(|| Error::Input(format!("process {number} is reserved for the message library")))?;
         Ok(Rdma { process, ..self.clone() })
     }
 

@@ -244,7 +244,7 @@ def _named_apart(called: list[str], *, alone: bool) -> list[str]:
     """
     for name in called:
         if called.count(name) > 1:
-            raise InputError(f"two of the cards are called {name}; give one another name in its file")
+            raise InputError(f"two of the cards are called {name}; change the name of one in its file")
     if alone and len(called) > 1:
         raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
     return called
