@@ -489,8 +489,8 @@ def test_a_cluster_beyond_the_machines_memory_is_refused(nodes: int) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
     text, used = done.stdout.splitlines()
-    assert text.startswith(f"{nodes} hosts with spin-discrete take "), done.stdout
-    assert " GiB of this machine's memory to begin with, and it has " in text
+    assert text.startswith(f"{nodes} hosts with spin-discrete need "), done.stdout
+    assert " GiB of this machine's memory at the start, but it has " in text
     assert int(used) < 1 << 20
 
 

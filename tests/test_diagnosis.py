@@ -144,12 +144,12 @@ def test_a_counter_that_nothing_counts_into_is_told(tmp_path: Path) -> None:
             await host.portals.ct_wait(count, 2)
 
     told = stuck(by_handlers)
-    assert "for a counter to reach 1; it is at 0, and handlers alone count into it: with PtlHandlerCTInc" in told
+    assert "for a counter to reach 1; it is at 0, and only handlers count into it, with PtlHandlerCTInc" in told
     assert "for a counter to reach 2; it is at 1\n" in told
 
     waits = "for a counter to reach 1; it is at 0"
-    assert f"{waits}, and no match entry or memory descriptor counts into it" in stuck(no_option)
-    assert f"{waits}, and what counts into it has event_ct_ack" in stuck(no_ack)
+    assert f"{waits}, and nothing counts into it: set ct" in stuck(no_option)
+    assert f"{waits}, and event_ct_ack counts only puts" in stuck(no_ack)
     assert f"{waits}\n" in stuck(counted)
 
 

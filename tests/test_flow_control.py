@@ -96,7 +96,7 @@ async def _opposite(host: Host) -> None:
 
 def test_ports_that_pause_each_other_are_named() -> None:
     cluster = Cluster(4, "spin-discrete", topology="ring:4", flow_control="pfc,buffer=24Ki")
-    with pytest.raises(Deadlock, match="ports are paused in a circle") as raised:
+    with pytest.raises(Deadlock, match="ports pause one another in a cycle") as raised:
         cluster.run(_opposite)
     for at, peer in ((0, 1), (1, 2), (2, 3), (3, 0)):
         assert f"switch.{at} port 1 (paused by switch.{peer}) -> " in str(raised.value)
@@ -107,7 +107,7 @@ def test_ports_that_pause_each_other_are_named() -> None:
     [
         ("rde", "^flow control: there is no 'rde'; write credits, none or pfc"),
         ("none,buffer=1Ki", "^flow control none: a buffer of 1024 B for each port has no room for a packet of 4096 B"),
-        ("none,xoff=1Ki", "^flow control: xoff: of pauses, which pfc has"),
+        ("none,xoff=1Ki", "^flow control: xoff: only pfc has pauses"),
         ("pfc,buffer=64Ki,xoff=128Ki", "xoff=131072 is above the buffer of 65536 B"),
         ("pfc,buffer=64Ki,xon=60Ki,xoff=40Ki", "xon=61440 is not below xoff, 40960"),
         ("pfc,quanta=0", "quanta: '0' is no whole number from 1 to 65535"),

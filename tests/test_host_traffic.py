@@ -195,7 +195,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
             1,
             "spin-discrete",
             {"traffic": "udp"},
-            "it consists of Ethernet frames, and spin-discrete, the card of rank 0, has a Portals interface and takes",
+            "traffic consists of Ethernet frames, but spin-discrete, the card of rank 0, has a Portals interface",
         ),
         (1, "spin-100g", {"traffic": "udp to=1"}, "there is no rank 1; write to=RANK"),
         (
@@ -206,7 +206,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
         ),
         (1, "spin-100g", {"traffic": "udp size=9999"}, "frames of 9999 bytes, and a packet of the card carries"),
         (1, "spin-100g", {"traffic": "capture=none.pcap"}, "none.pcap: No such file"),
-        (1, "spin-100g", {"traffic": ["udp"] * 65}, "65 expressions of traffic; a run has 64 at most"),
+        (1, "spin-100g", {"traffic": ["udp"] * 65}, "65 expressions of traffic; the maximum is 64"),
         (
             2,
             "spin-100g",

@@ -216,7 +216,7 @@ def test_polling_and_interrupts_differ_in_time_alone() -> None:
         (lambda host, buffer: host.rdma.deregister(4), "a region is what register gives, not 4"),
         (lambda host, buffer: host.rdma.wait(4), "an operation is what a call that posts a transfer gives, not 4"),
         (lambda host, buffer: host.rdma.post_streaming(buffer), "register them first"),
-        (lambda host, buffer: host.rdma.process(2**32 - 1).event(), "the library's own"),
+        (lambda host, buffer: host.rdma.process(2**32 - 1).event(), "reserved for the message library"),
         (lambda host, buffer: host.rdma.process(-1).event(), "number"),
         (lambda host, buffer: host.rdma.set_notify("loud"), "notify is 'poll' or 'interrupt', not 'loud'"),
         (lambda host, buffer: host.rdma.set_addressing("real"), "addressing is 'virtual' or 'physical', not 'real'"),

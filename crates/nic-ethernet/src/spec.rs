@@ -261,7 +261,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         let help = "write interrupts.timer = \"arming\", or leave batch out";
         reader.section("receive").refuse(
             "batch",
-            "completions that wait are written by a timer without frames",
+            "completions that wait need a timer that runs without frames",
             help,
         );
     }
@@ -444,7 +444,7 @@ fn read_handlers(reader: &Reader<'_>) -> HandlersSpec {
     if hpu.scheduling == Scheduling::HomeCluster {
         s.refuse(
             "scheduling",
-            "frames belong to no messages, which have the home clusters",
+            "frames belong to no messages, and only messages have home clusters",
             "write hpu.scheduling = \"first-come\"",
         );
     }

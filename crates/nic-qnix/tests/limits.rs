@@ -96,7 +96,7 @@ fn messages_and_pools_have_their_limits() {
         let send = async |address, bytes, how| user.send((address, bytes), at(1, 0), 0, how).await;
         let long = send(address, 2 * MIB + 1, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(long, QnixError::Message { bytes: 2 * MIB + 1, limit: 2 * MIB });
-        assert!(long.to_string().contains("send it in several"), "{long}");
+        assert!(long.to_string().contains("send several messages"), "{long}");
         let pages = send(address + 1, 2 * MIB, TransferMethod::Translate).await.unwrap_err();
         assert_eq!(pages, QnixError::Pages { pages: 513, limit: 512 });
         let programmed = send(address, 1025, TransferMethod::Pio).await.unwrap_err();

@@ -141,7 +141,7 @@ mod tests {
             let cluster = Cluster::new(ClusterConfig::new(1, card));
             if design.name == "hxdp" {
                 let error = cluster.err().unwrap().to_string();
-                assert!(error.contains("runs XDP programs alone, and has no path to a host"), "{error}");
+                assert!(error.contains("runs only XDP programs, and has no path to a host"), "{error}");
                 continue;
             }
             let cluster = cluster.unwrap();

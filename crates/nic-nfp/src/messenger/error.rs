@@ -94,7 +94,7 @@ impl fmt::Display for MessageError {
             }
             MessageError::Abandoned { message: Arrival { source, tag, bytes } } => write!(
                 f,
-                "rank {source} has given up its message of {bytes} bytes, tag {tag}, before all of it had come"
+                "rank {source} has given up its message of {bytes} bytes, tag {tag}, before all of it had arrived"
             ),
             MessageError::Microengine { number, first, last } => write!(
                 f,

@@ -119,7 +119,7 @@ pub(super) fn read(reader: &Reader<'_>, island: usize, contexts: usize, ctm: u32
     if spec.headroom > spec.offset {
         refuse(
             "headroom",
-            "it is more than a buffer has in front of a frame (xdp.offset)",
+            "it is more than the bytes before a frame in a buffer (xdp.offset)",
             format!("write {} B or less", spec.offset),
         );
     }

@@ -191,8 +191,8 @@ impl fmt::Display for HandlerError {
             ),
             HandlerError::InitHandlers(why) => write!(f, "init_handlers: {why}"),
             HandlerError::OneProgram => f.write_str(
-                "the card has another program already: its program memory and its handler memory are those of one; attach the same \
-                 program again, or detach the other one",
+                "the card has another program already: its program memory and handler memory hold one \
+                 program; attach the same program again, or detach the other one",
             ),
             HandlerError::Protection(error) => error.fmt(f),
             HandlerError::OtherInterface => f.write_str(
@@ -201,7 +201,7 @@ impl fmt::Display for HandlerError {
             HandlerError::NoMemory { application, wanted, left, largest } => {
                 write!(
                     f,
-                    "{application} asked for {wanted} bytes of HPU memory, and {left} are left on the card"
+                    "{application} asked for {wanted} bytes of HPU memory, but {left} are left on the card"
                 )?;
                 if left >= wanted {
                     write!(f, ", {largest} in one piece")?;
@@ -210,8 +210,8 @@ impl fmt::Display for HandlerError {
             }
             HandlerError::NoShare { application, wanted, left } => write!(
                 f,
-                "{application} asked for {wanted} bytes of HPU memory, and {left} are left of what it may have; use \
-                 less, free some, or give it more"
+                "{application} asked for {wanted} bytes of HPU memory, but its limit leaves {left}; use \
+                 less, free some, or raise the limit"
             ),
         }
     }

@@ -99,7 +99,7 @@ fn prices(s: &Section<'_>, writes: Writes, coherence: Coherence) -> (u32, u32) {
             s.count(key, 0..=MOST, "");
             s.refuse(
                 key,
-                "without coherence no cache has to do with another one's lines",
+                "without coherence no cache affects the lines of another",
                 "leave it out, or write coherence = \"ownership\"",
             );
         }

@@ -232,7 +232,7 @@ fn read_cluster(reader: &Reader<'_>, s: &Section<'_>, around: &Surroundings) -> 
             &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
             &remedies,
             "cluster",
-            "write others of both",
+            "change both values",
         );
         // Errors below would only follow from this one.
         cluster = match around.pspin_stack {
@@ -365,7 +365,7 @@ fn read_level(s: &Section<'_>, level: Level, around: &Surroundings) -> LevelSpec
     let doc = "cycles that a handler's first access to this level takes longer";
     let first = s.count_or("first", 0..=100_000, 0, doc) as u32;
     if outer && !cached {
-        s.refuse("outer", "no data caches are before this level", "write cached = true, or leave it out");
+        s.refuse("outer", "this level has no data caches", "write cached = true, or leave it out");
     }
     if first > 0 && !cached && !contended {
         s.refuse(
@@ -527,7 +527,7 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Surro
         s.refuse(
             used.key(),
             &format!(
-                "{} {what} do not share a level at {ghz} GHz: the model orders at most {most}",
+                "{} {what} cannot share a level at {ghz} GHz: the model orders at most {most}",
                 around.cores
             ),
             &format!("lower {lower}, or write contended = false for this level and remove data caches"),
@@ -536,7 +536,7 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Surro
         reader.section("hpu").refuse(
             "threads",
             &format!(
-                "{} threads do not share cores at {ghz} GHz: the model orders at most {most}",
+                "{} threads cannot share cores at {ghz} GHz: the model orders at most {most}",
                 around.cores
             ),
             "lower hpu.threads or hpu.cores",

@@ -361,8 +361,8 @@ mod tests {
         let build = |hosts, each, free| build_after(10 * MI, hosts, each, free);
         assert_eq!(build(1000, MI, 0), Ok(()));
         let refused = build(2000, MI, 0).unwrap_err();
-        let text = "2000 hosts with a card take about 2.0 GiB of this machine's memory to begin with, and it has 1.0 \
-                    GiB for them; name fewer hosts, or go to a larger machine";
+        let text = "2000 hosts with a card need about 2.0 GiB of this machine's memory at the start, but it has 1.0 \
+                    GiB available; name fewer hosts, or use a machine with more memory";
         assert_eq!(refused, Error::Input(text.to_owned()));
         assert_eq!(RESIDENT.get(), (10 + 64) * MI);
         // The network is built only once, so its memory does not grow with the hosts.
