@@ -430,4 +430,4 @@ def test_a_stack_ends_where_the_next_one_begins(
     assert shared == 10
     lines = [f"deep.c:{number}" for number in range(first, first + 4)]
     assert any(where in text for where in lines), text
-    assert name == "far" or "stack overflow: the stack pointer goes to" in text, text
+    assert name == "far" or "stack overflow: the stack pointer moves to" in text, text

@@ -180,7 +180,7 @@ impl fmt::Display for QnixError {
             ),
             E::CardMemory { wanted, left } => write!(
                 f,
-                "the card has {left} bytes of memory left, {wanted} were asked for; raise memory.size in the spec"
+                "the card has {left} bytes of memory left, but {wanted} were requested; raise memory.size in the spec"
             ),
             E::NoNode { node, nodes } => write!(f, "no node {node}: the cluster has 0 to {}", nodes - 1),
             E::NoSuchInterface { vni, limit } => {

@@ -201,6 +201,6 @@ fn impossible_settings_are_refused_before_the_run() {
     assert!(refused("pair", "none").contains("this topology has no switches; write topology star"));
     assert!(refused("torus:2x2", "pfc").contains("this topology has no switches"));
     assert!(refused("star", "none,buffer=1Ki").contains("no room for a packet of 4096 B; write buffer=4096"));
-    assert!(refused("star", "pfc,buffer=8Ki").contains("beside a headroom of "));
+    assert!(refused("star", "pfc,buffer=8Ki").contains("in addition to a headroom of "));
     assert!(refused("star", "pfc,buffer=1Mi,xoff=2Mi").contains("xoff=2097152 is above the buffer"));
 }

@@ -140,7 +140,7 @@ const KEYS: [&str; 24] = [
 fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
     let number = s.count_or("generation", 1..=6, 4, "PCI Express generation");
     let generation = Generation::from_number(number).unwrap_or_else(|| {
-        let message = "generation 6 sends flits, with other headers and credits, and is not modelled";
+        let message = "generation 6 is not modelled: it sends flits, with other headers and credits";
         s.refuse("generation", message, "write 1 to 5; 5 on twice the lanes has the raw rate of 6");
         Generation::Gen5
     });
