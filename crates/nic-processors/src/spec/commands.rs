@@ -99,9 +99,9 @@ pub(super) fn read(
     let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
     let spec = CommandsSpec {
         beat: s.size("beat", 1..=4096, "bytes of a packet that a send moves in a cycle"),
-        send: cycles("send", "cycles of a send, beside those of its bytes"),
-        to_host: cycles("to_host", "cycles of a write of host memory, beside the bus"),
-        from_host: cycles("from_host", "cycles of a read of host memory, beside the bus"),
+        send: cycles("send", "cycles of a send, in addition to those of its bytes"),
+        to_host: cycles("to_host", "cycles of a write of host memory, in addition to the bus"),
+        from_host: cycles("from_host", "cycles of a read of host memory, in addition to the bus"),
         engine_commands: s.count_or(
             "engine_commands",
             0..=1 << 20,
@@ -132,7 +132,7 @@ pub(super) fn read(
                 "cycle_call",
                 0..=1_000_000,
                 CYCLE_CALL,
-                "cycles of FPsPIN's cycles(), beside the instructions that pass arguments",
+                "cycles of FPsPIN's cycles(), in addition to the instructions that pass arguments",
             )
         }),
     };

@@ -37,7 +37,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<InterconnectSpec> {
             "cycles from the last beat of a transaction to the first of one that waited for its end",
         ),
         burst: s.size("burst", 64..=1 << 20, "boundary that no burst of DMA crosses, in bytes"),
-        burst_gap: s.count("burst_gap", 0..=1024, "cycles between two bursts of an engine, beside their beats"),
+        burst_gap: s.count("burst_gap", 0..=1024, "cycles between two bursts of an engine, in addition to their beats"),
         host_bursts: s.count(
             "host_bursts",
             1..=1024,
