@@ -238,7 +238,7 @@ def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Pat
     assert row["capacity_fraction"] < 0.95
     assert sustained(row) == pytest.approx(sustained(full), rel=0.03)
     words = " ".join(line_rate_text(report).replace("\n#", "").split())
-    assert "x not, behind a burst of 4096 packets). It kept up here. With a backlog its rate falls" in words
+    assert "x not, after a burst of 4096 packets). The card kept up in this run. With a backlog its rate falls" in words
 
 
 @pytest.mark.parametrize("arrivals", ["paced", "poisson", "burst:32"])
