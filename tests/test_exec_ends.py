@@ -244,7 +244,7 @@ def test_a_launcher_is_no_program(tmp_path: Path) -> None:
         command = [*NICETY, "exec", "-n", "3", "--nic", "spin-discrete", "--", f"./{name}", "-n", "3", "./program"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2
-        assert f"./{name}: it starts the processes of another program, which nicety exec does" in done.stderr
+        assert f"./{name}: this launcher starts the processes of another program, as nicety exec does" in done.stderr
 
 
 def test_options_are_named_as_they_are_written(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_reductions_are_left_to_mpi_where_it_is_quicker(reductions: Path, nic: s
         ),
         (
             ["--nic", "spin-discrete", "--compare-offload"],
-            "--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier",
+            "--compare-offload: nothing is offloaded; name the calls, as in --offload bcast,barrier",
         ),
         (
             ["--nic", "spin-discrete", "--offload", "bcast", "--compare-offload", "--trace", "both.pftrace"],

@@ -210,10 +210,10 @@ SUM = "async def main(host):\n    await host.compute(ns=2.5)\n"
         (f"{SUM}nodes = 3\ntopology = 'pair'\n", 2, ["a pair has 2 nodes, not 3"]),
         (f"{SUM}topology = 7\n", 2, ["topology is a name"]),
         (f"{SUM}topology = 'rink'\n", 2, ["no topology 'rink'"]),
-        (f"{SUM}    return [1]\n", 2, ["rank 0 returned a list; return a dict"]),
+        (f"{SUM}    return [1]\n", 2, ["rank 0 returned a list; return a number"]),
         (f"{SUM}    return {{'a': {{}}}}\n", 2, ["rank 0 returned a dict as 'a'"]),
-        (f"{SUM}    return {{1: 2}}\n", 2, ["with 1 as a name"]),
-        (f"{SUM}    return {{'rank': 2}}\n", 2, ["'rank', which is a column of its own"]),
+        (f"{SUM}    return {{1: 2}}\n", 2, ["with 1 as a key"]),
+        (f"{SUM}    return {{'rank': 2}}\n", 2, ["'rank', which is already a column"]),
         (
             f"def half(x):\n    return x / 0\n\n{SUM}    half(1)\n",
             1,

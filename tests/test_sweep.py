@@ -97,7 +97,7 @@ def test_a_function_is_its_source_and_what_it_is_given() -> None:
     [
         ({"x": []}, "x: there is no value; write at least one"),
         ({"x": "12"}, "x: the values of a parameter are several, as in [8, 64], not '12'"),
-        ({"x": [1, 2, 1]}, "x: 1 is there twice"),
+        ({"x": [1, 2, 1]}, "x: 1 appears twice"),
         ({"x": [[1]]}, "x: a value is a number, a text, True or False, not [1]"),
         ({"x": [float("nan")]}, "x: a value is a number, a text, True or False, not nan"),
         ({"x": range(2000), "y": range(501)}, "the grid has 1002000 points; a sweep has at most 1000000"),
@@ -313,7 +313,7 @@ def test_a_command_that_ends_with_a_status_fails_its_point(nicety: Callable[...,
         ("@grid = 3", "2: grid: write it as a table, [grid]"),
         ("@\n[grid]\n# cards\nnic = 'qnix'", "5: grid.nic: write its values as a list"),
         ("@[grid]\nnic = []", "3: grid.nic: write its values as a list, as in [8, 64]"),
-        ("@[grid]\nnic = [\n'a',\n'a']", "3: grid.nic: a value is there twice"),
+        ("@[grid]\nnic = [\n'a',\n'a']", "3: grid.nic: a value appears twice"),
         ("@[grid]\nnics = ['a']", "3: grid.nics: nicety bench latency has no such option"),
         ("@[options]\nplot = 'a'", "3: options.plot: a sweep keeps the report of each point"),
         ("@[options]\nloopback = 1", "3: options.loopback: write true or false, not 1"),
@@ -339,7 +339,7 @@ def test_a_command_that_ends_with_a_status_fails_its_point(nicety: Callable[...,
         ("@[grid]\nsizes = [8, '64X']", "3: grid.sizes: --sizes 64X: '64X' is not a number"),
         ("@[grid]\niterations = [0]", "3: grid.iterations: --iterations is 1 to 10000000, not 0"),
         ("@[grid]\niterations = ['x']", "3: grid.iterations: --iterations x: 'x' is not a number"),
-        ("@[options]\nseed = 1\n[grid]\nseed = [1]", "5: grid.seed: this is among the options, too"),
+        ("@[options]\nseed = 1\n[grid]\nseed = [1]", "5: grid.seed: this option is in [options], too"),
         ("@[grid]\nsizes = [8]", "1: run: Missing option '--nic'"),
         ("run = 'goal run'\n[grid]\nL = ['1us']", "1: run: Missing argument 'FILE'"),
     ],
@@ -566,7 +566,7 @@ def test_quantities_are_the_same_however_they_are_spelled() -> None:
     assert keys({"latency": ["100ns"]}) != keys({"latency": ["101ns"]})
     with pytest.raises(InputError) as error:
         nicety.sweep(square, {"x": ["1us", "100ns", "0.1us"]})
-    assert str(error.value) == "x: '0.1us' is there twice, first as '100ns'"
+    assert str(error.value) == "x: '0.1us' appears twice, first as '100ns'"
 
 
 @pytest.mark.parametrize(
@@ -585,7 +585,7 @@ def test_values_that_mean_the_same_are_said(grid: str, wrong: str, tmp_path: Pat
     file.write_text(f"run = 'bench latency --nic spin-discrete'\n[grid]\n{grid}\n")
     with pytest.raises(InputError) as error:
         read_study(file)
-    assert str(error.value) == f"{file}:3: grid.{wrong.replace('@', 'a value is there twice')}"
+    assert str(error.value) == f"{file}:3: grid.{wrong.replace('@', 'a value appears twice')}"
 
 
 def test_a_point_that_is_spelled_otherwise_is_done(nicety: Callable[..., Result], tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_latency_and_accepted_load_are_drawn() -> None:
         (["--topology", "torus:6", "--pattern", "bit-complement"], "no powers of two"),
         (["--pattern", "spiral"], "no pattern 'spiral'; the patterns are neighbour, uniform, transpose"),
         (["--load", "-1"], "'-1' is below 0"),
-        (["--csv", "-"], "--csv -: files have names"),
+        (["--csv", "-"], "--csv -: write the name of a file"),
         (["--load", "0"], "no load at all is no traffic"),
         (["--load", "2"], "a node cannot send more than its link carries"),
         (["--packet", "0"], "--packet is 1 to 1048576"),

@@ -296,7 +296,7 @@ impl Processes {
     /// Starts a program.
     pub(crate) fn start(program: &Program<'_>, pages: &Pages) -> Result<Processes, Error> {
         let name = program.command.first();
-        let name = name.ok_or_else(|| Error::Input("no program; name one behind --".to_owned()))?;
+        let name = name.ok_or_else(|| Error::Input("no program; name one after --".to_owned()))?;
         let libraries = program.offload.map(|_| OFFLOAD).into_iter().chain([LIBRARY]);
         let libraries = libraries.map(|library| put(program.folder, library)).collect::<io::Result<Vec<_>>>();
         let libraries = libraries.map_err(|error| {

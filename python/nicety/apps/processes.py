@@ -287,7 +287,7 @@ def offload_text(report: ExecReport) -> str:
 def _program(words: Sequence[str]) -> Path:
     """Return the program's file, found on the path if its name has no folder."""
     if not words:
-        raise InputError("no program; name one behind --, as in nicety exec -n 2 --nic spin-discrete -- ./program")
+        raise InputError("no program; name one after --, as in nicety exec -n 2 --nic spin-discrete -- ./program")
     found = shutil.which(words[0])
     if found is None:
         raise InputError(f"{words[0]}: {_unusable(words[0])}")

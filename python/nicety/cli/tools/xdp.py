@@ -249,7 +249,9 @@ def _packets(text: str) -> tuple[bytes, str]:
     try:
         return bytes.fromhex(text), "--packet"
     except ValueError:
-        raise InputError(f"--packet {text[:64]}: no such file, and no hex; write two digits for each byte") from None
+        raise InputError(
+            f"--packet {text[:64]}: neither a file nor hexadecimal; write two digits for each byte"
+        ) from None
 
 
 def _dump(report: dict[str, Any], name: str, path: Path) -> None:
