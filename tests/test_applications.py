@@ -136,7 +136,7 @@ def test_hpu_memory_is_the_cards(handlers: Callable) -> None:
     async def receiver(host: nicety.Host) -> None:
         other = host.portals.application("other", hpu_memory_bytes=1024)
         memory = host.portals.hpu_alloc(700 << 10)
-        with pytest.raises(nicety.InputError, match=r"'default' asked for 716800 bytes of HPU memory, and 331776 are"):
+        with pytest.raises(nicety.InputError, match=r"'default' asked for 716800 bytes of HPU memory, but 331776 are"):
             host.portals.hpu_alloc(700 << 10)
         with pytest.raises(nicety.InputError, match=r"'other' asked for 2000 bytes.*but its limit leaves"):
             host.portals.hpu_alloc(2000, application=other)

@@ -159,7 +159,7 @@ def test_a_tag_that_stays_makes_the_frame_longer(nicety: Callable[..., Any], tmp
         ("dport=7", DROP, "rule 'dport=7', column 1: ports are those of udp or of tcp"),
         (package.FrameWord(2, 1, 1), DROP, "offset 2 is no multiple of 4"),
         (7, DROP, "a rule is a text such as"),
-        ("arp", library_source("sink_stream.c"), "which is for messages, and no frame_handler"),
+        ("arp", library_source("sink_stream.c"), "which is for messages, but no frame_handler"),
     ],
 )
 def test_rules_and_programs_that_cannot_be_are_refused(rule: Any, handlers: Path, text: str) -> None:

@@ -538,7 +538,7 @@ def test_a_script_that_does_not_guard_itself_is_told_so(tmp_path: Path) -> None:
     )
     command = [sys.executable, "script.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert "a script that sweeps does so under if __name__ == '__main__':" in done.stdout
+    assert "call sweep() under if __name__ == '__main__':" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -65,14 +65,14 @@ def test_times_too_short_for_a_card_are_told() -> None:
     report = nicety.bench_torus(**given, warmup="10us", duration="50us")
     first, second = (row["packets"] for row in report["rows"])
     alone, few = torus_text(report).splitlines()[-2:]
-    assert alone.startswith("# a packet alone takes 21940.0 ns over the longest route, more than the warm-up")
+    assert alone.startswith("# one packet takes 21940.0 ns over the longest route, longer than the warm-up")
     assert few == f"# few packets were measured: {first} at load 0.1, {second} at load 1; write a longer --duration"
     assert "warm-up" not in torus_text(nicety.bench_torus(**given))
 
 
 def test_buffers_that_short_packets_fill_are_told() -> None:
     report = nicety.bench_torus(nics="spin-discrete", topology="torus:4x4", load="0.5", packet=64)
-    assert ", and routers' buffers hold the packets of 0.200; measured 0.200" in torus_text(report)
+    assert ", and routers' buffers suffice up to 0.200; measured 0.200" in torus_text(report)
 
 
 def test_latency_and_accepted_load_are_drawn() -> None:

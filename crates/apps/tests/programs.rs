@@ -290,7 +290,7 @@ fn a_transfer_that_fails_too_often_ends_the_run() {
 #[test]
 fn programs_that_the_card_cannot_run_are_refused() {
     let error = pcsa::run(&spec(&[]), PCSA, &[1], 61, 1, None).unwrap_err().to_string();
-    assert!(error.contains("61 microengines, and the card has 60"), "{error}");
+    assert!(error.contains("61 microengines, but the card has 60"), "{error}");
     let error = pcsa::run(&spec(&[]), crate::tours::TSP, &[1], 1, 1, None).unwrap_err().to_string();
     assert!(error.contains("no symbol pcsa_count is defined"), "{error}");
 }

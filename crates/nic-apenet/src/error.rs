@@ -181,7 +181,9 @@ impl fmt::Display for ApenetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ApenetError as E;
         match self {
-            E::NoNode { node, nodes } => write!(f, "no node {node}: the cluster has 0 to {}", nodes - 1),
+            E::NoNode { node, nodes } => {
+                write!(f, "no node {node}: the cluster has nodes 0 to {}", nodes - 1)
+            }
             E::Message { bytes, limit } => write!(
                 f,
                 "a message of {bytes} bytes; the maximum is {limit}: send several messages, or raise limits.message"

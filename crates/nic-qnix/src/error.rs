@@ -182,9 +182,11 @@ impl fmt::Display for QnixError {
                 f,
                 "the card has {left} bytes of memory left, but {wanted} were requested; raise memory.size in the spec"
             ),
-            E::NoNode { node, nodes } => write!(f, "no node {node}: the cluster has 0 to {}", nodes - 1),
+            E::NoNode { node, nodes } => {
+                write!(f, "no node {node}: the cluster has nodes 0 to {}", nodes - 1)
+            }
             E::NoSuchInterface { vni, limit } => {
-                write!(f, "no interface {vni}: a card has 0 to {}", limit - 1)
+                write!(f, "no interface {vni}: a card has interfaces 0 to {}", limit - 1)
             }
             E::TooLongForPio { bytes, limit } => write!(
                 f,

@@ -115,9 +115,9 @@ fn messages_and_pools_have_their_limits() {
         // library chooses the copy itself.
         send(address + 1, 2 * MIB, TransferMethod::Auto).await.unwrap();
         let nowhere = user.send((address, 8), at(2, 0), 0, TransferMethod::Auto).await.unwrap_err();
-        assert_eq!(nowhere.to_string(), "no node 2: the cluster has 0 to 1");
+        assert_eq!(nowhere.to_string(), "no node 2: the cluster has nodes 0 to 1");
         let refused = user.send((address, 8), at(1, 64), 0, TransferMethod::Auto).await.unwrap_err();
-        assert_eq!(refused.to_string(), "no interface 64: a card has 0 to 63");
+        assert_eq!(refused.to_string(), "no interface 64: a card has interfaces 0 to 63");
     });
     rig.run();
 }

@@ -250,7 +250,7 @@ fn data_caches_that_cannot_be_are_refused() {
         (
             &all,
             &["memory.l2.contended=false", "hpu.cores=200"],
-            &["memory.state", "200 cores do not share a level", "remove data caches"],
+            &["memory.state", "200 cores cannot share a level", "remove data caches"],
         ),
     ] {
         let overrides = [given, more].concat();

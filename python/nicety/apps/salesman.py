@@ -96,8 +96,8 @@ def _on_gpu(report: dict[str, Any], distances: list[list[int]], nodes: list[int]
         report["tour"],
     ):
         raise RunError(
-            f"the card's best tour is of length {report['length']}, from climb {report['climb']}, and that of "
-            f"{found.device} of {found.length}, from climb {found.number}: one of the programs is wrong"
+            f"the card's best tour is of length {report['length']}, from climb {report['climb']}, but that of "
+            f"{found.device} is of length {found.length}, from climb {found.number}: one of the two programs is wrong"
         )
     return GpuFigures(
         processor=found.device,

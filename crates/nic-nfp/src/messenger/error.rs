@@ -98,8 +98,8 @@ impl fmt::Display for MessageError {
             ),
             MessageError::Microengine { number, first, last } => write!(
                 f,
-                "messages between hosts need microengines {first} to {last}, and a process runs on microengine \
-                 {number}; start it on another one"
+                "messages between hosts need microengines {first} to {last}, but a process runs on \
+                 microengine {number}; start it on another microengine"
             ),
             MessageError::Memory(error) => error.fmt(f),
             MessageError::Channel(error) => error.fmt(f),

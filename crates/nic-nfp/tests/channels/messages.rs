@@ -368,7 +368,7 @@ fn a_card_that_is_too_small_says_of_what() {
     for (key, text) in [
         ("hpu.cores=2", "it needs 4 microengines, but the card has 2 (hpu.cores)"),
         ("hpu.contexts=4", "it needs 8 contexts of a microengine, but the card has 4 (hpu.contexts)"),
-        ("memory.emem.size=1 MiB", "bytes of EMEM, and the card has 1048576 (memory.emem.size)"),
+        ("memory.emem.size=1 MiB", "bytes of EMEM, but the card has 1048576 (memory.emem.size)"),
         ("limits.targets=17", "it needs 18 targets, but the card has 17 (limits.targets)"),
         ("limits.threads=17", "it needs 18 threads, but the card has 17 (limits.threads)"),
     ] {

@@ -174,11 +174,12 @@ impl fmt::Display for HandlerError {
             ),
             HandlerError::OfMessages { found } => write!(
                 f,
-                "the program has a {found}, which is for messages, and no frame_handler; include <frame.h> and write one"
+                "the program has a {found}, which is for messages, but no frame_handler; include <frame.h> \
+                 and write a frame_handler"
             ),
             HandlerError::Misspelt { name, meant } => write!(
                 f,
-                "the program has a function {} and no {meant}; call it {meant}, choose it by its name, or make it \
+                "the program has a function {} but no {meant}; call it {meant}, choose it by its name, or make it \
                  static if it is no handler",
                 printable(name)
             ),
@@ -187,7 +188,8 @@ impl fmt::Display for HandlerError {
                  handler.h and have an init_handlers that names them",
             ),
             HandlerError::NamedByProgram => f.write_str(
-                "names of handlers were given, and a program written for PsPIN names them in its init_handlers; leave the names out",
+                "names of handlers were given, but a program written for PsPIN names them in its \
+                 init_handlers; leave the names out",
             ),
             HandlerError::InitHandlers(why) => write!(f, "init_handlers: {why}"),
             HandlerError::OneProgram => f.write_str(

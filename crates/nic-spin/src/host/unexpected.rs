@@ -243,7 +243,7 @@ impl Card {
                 )
             }
             (DropReason::NoMatch, _) => format!(
-                "found the buffers for such messages full; receive earlier, or raise messages.buffers ({}) or \
+                "the buffers for such messages were full; receive earlier, or raise messages.buffers ({}) or \
                  messages.buffer ({} bytes each), or lower messages.eager ({} bytes), above which messages wait at \
                  their senders",
                 spec.buffers, spec.buffer, spec.eager

@@ -146,7 +146,7 @@ def _enough(row: LineRateRow) -> str:
         return f"{few}, and no number would keep up{why}. {_at_most(row)}"
     # With more cores, handlers would wait longer for locks or for memory.
     least = "at least " if any(lock["waits"] for lock in row["locks"]) or row["memory"]["shared_accesses"] else ""
-    return f"{least}{row['hpus_needed']} cores would keep up, and {few}."
+    return f"{least}{row['hpus_needed']} cores would keep up, but {few}."
 
 
 def _held(lock: Lock) -> str:
