@@ -272,7 +272,7 @@ def test_a_message_longer_than_its_receive() -> None:
     async def receiver(host: nicety.Host) -> None:
         await host.recv(host.alloc(64))
 
-    with pytest.raises(nicety.RunError, match=r"100 bytes from rank 0 came into a recv of 64 bytes.*buffer of 100"):
+    with pytest.raises(nicety.RunError, match=r"100 bytes from rank 0 arrived at a recv of 64 bytes.*buffer of 100"):
         cluster().run({0: sender, 1: receiver})
 
 

@@ -208,7 +208,7 @@ def test_polling_and_interrupts_differ_in_time_alone() -> None:
     ("call", "says"),
     [
         (lambda host, buffer: host.rdma.put(buffer, to=2, address=8), "rank 2"),
-        (lambda host, buffer: host.rdma.put(buffer, to=1, address=0), "use send for that"),
+        (lambda host, buffer: host.rdma.put(buffer, to=1, address=0), "use send instead"),
         (lambda host, buffer: host.rdma.put(buffer, to=1, address=4096), "register them first"),
         (lambda host, buffer: host.rdma.put(buffer, to=1, address=-1), "address"),
         (lambda host, buffer: host.rdma.send(buffer, to=1, data=1 << 64), "data"),

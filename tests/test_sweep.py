@@ -456,7 +456,7 @@ def test_a_signal_ends_a_sweep_with_what_it_has(number: int, status: int, word: 
     # As from a terminal: to all its processes.
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
-    told = "nicety: slow: 1 of 2 points have run; the same command goes on with the others\n"
+    told = "nicety: slow: 1 of 2 points have run; run the same command again for the others\n"
     assert (process.returncode, stderr) == (status, f"{told}nicety: {word}\n")
     end = time.monotonic() + 20
     while any(os.getpgid(each) == process.pid for each in running()):

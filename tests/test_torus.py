@@ -51,8 +51,8 @@ def test_saturation_stands_below_its_table() -> None:
     report = nicety.bench_torus(**GIVEN, load="0.1,1.0")
     text = torus_text(report)
     uniform, tornado = (line for line in text.splitlines() if "by arithmetic" in line)
-    assert uniform.startswith("# saturates at 0.875 by arithmetic (1.143 on the most loaded link, 1.143 on all)")
-    assert tornado.startswith("# saturates at 0.333 by arithmetic (3.000 on the most loaded link, 1.500 on all)")
+    assert uniform.startswith("# saturates at 0.875 by arithmetic (1.143 on the most loaded link, 1.143 on average)")
+    assert tornado.startswith("# saturates at 0.333 by arithmetic (3.000 on the most loaded link, 1.500 on average)")
     assert tornado.endswith(f"measured {report['saturation'][1]['measured_saturation_fraction']:.3f}")
     slow = torus_text(nicety.bench_torus(**GIVEN, load="0.1"))
     assert slow.count("; not at these loads") == 2

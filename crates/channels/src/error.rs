@@ -119,7 +119,7 @@ impl fmt::Display for Error {
                 write!(f, "no process of the card has the ID {}; register it first", target.0)
             }
             Error::TargetExists(target) => {
-                write!(f, "the ID {} is registered already; take another", target.0)
+                write!(f, "the ID {} is registered already; use another ID", target.0)
             }
             Error::CardAddress { address, bytes } => write!(
                 f,

@@ -188,7 +188,7 @@ fn limits() {
     assert_eq!(error.to_string(), "no channel is left of 1; use fewer, or raise the limit `channels`");
     let mut small = Card::new(CardLimits { channels: 1, targets: 1, ..CardLimits::default() }).unwrap();
     small.register(ID).unwrap();
-    assert_eq!(small.register(ID).unwrap_err().to_string(), "the ID 7 is registered already; take another");
+    assert_eq!(small.register(ID).unwrap_err().to_string(), "the ID 7 is registered already; use another ID");
     let error = small.register(TargetId(8)).unwrap_err();
     assert_eq!(error.to_string(), "no target is left of 1; use fewer, or raise the limit `targets`");
     let error = small.ring(Mailbox { channel: 1, ..DOWN }, &mut Vec::new()).unwrap_err();

@@ -248,7 +248,7 @@ fn with_the_computed_headroom_nothing_is_lost_and_with_less_the_switch_counts_it
         refused(pausing(BYTES + headroom - 1, PauseSpec::default())).unwrap(),
         format!(
             "flow control pfc: a buffer of {} B has no room for a packet of 4096 B in addition to a headroom \
-             of {headroom} B, for the bytes until a sender stops; write buffer={} or more, or a smaller \
+             of {headroom} B: it holds the bytes that arrive until a sender stops; write buffer={} or more, or a smaller \
              headroom to see what is lost",
             BYTES + headroom - 1,
             BYTES + headroom

@@ -143,7 +143,7 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
         polls: s.flag_or(
             "polls",
             false,
-            "whether a handler that took its budget goes on with further frames without an interrupt",
+            "whether a handler that took its budget continues with further frames without an interrupt",
         ),
     }
 }

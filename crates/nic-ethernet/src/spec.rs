@@ -352,7 +352,8 @@ fn read_stack(reader: &Reader<'_>) -> StackCosts {
         bound: s.flag_or(
             "bound",
             false,
-            "whether these threads are bound to CPUs in a row, from that of the first receive channel's interrupts on",
+            "whether these threads are bound to consecutive CPUs, from the CPU of the first receive \
+             channel's interrupts on",
         ),
         backlog: s.count("backlog", 1..=1 << 20, "frames that wait for one of these threads") as usize,
         receive: instructions(&s, "receive", "a received frame with payload"),

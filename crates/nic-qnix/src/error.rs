@@ -158,7 +158,7 @@ impl fmt::Display for QnixError {
                 "the buffer lies in {pages} pages, but a Context Region has {limit} descriptors; align the \
                  buffer to a page, or send several messages"
             ),
-            E::Pool { bytes: 0, .. } => f.write_str("a Buffer Pool of 0 bytes; register 1 byte at least"),
+            E::Pool { bytes: 0, .. } => f.write_str("a Buffer Pool of 0 bytes; register at least 1 byte"),
             E::Pool { bytes, limit } => write!(
                 f,
                 "a Buffer Pool of {bytes} bytes; the maximum is {limit}: make it smaller, or raise limits.pool"

@@ -82,7 +82,7 @@ fn send_and_recv_refuse_invalid_arguments() {
     });
     let error = refusing.run().unwrap_err();
     assert!(
-        error.to_string().contains("a message of 64 bytes from rank 0 came into a recv of 60 bytes"),
+        error.to_string().contains("a message of 64 bytes from rank 0 arrived at a recv of 60 bytes"),
         "{error}"
     );
 

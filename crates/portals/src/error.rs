@@ -83,7 +83,7 @@ impl fmt::Display for Error {
             }
             Error::PtInUse { index } => write!(
                 f,
-                "portal table entry {index} is in use; unlink its match entries and free it, or take another"
+                "portal table entry {index} is in use; unlink its match entries and free it, or use another index"
             ),
             Error::PtFull { limit } => write!(
                 f,

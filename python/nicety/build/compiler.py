@@ -385,7 +385,8 @@ def checked_source(path: Path) -> Path:
         raise InputError(f"{path}: not a file")
     if path.suffix == ".o":
         raise InputError(
-            f"{path}: not a C source; name one that ends in .c, or an eBPF object alone for nicety bench handlers or cc"
+            f"{path}: not a C source; name a file that ends in .c, or only an eBPF object for nicety bench handlers "
+            "or cc"
         )
     if path.suffix not in _SUFFIXES:
         ends = ", ".join(_SUFFIXES)

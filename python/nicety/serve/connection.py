@@ -139,7 +139,7 @@ class Connection:
 
     def _start(self, start: Start) -> None:
         if start.id in self._works:
-            raise Refused("id", "a job of this name is running; choose another one")
+            raise Refused("id", "a job of this name is running; choose another name")
         if len(self._works) >= MOST_WORKS:
             raise Refused("", f"{MOST_WORKS} jobs are running; wait for one, or cancel it")
         placed = self._bench.programs.place(start.input.program)

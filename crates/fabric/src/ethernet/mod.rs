@@ -235,7 +235,7 @@ impl PauseSpec {
             let of = if per == Per::Port { "" } else { &format!(" for each of {ports} ports") };
             return Err(format!(
                 "a buffer of {size} B has no room for a packet of {largest} B in addition to a headroom of \
-                 {of_port} B{of}, for the bytes until a sender stops; write buffer={all} or more, or a \
+                 {of_port} B{of}: it holds the bytes that arrive until a sender stops; write buffer={all} or more, or a \
                  smaller headroom to see what is lost"
             ));
         }

@@ -69,7 +69,7 @@ pub(super) fn read_remote(reader: &Reader<'_>) -> Duration {
     if !s.has("remote") {
         return Duration::ZERO;
     }
-    s.time("remote", "one crossing to the socket of the memory, if the card is at another one")
+    s.time("remote", "one crossing to the socket of the memory, if the card is at another socket")
 }
 
 /// Reads `[bus.iommu]`, if the spec has it.

@@ -118,7 +118,8 @@ pub(super) fn read(
             "feedbacks",
             0..=1,
             0,
-            "1 if a core holds the feedback of one handler until its commands have ended, and issues none meanwhile; 0 without a limit",
+            "1 if a core holds the feedback of one handler until its commands have ended, and issues no \
+             commands until then; 0 without a limit",
         ) as u32,
         put_header: s.size_or("put_header", 0..=4096, "0 B", "the header in each packet of spin_rdma_put"),
         scratchpad: hpu.size(

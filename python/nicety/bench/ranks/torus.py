@@ -88,7 +88,7 @@ def _cells(row: TorusRow) -> list[str]:
 
 def _saturation(one: Saturation) -> str:
     if "saturation_fraction" in one:
-        loads = f"{one['channel_load_max']:.3f} on the most loaded link, {one['channel_load_mean']:.3f} on all"
+        loads = f"{one['channel_load_max']:.3f} on the most loaded link, {one['channel_load_mean']:.3f} on average"
         arithmetic = f"saturates at {one['saturation_fraction']:.3f} by arithmetic ({loads})"
     else:
         arithmetic = "too many routes to say where it saturates by arithmetic"
