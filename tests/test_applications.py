@@ -195,7 +195,7 @@ def test_a_misspelt_handler_is_refused(name: str, handlers: Callable) -> None:
         host.portals.attach(handlers(source))
 
     meant = "payload_handler" if "load" in name else "header_handler"
-    with pytest.raises(nicety.InputError, match=f"a function {name} and no {meant}; call it {meant}, choose it by"):
+    with pytest.raises(nicety.InputError, match=f"a function {name} but no {meant}; call it {meant}, choose it by"):
         nicety.Cluster(2, "spin-discrete").run({0: main})
 
 

@@ -307,9 +307,9 @@ def test_messages_need_microengines_without_processes(program: nicety.Processes)
     async def main(host: nicety.Host) -> None:
         host.channels.start(program, "sleeper", microengine=57, args=(1,))
         buffer = host.alloc(8)
-        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, and a process runs on microengine 57"):
+        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, but a process runs on microengine 57"):
             await host.send(buffer, to=1 - host.rank)
-        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, and a process runs on microengine 57"):
+        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, but a process runs on microengine 57"):
             await host.recv(buffer)
 
     nicety.Cluster(2, "nfp-4000").run(main)

@@ -212,7 +212,7 @@ def test_polling_and_interrupts_differ_in_time_alone() -> None:
         (lambda host, buffer: host.rdma.put(buffer, to=1, address=4096), "register them first"),
         (lambda host, buffer: host.rdma.put(buffer, to=1, address=-1), "address"),
         (lambda host, buffer: host.rdma.send(buffer, to=1, data=1 << 64), "data"),
-        (lambda host, buffer: host.rdma.register(buffer[:0]), "register at least one"),
+        (lambda host, buffer: host.rdma.register(buffer[:0]), "register at least 1 byte"),
         (lambda host, buffer: host.rdma.deregister(4), "a region is what register gives, not 4"),
         (lambda host, buffer: host.rdma.wait(4), "an operation is what a call that posts a transfer gives, not 4"),
         (lambda host, buffer: host.rdma.post_streaming(buffer), "register them first"),

@@ -329,7 +329,7 @@ def test_a_latency_has_a_column_for_each_stage() -> None:
 def test_arrow_files_take_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tables, "find_spec", lambda _name: None)
     with pytest.raises(
-        nicety.InputError, match=r"takes pyarrow, which is not installed; pip install 'nicety\[arrow\]'"
+        nicety.InputError, match=r"needs pyarrow, which is not installed; pip install 'nicety\[arrow\]'"
     ):
         write_arrow(_native.Table([("a", [1])]), tmp_path / "t.arrow")
 

@@ -75,7 +75,7 @@ fn what_is_wrong_is_named() {
         ("udp dport=70000", "column 5: '70000' is no port or range of ports; write for example dport=53"),
         ("udp dport=9-3", "column 5: '9-3' has its larger port first, unlike dport=3-9"),
         ("dport=53", "column 1: ports are those of udp or of tcp"),
-        ("udp udp", "column 5: 'udp' says again"),
+        ("udp udp", "column 5: 'udp' repeats another term"),
         ("udp tcp", "column 5: 'tcp' contradicts another term; leave one of the two out"),
         ("udp dport=53 dport=54", "column 14: 'dport' contradicts another term"),
         ("arp udp", "have no protocol of IP"),

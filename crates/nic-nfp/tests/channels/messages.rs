@@ -356,7 +356,7 @@ fn messages_need_their_microengines() {
             b.messenger.post(&Path::from(b.sim.now()), None, Tags::ANY, 0, 0).map(|_| ()).unwrap_err();
         assert_eq!(error, MessageError::Microengine { number: 57, first: 56, last: 59 });
         assert!(
-            error.to_string().contains("need microengines 56 to 59, and a process runs on microengine 57")
+            error.to_string().contains("need microengines 56 to 59, but a process runs on microengine 57")
         );
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
