@@ -68,7 +68,7 @@ def test_reliable_transport_makes_up_for_drops() -> None:
     ]
     lost = dropped[0].dropped_packets
     assert sum(node.portals.transport.retransmitted for node in run.nodes) >= lost > 0
-    assert "ports that dropped packets or paused who sends to them" in run._repr_html_()
+    assert "ports that dropped packets or paused their senders" in run._repr_html_()
     assert _cluster("spin-discrete", None).run(_incast).ports == []
 
 

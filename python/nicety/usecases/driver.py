@@ -305,7 +305,7 @@ def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
         raise retold(error, f"{place}: {error}") from error
     except MemoryError as error:
         raise RunError(
-            f"{place}: the machine that simulates has too little memory for this; measure less, or fewer bytes"
+            f"{place}: this machine has too little memory for the simulation; measure fewer points, or smaller sizes"
         ) from error
 
 

@@ -124,7 +124,7 @@ def _of_host(row: LineRateRow) -> str:
     left = (
         f"{lost} frames found no buffer in its rings, and were dropped."
         if lost
-        else "Frames beyond its rings are dropped."
+        else "Frames without a buffer in its rings are dropped."
     )
     return (
         f"at that rate the host ({part['name']}) needs {fixed(part['load'], 2)} x its capacity, "

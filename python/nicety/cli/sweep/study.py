@@ -227,7 +227,7 @@ class _Command:
             names = parameter.opts if _is_option(parameter) else [parameter.name]
             self._parameters |= {name.lstrip("-"): parameter for name in names}
         if "json" not in self._parameters:
-            raise _InvalidStudy(["run"], "this command has no report for a table")
+            raise _InvalidStudy(["run"], "this command has no report, so a sweep has nothing to tabulate")
         if "--help" in rest:
             raise _InvalidStudy(["run"], "--help: this runs nothing")
         for word in rest:

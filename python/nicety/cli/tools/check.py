@@ -55,7 +55,7 @@ def _check(
     replay: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Send the messages of a capture of --fuzz to processes instead of their own."
+            metavar="FILE", help="Send the messages of a capture of --fuzz to processes, instead of the hosts' own."
         ),
     ] = None,
     header: HeaderName = None,
