@@ -136,11 +136,11 @@ def test_hpu_memory_is_the_cards(handlers: Callable) -> None:
     async def receiver(host: nicety.Host) -> None:
         other = host.portals.application("other", hpu_memory_bytes=1024)
         memory = host.portals.hpu_alloc(700 << 10)
-        with pytest.raises(nicety.InputError, match=r"'default' asked for 716800 bytes of HPU memory, and 331776 are"):
+        with pytest.raises(nicety.InputError, match=r"'default' asked for 716800 bytes of HPU memory, but 331776 are"):
             host.portals.hpu_alloc(700 << 10)
-        with pytest.raises(nicety.InputError, match=r"'other' asked for 2000 bytes.*left of what it may have"):
+        with pytest.raises(nicety.InputError, match=r"'other' asked for 2000 bytes.*but its limit leaves"):
             host.portals.hpu_alloc(2000, application=other)
-        with pytest.raises(nicety.InputError, match="applications share none"):
+        with pytest.raises(nicety.InputError, match="applications cannot share HPU memory"):
             host.portals.attach(count, state=memory, application=other)
         attached = host.portals.attach(count, state=memory)
         with pytest.raises(nicety.InputError, match="the state of 1 attached handlers"):
@@ -195,7 +195,7 @@ def test_a_misspelt_handler_is_refused(name: str, handlers: Callable) -> None:
         host.portals.attach(handlers(source))
 
     meant = "payload_handler" if "load" in name else "header_handler"
-    with pytest.raises(nicety.InputError, match=f"a function {name} and no {meant}; call it {meant}, choose it by"):
+    with pytest.raises(nicety.InputError, match=f"a function {name} but no {meant}; call it {meant}, choose it by"):
         nicety.Cluster(2, "spin-discrete").run({0: main})
 
 

@@ -169,7 +169,7 @@ def test_tables_that_are_not_all_alike_keep_their_own() -> None:
 def test_no_overlap_has_a_reason() -> None:
     notes: list[str] = []
     run_usecase(Overlap(sizes=[8, 65536]), nics="spin-discrete", modes="spin", note=notes.append)
-    assert notes == ["unexpected messages of up to 8192 bytes are there before the receive: nothing is left to hide"]
+    assert notes == ["unexpected messages of up to 8192 bytes arrive before the receive: nothing is left to hide"]
 
 
 JUNK = [None, 7, -1, 1.5, float("nan"), "x", "\0", b"x", [], {}, ["x"], [7], [None], True, object(), 10**30, {"x": 1}]

@@ -98,7 +98,7 @@ def test_cache_misses_are_what_limits(tmp_path: Path) -> None:
     # They are part of the processors' load, not another part with headroom.
     (headroom,) = words(slow).split("Headroom: ")[1:]
     assert "cache misses" not in headroom.split("Idle:")[0]
-    assert "wait 1280.0 cycles for lines of data caches; with hits alone the cores would keep up" in words(slow)
+    assert "wait 1280.0 cycles for lines of data caches; with hits only, the cores would keep up" in words(slow)
     # They do with a cache that has room.
     (large,) = check(tmp_path, WALK, "hpu.cores=64", "memory.cache.size=2 KiB", *PRICES, lines=32)["rows"]
     assert large["sustains_line_rate"]
@@ -121,7 +121,7 @@ def test_stale_accesses_are_named_with_their_lines(tmp_path: Path) -> None:
     # Atomic additions are in memory alone.
     (line,) = cache["stale_lines"]
     assert line == {"line": f"walk.c:{line_of(COUNT, 'plain')}", "accesses": cache["stale_accesses"]}
-    assert "Nothing keeps the caches coherent" in words(report)
+    assert "The caches are not coherent" in words(report)
     assert f"{cache['stale_accesses']} at walk.c:{line_of(COUNT, 'plain')}" in words(report)
     (alone,) = check(tmp_path, COUNT, "hpu.cores=1", "memory.cache.coherence=none")["rows"]
     assert alone["memory"]["caches"][0]["stale_accesses"] == 0

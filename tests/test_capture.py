@@ -266,7 +266,7 @@ def test_two_uses_of_one_file_are_refused(nicety: Callable[..., Result], tmp_pat
     path = tmp_path / "x.pcapng"
     done = nicety("bench", "latency", "--nic", "spin-discrete", "--csv", path, "--capture", path)
     assert done.status == 2
-    assert "the command has another use for this file" in done.stderr
+    assert "the command uses this file for another purpose" in done.stderr
     assert not path.exists()
 
 

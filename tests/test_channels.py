@@ -162,7 +162,7 @@ def test_select_takes_whichever_process_writes_first(program: nicety.Processes) 
         device = host.channels.open()
         slow, fast = await device.subscribe(1), await device.subscribe(2)
         taken = [await device.select([slow.message(8), fast.message(12)]), await device.select([slow.message(8)])]
-        with pytest.raises(nicety.TimedOut, match="select: the other end did not come"):
+        with pytest.raises(nicety.TimedOut, match="select: the other end did not take part"):
             await device.select([fast.message(12), slow.message(8)], timeout_ns=1000)
         return taken
 
@@ -197,7 +197,7 @@ def test_a_timeout_ends_the_wait_and_the_channel_goes_on(program: nicety.Process
             lambda: channel.send_ind(buffer, timeout_ns=50_000),
             lambda: channel.receive_ind(buffer, timeout_ns=50_000),
         ):
-            with pytest.raises(nicety.TimedOut, match="target 1: the other end did not come before the deadline"):
+            with pytest.raises(nicety.TimedOut, match="target 1: the other end did not take part before the deadline"):
                 await call()
         waited = host.now_ns - begun
         await other.send(bytes(8))
@@ -271,10 +271,10 @@ def test_channels_that_are_none(program: nicety.Processes, main: Any, message: s
     ("call", "message"),
     [
         (lambda channel, _: channel.send(b""), "at least 1 byte"),
-        (lambda channel, _: channel.send(bytes(57)), "at most 56 bytes, here are 57; use the indirect call"),
-        (lambda channel, host: channel.send(host.alloc(57)), "at most 56 bytes, here are 57"),
+        (lambda channel, _: channel.send(bytes(57)), "at most 56 bytes, not 57; use the indirect call"),
+        (lambda channel, host: channel.send(host.alloc(57)), "at most 56 bytes, not 57"),
         (lambda channel, _: channel.receive(0), "at least 1 byte"),
-        (lambda channel, _: channel.receive(57), "at most 56 bytes, here are 57"),
+        (lambda channel, _: channel.receive(57), "at most 56 bytes, not 57"),
         (lambda channel, host: channel.send_ind(host.alloc(0)), "at least 1 byte"),
         (lambda channel, _: channel.send("text"), "a message is bytes"),
         (lambda channel, _: channel.send_ind(b"bytes"), "a buffer made by host.alloc"),

@@ -272,7 +272,7 @@ def test_a_message_longer_than_its_receive() -> None:
     async def receiver(host: nicety.Host) -> None:
         await host.recv(host.alloc(64))
 
-    with pytest.raises(nicety.RunError, match=r"100 bytes from rank 0 came into a recv of 64 bytes.*buffer of 100"):
+    with pytest.raises(nicety.RunError, match=r"100 bytes from rank 0 arrived at a recv of 64 bytes.*buffer of 100"):
         cluster().run({0: sender, 1: receiver})
 
 
@@ -489,8 +489,8 @@ def test_a_cluster_beyond_the_machines_memory_is_refused(nodes: int) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
     text, used = done.stdout.splitlines()
-    assert text.startswith(f"{nodes} hosts with spin-discrete take "), done.stdout
-    assert " GiB of this machine's memory to begin with, and it has " in text
+    assert text.startswith(f"{nodes} hosts with spin-discrete need "), done.stdout
+    assert " GiB of this machine's memory at the start, but it has " in text
     assert int(used) < 1 << 20
 
 
@@ -502,7 +502,7 @@ def test_a_large_cluster_says_what_it_takes_before_it_has_taken_it() -> None:
         line = building.stderr.readline()
         used = Path(f"/proc/{building.pid}/statm").read_text().split()[1]
         building.kill()
-    told = re.fullmatch(r"nicety: 150000 hosts with spin-discrete take about (.*) GiB of memory to begin with\n", line)
+    told = re.fullmatch(r"nicety: 150000 hosts with spin-discrete need about (.*) GiB of memory at the start\n", line)
     assert told is not None, line
     # A host takes 14 to 42 KiB. The network, which is built before, has more than half.
     assert 2 < float(told[1]) < 6
@@ -522,7 +522,7 @@ def test_the_end_of_time_is_an_error_like_others(card: str) -> None:
             return str(error)
         return "no end"
 
-    text = "compute, at 10000000 s: for 10000000 s; virtual time ends after 2^64 ps (213 days), and this would go on"
+    text = "compute, at 10000000 s: for 10000000 s; virtual time ends after 2^64 ps (213 days), before this would end"
     assert nicety.Cluster(2, card).run(asks).results == {0: text, 1: text}
 
     async def long(host: nicety.Host) -> None:

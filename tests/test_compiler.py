@@ -345,7 +345,7 @@ def test_the_linkers_messages_reach_the_user(handlers: Path, capfd: pytest.Captu
 def test_there_is_no_heap(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "a.c"
     source.write_text("#include <stdlib.h>\nint main(void) { free(malloc(4)); return 0; }\n")
-    with pytest.raises(CompileError, match=r"a\.c: calls free, malloc, and programs of cards have no heap; use an"):
+    with pytest.raises(CompileError, match=r"a\.c: calls free, malloc, but programs of cards have no heap; use an"):
         compile_handlers([source])
     assert capfd.readouterr().err == ""
     source.write_text(f"{source.read_text()}void *malloc(size_t size) {{ return 0; }}\nvoid free(void *old) {{}}\n")

@@ -238,7 +238,7 @@ def test_a_lost_debugger_lets_the_run_end(debugged: Callable[..., Debugged]) -> 
     client.close()
     done = session.end()
     assert done.status == 0
-    assert re.fullmatch(r"nicety: the debugger is gone \(.+\); the run went on to its end\n", done.stderr)
+    assert re.fullmatch(r"nicety: the debugger disconnected \(.+\); the run continued to its end\n", done.stderr)
 
 
 def test_a_trap_is_a_signal_and_status_1(debugged: Callable[..., Debugged]) -> None:

@@ -45,10 +45,11 @@ def test_a_deadlock_of_a_thousand_ranks_is_told_in_a_page() -> None:
     assert lines[0].endswith("and 1024 programs wait")
     assert [line.split(",")[0] for line in lines[1:9]] == [f"  node {rank}" for rank in range(8)]
     assert lines[9] == "  and 1016 more"
-    one = "  note: at rank 0, 1 message is there that no recv has taken: one of 8 bytes from rank 1023, tag 0"
+    one = "  note: at rank 0, 1 message waits for a recv: one of 8 bytes from rank 1023, tag 0"
     assert lines[10] == one
-    assert lines[18] == "  note: 1016 messages at 1016 more ranks that no recv has taken"
-    assert lines[19] == "  note: a recv takes messages of its source and tag; without a source or tag, it takes any"
+    assert lines[18] == "  note: 1016 messages at 1016 more ranks wait for a recv"
+    note = "  note: a recv takes messages of its source and tag; a recv without source or tag takes any message"
+    assert lines[19] == note
     assert len(lines) == 20
 
 
@@ -71,7 +72,7 @@ def test_a_deadlock_for_a_dropped_put_says_which() -> None:
     text = stuck(main)
     what = "rank 1 dropped 1 message: a put from rank 0, pt 2, match bits 0x5: its portal table index is not in use"
     assert what in text
-    assert "no recv has taken" not in text
+    assert "for a recv" not in text
 
 
 def test_a_get_that_an_entry_does_not_allow_is_told_as_such() -> None:
@@ -143,12 +144,12 @@ def test_a_counter_that_nothing_counts_into_is_told(tmp_path: Path) -> None:
             await host.portals.ct_wait(count, 2)
 
     told = stuck(by_handlers)
-    assert "for a counter to reach 1; it is at 0, and handlers alone count into it: with PtlHandlerCTInc" in told
+    assert "for a counter to reach 1; it is at 0, and only handlers count into it, with PtlHandlerCTInc" in told
     assert "for a counter to reach 2; it is at 1\n" in told
 
     waits = "for a counter to reach 1; it is at 0"
-    assert f"{waits}, and no match entry or memory descriptor counts into it" in stuck(no_option)
-    assert f"{waits}, and what counts into it has event_ct_ack" in stuck(no_ack)
+    assert f"{waits}, and nothing counts into it: set ct" in stuck(no_option)
+    assert f"{waits}, and event_ct_ack counts only puts" in stuck(no_ack)
     assert f"{waits}\n" in stuck(counted)
 
 

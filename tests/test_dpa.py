@@ -122,8 +122,8 @@ def test_profiles_have_waits_for_issue(nicety: Callable[..., Result]) -> None:
     ("change", "part"),
     [
         ("hpu.threads=0", "hpu.threads=0: expected a whole number from 1 to 64"),
-        ("hpu.threads=64", "1024 hardware threads do not share a level at 1.8 GHz: the model orders at most"),
-        ("hpu.issue=17", "a core issues one instruction of a thread in a cycle, and has 16"),
+        ("hpu.threads=64", "1024 hardware threads cannot share a level at 1.8 GHz: the model orders at most"),
+        ("hpu.issue=17", "a core issues at most one instruction of each thread in a cycle, and has 16"),
         ("hpu.ring=0", "hpu.ring=0"),
         ("memory.cache.deposit=fourth", "expected none, second or third"),
         ("memory.cache.second.size=1 MiB", "1048576 bytes do not divide into sets of 12 lines"),

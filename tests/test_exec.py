@@ -666,7 +666,7 @@ def test_time_ends(tmp_path: Path, options: tuple[str, ...], does: str) -> None:
     status, _, err = run(tmp_path, f"import time\nworld.Barrier()\n{does}\nworld.Barrier()\n", *options)
     assert (status, err.splitlines()[-1]) == (
         1,
-        "nicety: virtual time ends after 2^64 ps (213 days), and this would go on",
+        "nicety: virtual time ends after 2^64 ps (213 days), before this would end",
     )
 
 

@@ -247,7 +247,7 @@ def test_a_launcher_is_no_program(tmp_path: Path) -> None:
         command = [*NICETY, "exec", "-n", "3", "--nic", "spin-discrete", "--", f"./{name}", "-n", "3", "./program"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2
-        assert f"./{name}: it starts the processes of another program, which nicety exec does" in done.stderr
+        assert f"./{name}: this launcher starts the processes of another program, as nicety exec does" in done.stderr
 
 
 def test_options_are_named_as_they_are_written(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_message_that_is_too_long_for_the_card_is_told(tmp_path: Path) -> None
     program = "ball = numpy.zeros(3 << 20, dtype='b')\nworld.Send(ball, 1) if rank == 0 else world.Recv(ball, 0)\n"
     status, _, err = run(tmp_path, program, nic="qnix")
     assert status == 2
-    told = "a message of 3145732 bytes; the largest is 2097152: send it in several, or raise limits.message"
+    told = "a message of 3145732 bytes; the maximum is 2097152: send several messages, or raise limits.message"
     assert re.search(rf"rank [01]: {told}", err), err
 
 

@@ -159,7 +159,7 @@ def test_a_use_case_on_damaged_bytes_says_what_damaged_them() -> None:
         assert len(re.findall("note: of the packets, the network damaged [0-9]+", text)) == failed > 0, text
     # The run is completed, and is not checked any further.
     assert any("packets were damaged, and nothing retransmits them" in text for text in said)
-    assert any("a program cannot go on with what it received (ValueError: " in text for text in said)
+    assert any("a program cannot continue with the received data (ValueError: " in text for text in said)
     assert any("deadlock" in text for text in said)
 
 

@@ -50,7 +50,7 @@ def _cluster(nic: str, flow: str | None, **options: Any) -> Cluster:
      ("nfp-4000", "none,buffer=2Ki")],
 )  # fmt: skip
 def test_a_card_without_recovery_says_what_it_lost_and_where(nic: str, flow: str) -> None:
-    with pytest.raises(RunError, match="packets were not delivered, nor sent again") as raised:
+    with pytest.raises(RunError, match="packets were not delivered and not retransmitted") as raised:
         _cluster(nic, flow).run(_incast)
     assert "dropped by switch.0, with no room before its port 0 to hosts.0" in str(raised.value)
 
@@ -68,7 +68,7 @@ def test_reliable_transport_makes_up_for_drops() -> None:
     ]
     lost = dropped[0].dropped_packets
     assert sum(node.portals.transport.retransmitted for node in run.nodes) >= lost > 0
-    assert "ports that dropped packets or paused who sends to them" in run._repr_html_()
+    assert "ports that dropped packets or paused their senders" in run._repr_html_()
     assert _cluster("spin-discrete", None).run(_incast).ports == []
 
 
@@ -96,7 +96,7 @@ async def _opposite(host: Host) -> None:
 
 def test_ports_that_pause_each_other_are_named() -> None:
     cluster = Cluster(4, "spin-discrete", topology="ring:4", flow_control="pfc,buffer=24Ki")
-    with pytest.raises(Deadlock, match="ports are paused in a circle") as raised:
+    with pytest.raises(Deadlock, match="ports pause one another in a cycle") as raised:
         cluster.run(_opposite)
     for at, peer in ((0, 1), (1, 2), (2, 3), (3, 0)):
         assert f"switch.{at} port 1 (paused by switch.{peer}) -> " in str(raised.value)
@@ -107,7 +107,7 @@ def test_ports_that_pause_each_other_are_named() -> None:
     [
         ("rde", "^flow control: there is no 'rde'; write credits, none or pfc"),
         ("none,buffer=1Ki", "^flow control none: a buffer of 1024 B for each port has no room for a packet of 4096 B"),
-        ("none,xoff=1Ki", "^flow control: xoff: of pauses, which pfc has"),
+        ("none,xoff=1Ki", "^flow control: xoff: only pfc has pauses"),
         ("pfc,buffer=64Ki,xoff=128Ki", "xoff=131072 is above the buffer of 65536 B"),
         ("pfc,buffer=64Ki,xon=60Ki,xoff=40Ki", "xon=61440 is not below xoff, 40960"),
         ("pfc,quanta=0", "quanta: '0' is no whole number from 1 to 65535"),

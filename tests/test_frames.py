@@ -159,7 +159,7 @@ def test_a_tag_that_stays_makes_the_frame_longer(nicety: Callable[..., Any], tmp
         ("dport=7", DROP, "rule 'dport=7', column 1: ports are those of udp or of tcp"),
         (package.FrameWord(2, 1, 1), DROP, "offset 2 is no multiple of 4"),
         (7, DROP, "a rule is a text such as"),
-        ("arp", library_source("sink_stream.c"), "which is for messages, and no frame_handler"),
+        ("arp", library_source("sink_stream.c"), "which is for messages, but no frame_handler"),
     ],
 )
 def test_rules_and_programs_that_cannot_be_are_refused(rule: Any, handlers: Path, text: str) -> None:
@@ -197,7 +197,7 @@ def test_cards_without_processors_say_so() -> None:
             "frame_resize to 1519 bytes; the frame has room for 1 to",
         ),
         ("frame_resize(frame, 13);\nreturn FRAME_WIRE;", "sent a frame of 13 bytes on; frames have 14 to 1518"),
-        ("frame_push(frame, 65);\nreturn FRAME_HOST;", "frame_push of 65 bytes, and 64 are left before the frame"),
+        ("frame_push(frame, 65);\nreturn FRAME_HOST;", "frame_push of 65 bytes, but 64 are left before the frame"),
         ("return frame->data[frame->length];", "load of 1 byte"),
         ("return FRAME_QUEUE(32);", "the host has receive channels 0 to 31"),
         ("return FRAME_QUEUE(5000);", "returned FRAME_QUEUE(5000), and the host has receive channels 0 to 31"),
@@ -232,7 +232,7 @@ def test_errors_of_handlers_name_rule_and_line(
         (["--set", "hpu.memory=100"], "nicety: --set hpu.memory=100: a size needs a unit"),
         (["--set", "memory.l1.interleave=6B"], "6 bytes in a row (interleave) do not divide into accesses of 4"),
         (["--rule", "udp dprt=53"], "column 5: there is no 'dprt=53'; a term is any"),
-        (["--rule", "udp", "--set", "hpu.words=1"], "compares 2 words of a frame, and the card at most 1"),
+        (["--rule", "udp", "--set", "hpu.words=1"], "compares 2 words of a frame, but the card compares at most 1"),
         (["--packet-sizes", "59"], "a frame of spin-100g has 60 to 1518 bytes without its check sequence, not 59"),
         (["--message-packets", "2"], "frames of spin-100g are not parts of messages"),
         (["--nic", "spin-discrete", "--rule", "udp"], "handlers of spin-discrete process messages"),

@@ -132,7 +132,7 @@ def test_a_schedule_that_cannot_run_is_told(
         (["run", "{file}", "--topology", "star"], "--topology: only for a run on a card; add a card, as in --nic "),
         (["run", "{file}", "--breakdown"], "--breakdown: only for a run on a card"),
         (["run", "{file}", "--faults", "loss=0.1"], "--faults: only for a run on a card"),
-        (["run", "{file}", "--nic", "qnix,nfp-4000"], "--nic qnix,nfp-4000: goal run takes one card; write goal comp"),
+        (["run", "{file}", "--nic", "qnix,nfp-4000"], "--nic qnix,nfp-4000: goal run takes one card; use goal comp"),
         (["run", "{file}", "--nic", "spin"], "spin"),
         (["run", "{file}", "--nic", "spin-discrete", "--topology", "torus:3x1x1"], "torus"),
         (["compare", "{file}"], "--nic"),
@@ -204,7 +204,7 @@ def test_threads_change_nothing(nicety: Callable[..., Result], tmp_path: Path) -
     assert one == several
     done = nicety("goal", "run", path, "--threads", "2", "--compat", "loggopsim", "--json")
     assert done.json()["threads"] == 1
-    assert "by the rules of LogGOPSim events have one order, and run in one thread" in done.stderr
+    assert "by the rules of LogGOPSim events have one order, so the run uses one thread" in done.stderr
     assert "without a latency" in nicety("goal", "run", path, "--threads", "2", "--L", "0").stderr
 
 

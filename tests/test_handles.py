@@ -55,7 +55,7 @@ def test_a_host_has_what_its_card_has_and_says_of_the_rest_which_card_has_it(han
             assert isinstance(found, nicety.InputError)
             has, needs = DESIGNS[nic], DESIGNS[CARDS[handle]]
             assert str(found).startswith(f"host.{handle} of rank 0, {nic}: a card of design {has} has no ")
-            assert str(found).endswith(f"; name one of design {needs}, for example {CARDS[handle]}")
+            assert str(found).endswith(f"; name a card of design {needs}, for example {CARDS[handle]}")
 
 
 def test_a_handle_is_made_once() -> None:

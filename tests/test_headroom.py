@@ -129,7 +129,7 @@ def test_sensitivity_agrees_with_separate_runs(nops: Path, tmp_path: Path) -> No
     both = found["varied"] - found["varied_one_way"]
     assert 0 < both < found["varied"]
     told_varied = f"{both} assumed values of the spec were halved and doubled, one at a time, and "
-    assert f"{told_varied}{found['varied_one_way']} moved one way" in text.replace("\n# ", " ")
+    assert f"{told_varied}{found['varied_one_way']} were varied in one direction" in text.replace("\n# ", " ")
     figure = line_rate_figure(report)
     figure.draw_without_rendering()
     assert len(figure.axes) == 3

@@ -195,7 +195,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
             1,
             "spin-discrete",
             {"traffic": "udp"},
-            "it consists of Ethernet frames, and spin-discrete, the card of rank 0, has a Portals interface and takes",
+            "traffic consists of Ethernet frames, but spin-discrete, the card of rank 0, has a Portals interface",
         ),
         (1, "spin-100g", {"traffic": "udp to=1"}, "there is no rank 1; write to=RANK"),
         (
@@ -206,12 +206,12 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
         ),
         (1, "spin-100g", {"traffic": "udp size=9999"}, "frames of 9999 bytes, but a packet of the card carries"),
         (1, "spin-100g", {"traffic": "capture=none.pcap"}, "none.pcap: No such file"),
-        (1, "spin-100g", {"traffic": ["udp"] * 65}, "65 expressions of traffic; a run has 64 at most"),
+        (1, "spin-100g", {"traffic": ["udp"] * 65}, "65 expressions of traffic; the maximum is 64"),
         (
             2,
             "spin-100g",
             {"traffic": "udp", "topology": "pair"},
-            "of 2 hosts and 1 more ends of links, for traffic: a pair",
+            "of 2 hosts and 1 traffic sender: a pair",
         ),
         (1, "spin-100g", {"traffic": "udp", "topology": "alone"}, "topology alone has 1 node, not 2"),
         (1, "spin-100g", {"traffic": 7}, "Cluster: traffic is"),
@@ -265,7 +265,7 @@ async def main(host):
     assert (of["nic"], of["rank"], of["offered"], of["handled"]) == ("niagara2-niu", 1, 3, 3)
     assert report["manifest"]["traffic"] == ["udp packets=3 to=1 start=200us rate=1Mpps"]
     for wrong, text in [
-        ("udp to=2", "there is no rank 2; write to=RANK with one of the cluster's, 0 to 1"),
+        ("udp to=2", "there is no rank 2; write to=RANK with a rank from 0 to 1"),
         (
             "udp start=soon",
             "column 11: expected a time: a number and a unit (ps, ns, us, ms, s); write for example start=20us",

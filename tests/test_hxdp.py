@@ -154,4 +154,4 @@ def test_one_table_has_the_core_beside_other_places(nicety: Callable[..., Result
 def test_the_card_has_no_host(nicety: Callable[..., Result]) -> None:
     result = nicety("bench", "latency", "--nic", CARD)
     assert (result.status, result.stdout) == (2, "")
-    assert "a card of design hxdp runs XDP programs alone" in result.stderr
+    assert "a card of design hxdp runs only XDP programs" in result.stderr

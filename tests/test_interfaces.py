@@ -71,7 +71,7 @@ def test_objects_of_another_process_are_refused() -> None:
             return
         stranger = host.vni.process(5)
         mine = host.alloc(64)
-        with pytest.raises(nicety.RunError, match="interface 0 is process 0's; process 5 may not touch it"):
+        with pytest.raises(nicety.RunError, match="interface 0 belongs to process 0; process 5 cannot use it"):
             await stranger.interface(0).send(stranger.alloc(8), to=(1, 0))
         with pytest.raises(nicety.RunError, match="interface 9 is not open"):
             await stranger.interface(9).close()
@@ -86,9 +86,9 @@ def test_objects_of_another_process_are_refused() -> None:
             await interface.send(stranger.alloc(8), to=1)  # type: ignore[arg-type]
         with pytest.raises(nicety.InputError, match=r"'dma' is no way .* auto, pio, pool, copy, translate"):
             await interface.send(stranger.alloc(8), to=(1, 0), how="dma")  # type: ignore[arg-type]
-        with pytest.raises(nicety.InputError, match="the largest is 8388608"):
+        with pytest.raises(nicety.InputError, match="the maximum is 8388608"):
             await interface.register_pool((8 << 20) + 1)
-        with pytest.raises(nicety.InputError, match="the largest is 2097152"):
+        with pytest.raises(nicety.InputError, match="the maximum is 2097152"):
             await interface.send(stranger.alloc((2 << 20) + 1), to=(1, 0))
         with pytest.raises(nicety.RunError, match="has no operation 77"):
             await interface.wait(nicety.Operation(77))

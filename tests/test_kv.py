@@ -139,8 +139,8 @@ def test_refused_requests_are_told_and_fail_the_command(nicety: Callable, tmp_pa
     assert len(told) == 2
     assert told[1].startswith("spin-discrete, mode spin, operation insert, clients 2, ")
     assert told[1].endswith(
-        "4 requests were refused: the table is full, with 12 buckets for 16 keys; leave --buckets out, "
-        "which gives four a key, or set it to 64"
+        "4 requests were refused: the table is full, with 12 buckets for 16 keys; leave --buckets out for four "
+        "buckets per key, or set it to 64"
     )
     result = nicety(*command, "--clients", "2", "--mode", "spin", "--json")
     assert result.status == 1

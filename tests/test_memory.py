@@ -85,7 +85,7 @@ def test_a_bank_bounds_any_number_of_processors(tmp_path: Path, banks: int, fact
     waited = sum(line["wait_cycles"] for line in level["lines"])
     assert waited == pytest.approx(level["wait_cycles"])
     words = " ".join(line.removeprefix("# ") for line in text.splitlines())
-    assert "each packet occupies bank 0 of l1 2.0 times, for 1.19 times as long as there is" in words
+    assert "each packet occupies bank 0 of l1 2.0 times, for 1.19 x the available time" in words
     assert f"at loads.c:{first}" in words
 
 

@@ -68,8 +68,8 @@ def test_files_are_written_once(folder: Path) -> None:
         (("goal", "run", "none.goal"), 2, "nicety: none.goal: cannot read it"),
         (("goal", "run", "unmatched.goal"), 1, "nicety: unmatched.goal: the schedule cannot finish"),
         (("goal", "run", "unmatched.goal", "--nic", "qnix"), 1, "nicety: unmatched.goal: the schedule cannot finish"),
-        (("goal", "run", "a.bin", "--threads", "2"), 2, "nicety: --threads: not in several processes"),
-        (("goal", "run", "a.bin", *ON_CARDS, "--capture", "a.pcapng"), 2, "nicety: --capture: not in several"),
+        (("goal", "run", "a.bin", "--threads", "2"), 2, "nicety: --threads: not possible in several processes"),
+        (("goal", "run", "a.bin", *ON_CARDS, "--capture", "a.pcapng"), 2, "nicety: --capture: not possible in several"),
     ],
     ids=["missing", "unmatched", "unmatched on cards", "threads", "capture"],
 )

@@ -92,7 +92,7 @@ def test_pandas_goes_first(latency: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_missing_library_is_named(latency: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "find_spec", lambda _: None)
-    with pytest.raises(nicety.InputError, match=r"takes pandas or polars or pyarrow, .* install 'nicety\[pandas\]'"):
+    with pytest.raises(nicety.InputError, match=r"needs pandas or polars or pyarrow, .* install 'nicety\[pandas\]'"):
         latency.table()
     with pytest.raises(nicety.InputError, match=r"library is pandas, polars or pyarrow, not arrow"):
         latency.table("arrow")

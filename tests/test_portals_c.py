@@ -168,7 +168,7 @@ def test_a_card_without_portals_says_what_to_choose(program: Path) -> None:
     status, _, err = run(program, "events", nic="qnix")
     assert status == 1
     assert "nicety: PtlNIInit: a card of design qnix has no Portals interface" in err
-    assert "name one of design portals, for example spin-discrete" in err
+    assert "name a card of design portals, for example spin-discrete" in err
 
 
 def test_a_program_without_a_host_says_how_to_start_it(program: Path) -> None:

@@ -207,10 +207,10 @@ def test_another_program_takes_an_idle_microengine(program: nicety.Processes, tm
         ({"memory": "dram"}, "'dram' is no memory of the card; there are cls, ctm, imem, emem"),
         (
             {"memory": "cls", "length_bytes": 65537},
-            r"reach over the end of CLS, which has 65536 bytes \(memory.cls.size\)",
+            r"reach past the end of CLS, which has 65536 bytes \(memory.cls.size\)",
         ),
         ({"memory": "cls", "island": 5}, "no island 5; the card has islands 0 to 4"),
-        ({"memory": "imem", "island": 1}, "IMEM is one for all islands"),
+        ({"memory": "imem", "island": 1}, "IMEM is shared by all islands"),
         ({"memory": "emem", "offset": 2**31, "length_bytes": 1}, "EMEM"),
         ({"memory": 7}, "memory is a text"),
     ],
@@ -294,7 +294,7 @@ def test_messages_between_ranks_keep_their_microengines(program: nicety.Processe
         buffer = host.alloc(8)
         if host.rank == 0:
             await host.send(buffer, to=1)
-            with pytest.raises(nicety.InputError, match="microengines 56 to 59 forward messages between the ranks"):
+            with pytest.raises(nicety.InputError, match="microengines 56 to 59 forward messages between ranks already"):
                 host.channels.start(program, "sum", microengine=59, args=(0, 0))
         else:
             await host.recv(buffer)
@@ -307,9 +307,9 @@ def test_messages_need_microengines_without_processes(program: nicety.Processes)
     async def main(host: nicety.Host) -> None:
         host.channels.start(program, "sleeper", microengine=57, args=(1,))
         buffer = host.alloc(8)
-        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, and a process runs on microengine 57"):
+        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, but a process runs on microengine 57"):
             await host.send(buffer, to=1 - host.rank)
-        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, and a process runs on microengine 57"):
+        with pytest.raises(nicety.InputError, match="need microengines 56 to 59, but a process runs on microengine 57"):
             await host.recv(buffer)
 
     nicety.Cluster(2, "nfp-4000").run(main)
@@ -430,4 +430,4 @@ def test_a_stack_ends_where_the_next_one_begins(
     assert shared == 10
     lines = [f"deep.c:{number}" for number in range(first, first + 4)]
     assert any(where in text for where in lines), text
-    assert name == "far" or "stack overflow: the stack pointer goes to" in text, text
+    assert name == "far" or "stack overflow: the stack pointer moves to" in text, text

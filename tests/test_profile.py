@@ -392,5 +392,5 @@ def test_a_file_beside_a_comparison_says_which_program_it_has(
     (tmp_path / "b.c").write_text(path.read_text())
     options = ["--nic", "spin-discrete", "--packet-sizes", "64", "--messages", "1"]
     done = nicety("profile", path, *options, "--against", "b.c", "--html", "a.html", "--speedscope", "a.json")
-    words = f"the profile of {path} only; profile b.c without --against for a file of its own"
+    words = f"it has only the profile of {path}; for a file of b.c, profile it without --against"
     assert (done.status, done.stderr) == (0, f"nicety: a.html: {words}\nnicety: a.json: {words}\n")

@@ -321,7 +321,7 @@ def test_printf_and_helpers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         ("spin_send_packet(task->pkt_mem, 65, &c);", "outside its memory, over the end of the packet"),
         (
             "spin_send_packet(task->scratchpad[0], 4096, &c);",
-            "spin_send_packet: it is longer than the card's packets (packet.payload); send it in several",
+            "spin_send_packet: it is longer than the card's packets (packet.payload); send several packets",
         ),
         ("spin_rdma_put(2, task->pkt_mem, 8, &c);", "spin_rdma_put: its destination is no rank of this network"),
         (

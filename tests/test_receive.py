@@ -137,7 +137,7 @@ def test_a_receive_may_ignore_bits_of_tags(nic: str) -> None:
     async def waiting(host: nicety.Host) -> None:
         await host.recv(host.alloc(8), source=0, tag=0x500, ignore=0xFF)
 
-    with pytest.raises(nicety.Deadlock, match="a message from rank 0, tag 0x500 but for the bits 0xff"):
+    with pytest.raises(nicety.Deadlock, match="a message from rank 0, tag 0x500 except for the bits 0xff"):
         nicety.Cluster(2, nic).run({1: waiting})
 
 
@@ -195,7 +195,7 @@ def test_a_message_may_be_too_long_for_a_posted_receive() -> None:
         await host.barrier()
         await pending
 
-    with pytest.raises(nicety.RunError, match="9 bytes from rank 0 came into a recv of 8 bytes"):
+    with pytest.raises(nicety.RunError, match="9 bytes from rank 0 arrived at a recv of 8 bytes"):
         nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
 
 

@@ -329,7 +329,7 @@ def test_a_latency_has_a_column_for_each_stage() -> None:
 def test_arrow_files_take_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tables, "find_spec", lambda _name: None)
     with pytest.raises(
-        nicety.InputError, match=r"takes pyarrow, which is not installed; pip install 'nicety\[arrow\]'"
+        nicety.InputError, match=r"needs pyarrow, which is not installed; pip install 'nicety\[arrow\]'"
     ):
         write_arrow(_native.Table([("a", [1])]), tmp_path / "t.arrow")
 
@@ -342,7 +342,7 @@ def test_arrow_files_take_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         (["--plot", "p.jpg"], "--plot p.jpg: a picture's name ends with .svg, .png or .pdf"),
         (["--plot", "plot"], "--plot plot: a picture's name ends with .svg, .png or .pdf"),
         (["--csv", "x", "--trace", "./x"], "--trace x: --csv writes there already; name another file"),
-        (["--trace", "t", "--trace-scale", "us"], "--trace-scale us: a tick of the timeline is a nanosecond, ns, or a"),
+        (["--trace", "t", "--trace-scale", "us"], "--trace-scale us: write ns or ps for the tick of the timeline"),
         (["--trace-scale", "ps"], "--trace-scale: there is no timeline; name a file for one with --trace"),
     ],
 )

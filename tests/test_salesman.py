@@ -216,7 +216,7 @@ def test_a_graphics_processor_has_to_find_the_same_tour(
     assert asked == [(12, [0], 1), (12, [0, 1, 2, 3], 1)]
     assert "measured here, without moving data: some device" in tour_text(report)
     tour.reverse()
-    with pytest.raises(package.RunError, match="one of the programs is wrong"):
+    with pytest.raises(package.RunError, match="one of the two programs is wrong"):
         package.solve_tsp(path, restarts=4, climbers=2, compare="gpu")
 
 
@@ -224,7 +224,7 @@ def test_without_opencl_a_graphics_processor_is_refused(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
-    with pytest.raises(package.InputError, match=r"takes PyOpenCL; pip install .* or leave out --compare gpu"):
+    with pytest.raises(package.InputError, match=r"needs PyOpenCL; pip install .* or leave out --compare gpu"):
         package.solve_tsp(write(some(12)), compare="gpu")
 
 

@@ -127,8 +127,8 @@ def test_own_rows_are_scored(nicety: Command, tmp_path: Path) -> None:
         (f"{HEAD},card\n", "mine.csv: line 1: a column appears twice; write it once"),
         (f"{HEAD}\n", "mine.csv: no row; write a line for each measurement"),
         (f"{HEAD}\nnfp-6000,LAT,8,1\n", "mine.csv: line 2: test is LAT_CMD_RD, "),
-        (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8\n", "mine.csv: line 2: not as many values as columns"),
-        (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,1,2\n", "mine.csv: line 2: not as many values as columns"),
+        (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8\n", "mine.csv: line 2: the number of values differs"),
+        (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,1,2\n", "mine.csv: line 2: the number of values differs"),
         (f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,500\nnfp-6000,LAT_DMA_RD,-8,1\n", "mine.csv: line 3: size_bytes is a whole"),
         (
             f"{HEAD}\nnfp-6000,LAT_DMA_RD,8,nan\n",

@@ -223,12 +223,12 @@ def test_messages_that_no_receive_takes_are_told_in_a_deadlock() -> None:
     cluster = nicety.Cluster(2, NIC)
     with pytest.raises(nicety.Deadlock) as raised:
         cluster.run(main)
-    text = "at rank 1, 2 messages are there that no recv has taken, the first one of 5000 bytes from rank 0, tag 1"
+    text = "at rank 1, 2 messages wait for a recv, the first one of 5000 bytes from rank 0, tag 1"
     assert text in str(raised.value)
     held = nicety.Cluster(2, NIC, set={"messages.unexpected": "100 B"})
     with pytest.raises(nicety.Deadlock) as raised:
         held.run(main)
-    assert "a message of 5000 bytes from rank 0, tag 1, waits in its connection, and all that came behind it" in str(
+    assert "a message of 5000 bytes from rank 0, tag 1, waits in its connection and blocks all later messages" in str(
         raised.value
     )
 

@@ -78,7 +78,7 @@ def test_a_claim_has_to_make_sense() -> None:
 def test_a_prediction_that_was_seen_is_counted_apart() -> None:
     found = judge(claim(seen="bus.latency moved"), Ours(50.0))
     assert (found["kind"], found["seen"], shown_kind(found)) == ("predicted", "bus.latency moved", "seen")
-    assert summary([judge(claim(), Ours(60.0)), found]) == "0 of 1 predictions are met; 1 of 1 that were seen are met"
+    assert summary([judge(claim(), Ours(60.0)), found]) == "0 of 1 predictions are met; 1 of 1 seen predictions are met"
 
 
 def test_every_claim_is_measured_and_nothing_else() -> None:
@@ -106,7 +106,10 @@ def test_met_claims_are_counted_by_kind() -> None:
         judge(claim(id="e", kind="consequence"), Ours(50.0)),
         judge(claim(id="f", test="shown", paper=None), Ours(None, "1.5 GB/s")),
     ]
-    counted = "1 of 2 predictions are met; 2 of 3 numbers that went in, or follow, come out; 1 are only shown"
+    counted = (
+        "1 of 2 predictions are met; 2 of 3 input numbers and their consequences are reproduced; 1 claim is only "
+        "shown"
+    )
     assert summary(findings) == counted
     assert summary(findings[:1]) == "1 of 1 predictions are met"
     assert (findings[5]["paper_text"], findings[5]["ours_text"]) == ("no number", "1.5 GB/s")

@@ -127,8 +127,8 @@ def test_a_key_has_the_line_at_which_it_stands() -> None:
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        ("[grid]\nnic = " + "[" * 3000 + "]" * 3000, ": lists or tables are in one another too deep"),
-        ("[grid]\nset." + "a." * 3000 + "b = [1]", ": lists or tables are in one another too deep"),
+        ("[grid]\nnic = " + "[" * 3000 + "]" * 3000, ": lists or tables are nested too deep"),
+        ("[grid]\nset." + "a." * 3000 + "b = [1]", ": lists or tables are nested too deep"),
         ("[grid]\nsizes = [" + "9" * 5000 + "]", ": a number in it has too many digits"),
         ("[grid]\nsizes = [0x" + "f" * 5000 + "]", ":3: grid.sizes: a number is at most 18446744073709551615"),
         ("[grid]\n" + "#\n" * 20_000 + "nix = [1]", ":20003: grid.nix: nicety bench latency has no such option"),

@@ -78,7 +78,7 @@ def test_other_cards_take_the_place_of_the_papers(nicety: Callable, tmp_path: Pa
         (["niagara2", "--card", "mine.toml"], "--card mine.toml: this is ROLE=NIC"),
         (["niagara2", "--card", "peer=none.toml"], "none.toml"),
         (["niagara2", "--set", "bus.latncy=1us"], "bus.latency"),
-        (["spin", "--set", "bus.latency=1us"], "the study spin is of its paper's cards only"),
+        (["spin", "--set", "bus.latency=1us"], "the study spin is only for its paper's cards"),
     ):
         refused = nicety("reproduce", *wrong, "--quick", "--only", "Latency" if wrong[0] == "niagara2" else "Matching")
         assert refused.status == 2, refused.stderr

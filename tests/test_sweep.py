@@ -97,7 +97,7 @@ def test_a_function_is_its_source_and_what_it_is_given() -> None:
     [
         ({"x": []}, "x: there is no value; write at least one"),
         ({"x": "12"}, "x: the values of a parameter are several, as in [8, 64], not '12'"),
-        ({"x": [1, 2, 1]}, "x: 1 is there twice"),
+        ({"x": [1, 2, 1]}, "x: 1 appears twice"),
         ({"x": [[1]]}, "x: a value is a number, a text, True or False, not [1]"),
         ({"x": [float("nan")]}, "x: a value is a number, a text, True or False, not nan"),
         ({"x": range(2000), "y": range(501)}, "the grid has 1002000 points; a sweep has at most 1000000"),
@@ -306,14 +306,14 @@ def test_a_command_that_ends_with_a_status_fails_its_point(nicety: Callable[...,
         ("run = 'bench latncy'", "1: run: there is no command 'latncy'; write one of latency, "),
         ("run = 'bench'", "1: run: this names no command; write one of latency, "),
         ("run = 'bench \"'", "1: run: this is no command (No closing quotation)"),
-        ("run = 'cc x.c'", "1: run: this command has no report for a table"),
+        ("run = 'cc x.c'", "1: run: this command has no report, so a sweep has nothing to tabulate"),
         ("run = 'sweep x.toml'", "1: run: there is no command 'sweep'"),
         ("run = 'bench latency --csv=x'", "1: run: --csv=x: a sweep keeps the report of each point"),
         ("@", "1: [grid] is empty: write an option and its values"),
         ("@grid = 3", "2: grid: write it as a table, [grid]"),
         ("@\n[grid]\n# cards\nnic = 'qnix'", "5: grid.nic: write its values as a list"),
         ("@[grid]\nnic = []", "3: grid.nic: write its values as a list, as in [8, 64]"),
-        ("@[grid]\nnic = [\n'a',\n'a']", "3: grid.nic: a value is there twice"),
+        ("@[grid]\nnic = [\n'a',\n'a']", "3: grid.nic: a value appears twice"),
         ("@[grid]\nnics = ['a']", "3: grid.nics: nicety bench latency has no such option"),
         ("@[options]\nplot = 'a'", "3: options.plot: a sweep keeps the report of each point"),
         ("@[options]\nloopback = 1", "3: options.loopback: write true or false, not 1"),
@@ -339,7 +339,7 @@ def test_a_command_that_ends_with_a_status_fails_its_point(nicety: Callable[...,
         ("@[grid]\nsizes = [8, '64X']", "3: grid.sizes: --sizes 64X: '64X' is not a number"),
         ("@[grid]\niterations = [0]", "3: grid.iterations: --iterations is 1 to 10000000, not 0"),
         ("@[grid]\niterations = ['x']", "3: grid.iterations: --iterations x: 'x' is not a number"),
-        ("@[options]\nseed = 1\n[grid]\nseed = [1]", "5: grid.seed: this is among the options, too"),
+        ("@[options]\nseed = 1\n[grid]\nseed = [1]", "5: grid.seed: this option is in [options], too"),
         ("@[grid]\nsizes = [8]", "1: run: Missing option '--nic'"),
         ("run = 'goal run'\n[grid]\nL = ['1us']", "1: run: Missing argument 'FILE'"),
     ],
@@ -456,7 +456,7 @@ def test_a_signal_ends_a_sweep_with_what_it_has(number: int, status: int, word: 
     # As from a terminal: to all its processes.
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
-    told = "nicety: slow: 1 of 2 points have run; the same command goes on with the others\n"
+    told = "nicety: slow: 1 of 2 points have run; run the same command again for the others\n"
     assert (process.returncode, stderr) == (status, f"{told}nicety: {word}\n")
     end = time.monotonic() + 20
     while any(os.getpgid(each) == process.pid for each in running()):
@@ -538,7 +538,7 @@ def test_a_script_that_does_not_guard_itself_is_told_so(tmp_path: Path) -> None:
     )
     command = [sys.executable, "script.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert "a script that sweeps does so under if __name__ == '__main__':" in done.stdout
+    assert "call sweep() under if __name__ == '__main__':" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -566,7 +566,7 @@ def test_quantities_are_the_same_however_they_are_spelled() -> None:
     assert keys({"latency": ["100ns"]}) != keys({"latency": ["101ns"]})
     with pytest.raises(InputError) as error:
         nicety.sweep(square, {"x": ["1us", "100ns", "0.1us"]})
-    assert str(error.value) == "x: '0.1us' is there twice, first as '100ns'"
+    assert str(error.value) == "x: '0.1us' appears twice, first as '100ns'"
 
 
 @pytest.mark.parametrize(
@@ -585,7 +585,7 @@ def test_values_that_mean_the_same_are_said(grid: str, wrong: str, tmp_path: Pat
     file.write_text(f"run = 'bench latency --nic spin-discrete'\n[grid]\n{grid}\n")
     with pytest.raises(InputError) as error:
         read_study(file)
-    assert str(error.value) == f"{file}:3: grid.{wrong.replace('@', 'a value is there twice')}"
+    assert str(error.value) == f"{file}:3: grid.{wrong.replace('@', 'a value appears twice')}"
 
 
 def test_a_point_that_is_spelled_otherwise_is_done(nicety: Callable[..., Result], tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def test_saturation_stands_below_its_table() -> None:
     report = nicety.bench_torus(**GIVEN, load="0.1,1.0")
     text = torus_text(report)
     uniform, tornado = (line for line in text.splitlines() if "by arithmetic" in line)
-    assert uniform.startswith("# saturates at 0.875 by arithmetic (1.143 on the most loaded link, 1.143 on all)")
-    assert tornado.startswith("# saturates at 0.333 by arithmetic (3.000 on the most loaded link, 1.500 on all)")
+    assert uniform.startswith("# saturates at 0.875 by arithmetic (1.143 on the most loaded link, 1.143 on average)")
+    assert tornado.startswith("# saturates at 0.333 by arithmetic (3.000 on the most loaded link, 1.500 on average)")
     assert tornado.endswith(f"measured {report['saturation'][1]['measured_saturation_fraction']:.3f}")
     slow = torus_text(nicety.bench_torus(**GIVEN, load="0.1"))
     assert slow.count("; not at these loads") == 2
@@ -65,14 +65,14 @@ def test_times_too_short_for_a_card_are_told() -> None:
     report = nicety.bench_torus(**given, warmup="10us", duration="50us")
     first, second = (row["packets"] for row in report["rows"])
     alone, few = torus_text(report).splitlines()[-2:]
-    assert alone.startswith("# a packet alone takes 21940.0 ns over the longest route, more than the warm-up")
+    assert alone.startswith("# one packet takes 21940.0 ns over the longest route, longer than the warm-up")
     assert few == f"# few packets were measured: {first} at load 0.1, {second} at load 1; write a longer --duration"
     assert "warm-up" not in torus_text(nicety.bench_torus(**given))
 
 
 def test_buffers_that_short_packets_fill_are_told() -> None:
     report = nicety.bench_torus(nics="spin-discrete", topology="torus:4x4", load="0.5", packet=64)
-    assert ", and routers' buffers hold the packets of 0.200; measured 0.200" in torus_text(report)
+    assert ", and routers' buffers suffice up to 0.200; measured 0.200" in torus_text(report)
 
 
 def test_latency_and_accepted_load_are_drawn() -> None:
@@ -101,7 +101,7 @@ def test_latency_and_accepted_load_are_drawn() -> None:
         (["--topology", "torus:6", "--pattern", "bit-complement"], "is not a power of two"),
         (["--pattern", "spiral"], "no pattern 'spiral'; the patterns are neighbour, uniform, transpose"),
         (["--load", "-1"], "'-1' is below 0"),
-        (["--csv", "-"], "--csv -: files have names"),
+        (["--csv", "-"], "--csv -: write the name of a file"),
         (["--load", "0"], "a load of 0 has no traffic"),
         (["--load", "2"], "a load or a step is at most 1, the full rate of the link"),
         (["--packet", "0"], "--packet is 1 to 1048576"),

@@ -191,7 +191,7 @@ def test_handlers_that_a_burst_stops_barely_keep_up(tmp_path: Path) -> None:
         assert "still running at its limit" in (burst["stopped"] or "")
         assert (row["verdict"], row["capacity_fraction"]) == ("barely", 1.0)
         words = " ".join(line_rate_text(report).replace("\n#", "").split())
-        assert "Behind a burst of 512 packets at the line rate, a run was stopped: rule 'any'" in words
+        assert "After a burst of 512 packets at the line rate, a run was stopped: rule 'any'" in words
         assert "(runs: " not in words
     # At most the number that it holds, and a quarter of all.
     (row,) = nicety.check_line_rate(file, nics="spin-100g", traffic=traffic.replace("20k", "1k"))["rows"]
@@ -238,7 +238,7 @@ def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Pat
     assert row["capacity_fraction"] < 0.95
     assert sustained(row) == pytest.approx(sustained(full), rel=0.03)
     words = " ".join(line_rate_text(report).replace("\n#", "").split())
-    assert "x not, behind a burst of 4096 packets). It kept up here. With a backlog its rate falls" in words
+    assert "x not, after a burst of 4096 packets). The card kept up in this run. With a backlog its rate falls" in words
 
 
 @pytest.mark.parametrize("arrivals", ["paced", "poisson", "burst:32"])

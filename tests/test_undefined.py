@@ -44,7 +44,7 @@ TRAPS: dict[str, tuple[str, list[str]]] = {
             "one = one / (uint64_t)zero;",
         ],
     ),
-    "a shift by a negative number of bits, or by as many as the type has or more": (
+    "a shift by a negative number of bits, or by at least the width of the type": (
         UNDEFINED + "a shift by a negative number of bits",
         [
             "one = one << 32;",

@@ -386,7 +386,7 @@ def test_a_long_run_ends_at_ctrl_c(count: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--packet", "0x"], "--packet 0x: no such file, and no hex"),
+        (["--packet", "0x"], "--packet 0x: neither a file nor hexadecimal"),
         (["--packet", "00"], "--packet: packet 0: it has 1 bytes; write 14 to 73152"),
         (["--packet", "00" * 14, "--map", "seen"], "--map seen: write NAME=FILE"),
         (["--packet", "00" * 14, "--map", "seen=missing"], "missing: cannot read it"),

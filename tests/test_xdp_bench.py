@@ -144,7 +144,7 @@ def test_a_trap_fails_the_run_with_its_line() -> None:
     ("given", "error"),
     [
         ({"program": None}, "it has 2 programs: by_port, outside; name one with --program"),
-        ({"nics": ["spin-discrete"], "overrides": []}, "name one of design ethernet, for example niagara2-niu"),
+        ({"nics": ["spin-discrete"], "overrides": []}, "name a card of design ethernet, for example niagara2-niu"),
         ({"cpus": [0]}, "--cpus 0: write 1 to 256"),
         ({"cpus": [65]}, "--cpus 65: the host of ethernet-100g has 64 CPUs; write 1 to 64"),
         ({"maps": {"flows": "[]"}}, "map flows: the object has no such map; it has frames, verdicts"),

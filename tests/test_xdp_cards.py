@@ -219,7 +219,7 @@ def test_another_object_is_no_source(nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "other.o").write_bytes(b"\x7fELF" + bytes(60))
     result = nicety("bench", "handlers", tmp_path / "other.o", "--nic", "spin-100g", "--packet-sizes", "64")
     assert result.status == 2
-    assert "other.o: not a C source; name one that ends in .c, or an eBPF object alone" in result.stderr
+    assert "other.o: not a C source; name a file that ends in .c, or only an eBPF object" in result.stderr
 
 
 def test_a_missing_file_is_named_before_the_card(nicety: Callable, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ var (
 	ErrFailed = errors.New("failed")
 	// ErrTrap is a process of the card that was stopped.
 	ErrTrap = errors.New("process stopped")
-	// ErrTimedOut is a call with another end that did not come in time.
+	// ErrTimedOut is a call with another end that did not take part in time.
 	ErrTimedOut = errors.New("timed out")
 )
 

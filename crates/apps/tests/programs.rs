@@ -83,7 +83,7 @@ fn contexts_hide_the_sleep() {
 fn a_process_that_reads_outside_names_its_line() {
     let short = spec(&["memory.ctm.size=64 B", "memory.emem.size=64 B", "memory.imem.size=64 B"]);
     let error = pcsa::run(&short, PCSA, &[0; 100], 1, 1, None).unwrap_err().to_string();
-    assert!(error.contains("400 bytes at offset 0 reach over the end of EMEM"), "{error}");
+    assert!(error.contains("400 bytes at offset 0 reach past the end of EMEM"), "{error}");
     let no_cls = spec(&["memory.cls.size=4 KiB"]);
     let addresses: Vec<u32> = numbers(1).take(100).collect();
     let error = pcsa::run(&no_cls, PCSA, &addresses, 1, 1, None).unwrap_err().to_string();

@@ -153,7 +153,7 @@ fn damaged_values_fail_the_run() {
         let named = |error: &Error| {
             let text = error.to_string();
             text.contains("is wrong from value")
-                || (text.contains("damaged") && text.contains("nor sent again"))
+                || (text.contains("damaged") && text.contains("not retransmitted"))
         };
         assert!(!errors.is_empty() && errors.iter().all(named), "{errors:?}");
     }

@@ -138,7 +138,7 @@ fn where_messages_end_is_told() {
     };
     assert_eq!(run(2, 8, 8, 1), Ok(()));
     let (status, text) = run(2, 9, 8, 1).unwrap_err();
-    let cut = "rank 1: a message of 9 bytes from rank 0 came into a recv of 8 bytes: 1 bytes were cut";
+    let cut = "rank 1: a message of 9 bytes from rank 0 arrived at a recv of 8 bytes: 1 bytes were truncated";
     assert!(status == 1 && text.contains(cut), "{text}");
     let (status, text) = run(2, 8, 8, 2).unwrap_err();
     assert!(status == 2 && text.contains("there is no rank 2"), "{text}");

@@ -183,7 +183,7 @@ fn impossible_combinations_name_a_remedy() {
     assert_eq!(refused(1, &[]), "a star has 2 nodes at least, not 1; write nodes = 2 or more");
     assert_eq!(
         refused(37, &[]),
-        "a star of 37 nodes needs a switch of 37 ports, and switch.ports is 36; write nodes = 36 or fewer, or set \
+        "a star of 37 nodes needs a switch of 37 ports, but switch.ports is 36; write nodes = 36 or fewer, or set \
          switch.ports=37, or topology fat-tree"
     );
     assert!(star(37, 1, &["switch.ports=37"]).is_ok());

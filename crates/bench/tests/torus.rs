@@ -114,7 +114,7 @@ fn links_with_a_protocol_of_their_own_make_up_for_faults_and_bit_errors() {
     );
     let overrides = ["link.retries=1".to_owned(), "link.retry_timeout=50 ns".to_owned()];
     let error = cards::load("spin-discrete", &overrides).map(drop).unwrap_err().to_string();
-    assert!(error.contains("an answer takes the link's latency forth and back"), "{error}");
+    assert!(error.contains("an answer takes twice the link's latency"), "{error}");
 }
 
 #[test]

@@ -85,16 +85,16 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::ZeroSize => f.write_str("a message has at least 1 byte, here are 0"),
+            Error::ZeroSize => f.write_str("a message has at least 1 byte, not 0"),
             Error::DirectTooLong(n) => write!(
                 f,
-                "a direct message has at most {PAYLOAD_BYTES} bytes, here are {n}; use the indirect calls (send_ind, \
+                "a direct message has at most {PAYLOAD_BYTES} bytes, not {n}; use the indirect calls (send_ind, \
                  channel_read_ind), at both ends"
             ),
             Error::TooLong { bytes, limit } => {
                 write!(
                     f,
-                    "a message has at most {limit} bytes, here are {bytes}; split it, or raise `message_bytes`"
+                    "a message has at most {limit} bytes, not {bytes}; split it, or raise `message_bytes`"
                 )
             }
             Error::NoSpace { what, name, limit } => {
@@ -112,13 +112,14 @@ impl fmt::Display for Error {
             }
             Error::Busy { doing } => write!(
                 f,
-                "another thread or context is already {doing} this channel; a channel has one user at each end, so use another"
+                "another thread or context is already {doing} this channel; a channel has one user at each \
+                 end; use another channel"
             ),
             Error::UnknownTarget(target) => {
                 write!(f, "no process of the card has the ID {}; register it first", target.0)
             }
             Error::TargetExists(target) => {
-                write!(f, "the ID {} is registered already; take another", target.0)
+                write!(f, "the ID {} is registered already; use another ID", target.0)
             }
             Error::CardAddress { address, bytes } => write!(
                 f,
@@ -131,7 +132,7 @@ impl fmt::Display for Error {
             Error::Pages { bytes, buffer } => {
                 write!(f, "the pages have {bytes} bytes in total, but the buffer to be pinned has {buffer}")
             }
-            Error::NotBegun(what) => write!(f, "the completion of {what} that was not begun, or has ended"),
+            Error::NotBegun(what) => write!(f, "the completion of {what} that was not started, or has ended"),
         }
     }
 }
@@ -186,7 +187,7 @@ impl fmt::Display for Failure {
             Failure::KindMismatch { sent: Kind::Indirect } => f.write_str(
                 "the sender's message is indirect, but the receiver expects a direct message; use the same call at both ends",
             ),
-            Failure::Timeout => f.write_str("the other end did not come before the deadline"),
+            Failure::Timeout => f.write_str("the other end did not take part before the deadline"),
             Failure::Dma { done, outstanding } => write!(
                 f,
                 "DMA failed too often: {done} bytes are done and {outstanding} are not; `retries` is the limit"

@@ -300,7 +300,9 @@ pub enum MessageError {
 impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MessageError::Version(v) => write!(f, "mailbox version {v} at byte 0; known is {VERSION}"),
+            MessageError::Version(v) => {
+                write!(f, "mailbox version {v} at byte 0; the known version is {VERSION}")
+            }
             MessageError::Kind(v) => write!(f, "no message has kind {v} (byte 1 of a mailbox)"),
             MessageError::Status(v) => {
                 write!(f, "a message of this kind has no status {v} (byte 3 of a mailbox)")
@@ -308,7 +310,7 @@ impl fmt::Display for MessageError {
             MessageError::Length(v) => {
                 write!(f, "a message of this kind has no body of {v} bytes (byte 2 of a mailbox)")
             }
-            MessageError::Padding => f.write_str("the bytes of a mailbox behind its body must be zero"),
+            MessageError::Padding => f.write_str("the bytes of a mailbox after its body must be zero"),
             MessageError::ZeroSize => f.write_str("a message has at least 1 byte, but this mailbox names 0"),
             MessageError::Page { address, bytes } => write!(
                 f,

@@ -27,13 +27,13 @@ fn card(e: &mut Ends, call: impl FnOnce(&mut Card, &mut Vec<CardEffect>) -> Resu
 #[test]
 fn sizes_that_no_message_has() {
     let mut e = Ends::new();
-    let zero = "a message has at least 1 byte, here are 0";
-    let long = "a direct message has at most 56 bytes, here are 57; use the indirect calls (send_ind, channel_read_ind), \
+    let zero = "a message has at least 1 byte, not 0";
+    let long = "a direct message has at most 56 bytes, not 57; use the indirect calls (send_ind, channel_read_ind), \
                 at both ends";
     let none = Buffer { address: 0, bytes: 0 };
     let huge = Buffer { address: 0, bytes: (1 << 30) + 1 };
     let too_long =
-        "a message has at most 1073741824 bytes, here are 1073741825; split it, or raise `message_bytes`";
+        "a message has at most 1073741824 bytes, not 1073741825; split it, or raise `message_bytes`";
     host(&mut e, |h, ch, out| h.send(T, ch, &[], None, out), zero);
     host(&mut e, |h, ch, out| h.send(T, ch, &[0; 57], None, out), long);
     host(&mut e, |h, ch, out| h.receive(T, ch, 0, None, out), zero);
@@ -88,7 +88,8 @@ fn threads_contexts_and_channels_that_are_busy_or_do_not_exist() {
     );
     let busy = |doing| {
         format!(
-            "another thread or context is already {doing} this channel; a channel has one user at each end, so use another"
+            "another thread or context is already {doing} this channel; a channel has one user at each end; \
+             use another channel"
         )
     };
     host(&mut e, |h, ch, out| h.receive(other, ch, 1, None, out), &busy("receiving on"));
@@ -187,7 +188,7 @@ fn limits() {
     assert_eq!(error.to_string(), "no channel is left of 1; use fewer, or raise the limit `channels`");
     let mut small = Card::new(CardLimits { channels: 1, targets: 1, ..CardLimits::default() }).unwrap();
     small.register(ID).unwrap();
-    assert_eq!(small.register(ID).unwrap_err().to_string(), "the ID 7 is registered already; take another");
+    assert_eq!(small.register(ID).unwrap_err().to_string(), "the ID 7 is registered already; use another ID");
     let error = small.register(TargetId(8)).unwrap_err();
     assert_eq!(error.to_string(), "no target is left of 1; use fewer, or raise the limit `targets`");
     let error = small.ring(Mailbox { channel: 1, ..DOWN }, &mut Vec::new()).unwrap_err();
@@ -204,7 +205,7 @@ fn limits() {
 #[test]
 fn completions_without_a_beginning() {
     let mut e = Ends::new();
-    let not = |what: &str| format!("the completion of {what} that was not begun, or has ended");
+    let not = |what: &str| format!("the completion of {what} that was not started, or has ended");
     let absent = ManagerId { direction: Direction::ToHost, index: 8 };
     card(&mut e, |c, out| c.done(READER, out), &not("an ask, deliver, collect or push"));
     card(&mut e, |c, out| c.fetched(READER, &[0; MAILBOX_BYTES], out), &not("a fetch"));

@@ -123,12 +123,12 @@ fn errors_say_which_byte() {
         bytes[at] = byte;
         Message::decode(&bytes).unwrap_err().to_string()
     };
-    assert_eq!(with(0, 2), "mailbox version 2 at byte 0; known is 1");
+    assert_eq!(with(0, 2), "mailbox version 2 at byte 0; the known version is 1");
     assert_eq!(with(1, 9), "no message has kind 9 (byte 1 of a mailbox)");
     assert_eq!(with(2, 5), "a message of this kind has no body of 5 bytes (byte 2 of a mailbox)");
     assert_eq!(with(3, 1), "a message of this kind has no status 1 (byte 3 of a mailbox)");
     assert_eq!(with(8, 0), "a message has at least 1 byte, but this mailbox names 0");
-    assert_eq!(with(63, 1), "the bytes of a mailbox behind its body must be zero");
+    assert_eq!(with(63, 1), "the bytes of a mailbox after its body must be zero");
     assert_eq!(
         Page::new(4095, 2).unwrap_err().to_string(),
         "2 bytes at bus address 0xfff are not 1 to 4096 bytes of one page below 2^52"

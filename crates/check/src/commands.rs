@@ -68,7 +68,7 @@ impl Checker {
         match registers[7] {
             number::PUT_FROM_DEVICE if registers[1] > self.limits.packet_bytes => {
                 let (bytes, most) = (registers[1], self.limits.packet_bytes);
-                let text = format!("sends {bytes} bytes, and a packet carries {most}");
+                let text = format!("sends {bytes} bytes, but a packet carries {most}");
                 self.report(Defect::LongSend, run, run.site, text, None);
             }
             number::PUT_FROM_HOST => {
@@ -109,7 +109,7 @@ impl Checker {
         }
         let shadow = if reference.area.is_shared() { &self.shared } else { &run.own };
         if let Some(at) = shadow.first_undefined(address, bytes) {
-            let text = format!("gives a command {bytes} bytes, and byte {} has no value", at - address);
+            let text = format!("gives a command {bytes} bytes, but byte {} has no value", at - address);
             self.report(Defect::Uninitialised, run, run.site, text, None);
             let shadow = if reference.area.is_shared() { &mut self.shared } else { &mut run.own };
             shadow.fill(address, bytes, true);

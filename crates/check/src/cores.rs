@@ -41,8 +41,11 @@ impl Checker {
         let Some(loaded) = run.loaded.remove(&reference.address) else { return };
         let stale = loaded.section != run.section && loaded.stored != before.number;
         if stale && !atomic && before.run != run.number {
-            let text = format!("stores to {}, by its core, a value from before it yielded", reference.memory);
-            let action = "stores to it in between".to_owned();
+            let text = format!(
+                "stores to {}, indexed by core, a value that it loaded before it yielded",
+                reference.memory
+            );
+            let action = "stores to it after that load".to_owned();
             let other = Place { run: before.run, site: before.site, action };
             self.report(Defect::Race, run, run.site, text, Some(other));
         }

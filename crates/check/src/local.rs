@@ -38,9 +38,9 @@ impl Checker {
             value.key == key && value.section != held.section && value.stored != before.number
         });
         if stale && before.run != run.number {
-            let text =
-                "stores to the data in local memory a value from before it gave up the core".to_owned();
-            let action = "stores to it in between".to_owned();
+            let text = "stores to the data in local memory a value that it loaded before it gave up the core"
+                .to_owned();
+            let action = "stores to it after that load".to_owned();
             let other = Place { run: before.run, site: before.site, action };
             self.report(Defect::Race, run, run.site, text, Some(other));
         }

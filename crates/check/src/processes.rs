@@ -105,7 +105,7 @@ impl Checker {
             number::CHANNEL_WRITE if c <= DIRECT => self.used(run, space, b, c),
             number::CHANNEL_WRITE | number::CHANNEL_READ if c > DIRECT => {
                 let (verb, most) = (if number == number::CHANNEL_WRITE { "sends" } else { "reads" }, DIRECT);
-                let text = format!("{verb} {c} bytes, and a direct message has {most}");
+                let text = format!("{verb} {c} bytes, but a direct message has at most {most}");
                 self.report(Defect::LongSend, run, run.site, text, None);
             }
             number::CHANNEL_SELECT => self.check_guards(run, space, a, b),
@@ -202,7 +202,7 @@ impl Checker {
         }
         let shadow = if reference.area.is_shared() { &self.shared } else { &run.own };
         if let Some(at) = shadow.first_undefined(reference.key, bytes) {
-            let text = format!("gives a call {bytes} bytes, and byte {} has no value", at - reference.key);
+            let text = format!("gives a call {bytes} bytes, but byte {} has no value", at - reference.key);
             self.report(Defect::Uninitialised, run, run.site, text, None);
             let shadow = if reference.area.is_shared() { &mut self.shared } else { &mut run.own };
             shadow.fill(reference.key, bytes, true);
@@ -245,7 +245,7 @@ impl Checker {
             let shadow = if area.is_shared() { &self.shared } else { &run.own };
             if let Some(first) = shadow.first_undefined(key, ASKED) {
                 let text = format!(
-                    "selects by guard {guard}, and its byte {} has no value",
+                    "selects by guard {guard}, but its byte {} has no value",
                     first.wrapping_sub(key)
                 );
                 self.report(Defect::Uninitialised, run, run.site, text, None);
@@ -265,7 +265,7 @@ impl Checker {
                 self.report(Defect::UseAfterFree, run, run.site, text, Some(other));
             }
             (Frame::None, _) => {
-                let text = "moves bytes of a frame, and it has received none".to_owned();
+                let text = "moves bytes of a frame, but has received none".to_owned();
                 self.report(Defect::UseAfterFree, run, run.site, text, None);
             }
         }

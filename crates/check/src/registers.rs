@@ -72,8 +72,10 @@ impl Checker {
         });
         let room = packet.map(|region| region.size() - u64::from(data - region.base()));
         let text = match room {
-            Some(room) if u64::from(bytes) > room => format!("sends {bytes} bytes of a packet with {room}"),
-            _ if bytes > most => format!("sends {bytes} bytes, and a packet carries {most}"),
+            Some(room) if u64::from(bytes) > room => {
+                format!("sends {bytes} bytes of a packet with only {room}")
+            }
+            _ if bytes > most => format!("sends {bytes} bytes, but a packet carries {most}"),
             _ => return,
         };
         self.report(Defect::LongSend, run, run.site, text, None);

@@ -217,7 +217,7 @@ fn who_waits_for_what_never_comes_is_named() {
     let Err(Error::Deadlock(text)) = runs("spin-discrete", "stuck", 2) else { panic!() };
     for part in [
         "rank 0",
-        "a completion: it polls, and has posted a receive of 8 bytes from rank 1, tag 0x5 but for the bits 0x100",
+        "a completion: it polls, and has posted a receive of 8 bytes from rank 1, tag 0x5 except for the bits 0x100",
         "from rank 0, tag 0x6",
     ] {
         assert!(text.contains(part), "{part} in {text}");

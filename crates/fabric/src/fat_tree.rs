@@ -155,7 +155,7 @@ impl FatTree {
         check_ports(ports)?;
         if ports > spec.ports {
             return Err(TopologyError::new(format!(
-                "{self} is made of switches with {ports} ports, and switch.ports is {}",
+                "{self} is made of switches with {ports} ports, but switch.ports is {}",
                 spec.ports
             ))
             .topology(format!("fat-tree:{}", spec.ports & !1))

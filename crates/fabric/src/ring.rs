@@ -73,7 +73,7 @@ impl Ring {
         if links > ports {
             let fewer = ports.saturating_sub(2) * usize::from(self.switches);
             let why = format!(
-                "{self} with {hosts} nodes needs switches of {links} ports, and switch.ports is {ports}"
+                "{self} with {hosts} nodes needs switches of {links} ports, but switch.ports is {ports}"
             );
             return Err(TopologyError::new(why)
                 .nodes(format!("{fewer} or fewer"))

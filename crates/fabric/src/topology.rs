@@ -74,7 +74,7 @@ impl Topology {
                 wrong(format!("a star has 2 nodes at least, not {hosts}")).nodes("2 or more")
             }
             Topology::Star if hosts > ports => wrong(format!(
-                "a star of {hosts} nodes needs a switch of {hosts} ports, and switch.ports is {ports}"
+                "a star of {hosts} nodes needs a switch of {hosts} ports, but switch.ports is {ports}"
             ))
             .nodes(format!("{ports} or fewer"))
             .set(format!("switch.ports={hosts}"))

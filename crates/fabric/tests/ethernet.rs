@@ -247,8 +247,9 @@ fn with_the_computed_headroom_nothing_is_lost_and_with_less_the_switch_counts_it
     assert_eq!(
         refused(pausing(BYTES + headroom - 1, PauseSpec::default())).unwrap(),
         format!(
-            "flow control pfc: a buffer of {} B has no room for a packet of 4096 B beside a headroom of {headroom} B: the \
-             bytes until a sender stops; write buffer={} or more, or a smaller headroom to see what is lost",
+            "flow control pfc: a buffer of {} B has no room for a packet of 4096 B in addition to a headroom \
+             of {headroom} B: it holds the bytes that arrive until a sender stops; write buffer={} or more, or a smaller \
+             headroom to see what is lost",
             BYTES + headroom - 1,
             BYTES + headroom
         )
@@ -388,7 +389,7 @@ fn networks_without_switches_and_buffers_without_room_are_refused() {
         refused("star", 3, with(Some(2 << 20), None))
             .contains("xoff=2097152 is above the buffer of 1048576 B")
     );
-    assert!(refused("star", 3, with(Some(0), None)).contains("xoff=0 never lets a packet come"));
+    assert!(refused("star", 3, with(Some(0), None)).contains("xoff=0 admits no packet"));
     assert!(
         refused("star", 3, with(Some(9000), Some(9000)))
             .contains("xon=9000 is not below xoff, 9000; write xon=8999")

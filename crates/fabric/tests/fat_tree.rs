@@ -219,7 +219,7 @@ fn impossible_trees_get_a_suggestion() {
     );
     assert_eq!(
         refused("fat-tree:64", 100, 37),
-        "fat-tree:64 is made of switches with 64 ports, and switch.ports is 37; write topology fat-tree:36, or set \
+        "fat-tree:64 is made of switches with 64 ports, but switch.ports is 37; write topology fat-tree:36, or set \
          switch.ports=64"
     );
     assert!(refused("fat-tree", 100, 37).contains("an even number of ports"));

@@ -136,7 +136,11 @@ fn a_request_is_spread_over_the_processes() {
         assert!(each(4, |peers| run(Some(peers.clone()), more).unwrap()).iter().all(|other| *other == one));
     }
     let refused = each(2, |peers| run(Some(peers.clone()), ", \"threads\": 2").unwrap_err());
-    assert!(refused.iter().all(|error| error.to_string().starts_with("--threads: not in several processes")));
+    assert!(
+        refused
+            .iter()
+            .all(|error| error.to_string().starts_with("--threads: not possible in several processes"))
+    );
     std::fs::remove_file(path).unwrap();
 }
 

@@ -85,7 +85,7 @@ impl fmt::Display for MemoryError {
             ),
             MemoryError::Full { wanted, left } => write!(
                 f,
-                "the host has {left} bytes of memory left, {wanted} were asked for; raise host.memory in the spec"
+                "the host has {left} bytes of memory left, but {wanted} were requested; raise host.memory in the spec"
             ),
         }
     }

@@ -56,8 +56,8 @@ impl fmt::Display for BareError {
             BareError::Output(error) => write!(f, "the program's output could not be written: {error}"),
             BareError::NoEntry { entry } => write!(
                 f,
-                "it does not say where it begins (entry {entry:#x}, where there is no code): a bare program has a \
-                 main; name another function with --entry, and try handlers with nicety bench handlers"
+                "it has no entry point (entry {entry:#x}, where there is no code): a bare program has a \
+                 main; name another function with --entry, or run handlers with nicety bench handlers"
             ),
             BareError::Stopped => f.write_str("the program was stopped"),
         }
@@ -68,7 +68,7 @@ impl std::error::Error for BareError {}
 
 const EXIT: u32 = 93;
 const WRITE: u32 = 64;
-const SERVED: &str = "a bare program has 64 (write a2 bytes at a1) and 93 (exit with a0)";
+const SERVED: &str = "a bare program has the calls 64 (write a2 bytes at a1) and 93 (exit with a0)";
 
 /// A piece of a bare program's memory: a segment, or heap and stack.
 struct Piece {

@@ -168,7 +168,7 @@ impl FromStr for Isa {
         let mut isa = base;
         let mut all_bits = false;
         let mut add = |name: &str| {
-            let twice = || fail(format!("extension \"{name}\" stands there twice"));
+            let twice = || fail(format!("extension \"{name}\" appears twice"));
             if name == "b" {
                 return if std::mem::replace(&mut all_bits, true) { Err(twice()) } else { Ok(()) };
             }
@@ -188,7 +188,7 @@ impl FromStr for Isa {
         for (position, part) in rest.split('_').enumerate() {
             if part.is_empty() {
                 if position > 0 {
-                    return Err(fail("an underscore without an extension behind it".to_owned()));
+                    return Err(fail("an underscore without an extension after it".to_owned()));
                 }
             } else if position > 0 && part.starts_with(['z', 's', 'x']) {
                 add(part)?;
@@ -245,8 +245,8 @@ mod tests {
                 "rv32imv",
                 "extension \"v\" is not modelled (known: m, a, f, c, zicsr, zifencei, zmmul, zba, zbb, zbs; b is",
             ),
-            ("rv32ibb", "extension \"b\" stands there twice"),
-            ("rv32imm", "extension \"m\" stands there twice"),
+            ("rv32ibb", "extension \"b\" appears twice"),
+            ("rv32imm", "extension \"m\" appears twice"),
             ("rv32i_zvfoo", "extension \"zvfoo\" is not modelled"),
             ("rv32i__zicsr", "an underscore without an extension"),
             ("rv32i_ä", "extension \"ä\" is not modelled"),

@@ -30,7 +30,7 @@ const MESSAGES: [(&str, &str); 4] = [
     ("Integer divide or remainder overflowed", BY_ZERO),
     (
         "Shift exponent is too large for the type",
-        "a shift by a negative number of bits, or by as many as the type has or more",
+        "a shift by a negative number of bits, or by at least the width of the type",
     ),
 ];
 

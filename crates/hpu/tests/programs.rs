@@ -88,7 +88,7 @@ fn traps_name_the_line_of_the_source() {
             "unknown_call",
             "system_call",
             "\"ecall\"",
-            "ecall with a7 = 1234, which is no known call; a bare program has 64",
+            "ecall with a7 = 1234, which is no known call; a bare program has the calls 64",
         ),
         ("bad_pointer", "system_call", "\"ecall\"", "load of 4 bytes from 0x10 outside its memory"),
     ] {

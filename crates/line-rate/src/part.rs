@@ -61,7 +61,7 @@ pub enum Part {
     /// A bank of a shared level of memory.
     #[serde(rename = "memory bank")]
     MemoryBank,
-    /// The waits for lines of data caches: with hits alone the cores would keep up.
+    /// The waits for lines of data caches: with hits only, the cores would keep up.
     #[serde(rename = "cache misses")]
     CacheMisses,
     /// The part of the host that takes frames.

@@ -66,7 +66,7 @@ impl fmt::Display for Refusal {
             Refusal::TooLong => "it is longer than the next streaming buffer there",
             Refusal::Busy => "the card there has too many unanswered gets (limits.gets)",
             Refusal::NoProcess => "no process of that number uses RDMA there",
-            Refusal::Lost => "a packet of it was lost on the way there",
+            Refusal::Lost => "one of its packets was lost on the way there",
         })
     }
 }
@@ -181,30 +181,29 @@ impl fmt::Display for ApenetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ApenetError as E;
         match self {
-            E::NoNode { node, nodes } => write!(f, "no node {node}: the cluster has 0 to {}", nodes - 1),
+            E::NoNode { node, nodes } => {
+                write!(f, "no node {node}: the cluster has nodes 0 to {}", nodes - 1)
+            }
             E::Message { bytes, limit } => write!(
                 f,
-                "a message of {bytes} bytes; the largest is {limit}: send it in several, or raise limits.message"
+                "a message of {bytes} bytes; the maximum is {limit}: send several messages, or raise limits.message"
             ),
             E::Address { address, bytes } => {
-                write!(
-                    f,
-                    "the {bytes} bytes at {address:#x} of the other host reach past the last address there is"
-                )
+                write!(f, "the {bytes} bytes at {address:#x} of the other host reach past the last address")
             }
             E::Unregistered { address, bytes, process } => write!(
                 f,
                 "the {bytes} bytes at {address:#x} are not in a region that process {process} has registered; register \
                  them first"
             ),
-            E::Empty => f.write_str("a region or streaming buffer of no bytes; register at least one"),
+            E::Empty => f.write_str("a region or streaming buffer of 0 bytes; register at least 1 byte"),
             E::Regions { limit } => {
                 write!(f, "the card has {limit} regions already; deregister one, or raise limits.regions")
             }
             E::Pages { pages, left } => write!(
                 f,
-                "the region lies in {pages} pages, and the card's table has room for {left}; deregister another, or \
-                 raise limits.pages"
+                "the region lies in {pages} pages, but the card's table has room for {left} pages; \
+                 deregister another region, or raise limits.pages"
             ),
             E::NoRegion { region } => {
                 write!(f, "the process has no region {region}; it was deregistered, or never registered")

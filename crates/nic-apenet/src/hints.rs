@@ -72,7 +72,10 @@ fn incomplete(card: &Card) -> Vec<String> {
     let of = |incoming: &Rc<Incoming>| {
         let (header, come) = (incoming.header, incoming.come.get());
         let what = if header.kind == Kind::Reply { "the reply to a get" } else { "a message" };
-        format!("{come} of the {} bytes of {what} have come from rank {}", header.bytes, header.from.node.0)
+        format!(
+            "{come} of the {} bytes of {what} have arrived from rank {}",
+            header.bytes, header.from.node.0
+        )
     };
     open.values().map(of).collect()
 }
@@ -92,10 +95,10 @@ fn queues(card: &Card) -> Vec<String> {
     let of = |(number, events, waits): (u32, std::collections::BTreeMap<&'static str, u64>, bool)| {
         let names: Vec<String> = events.iter().map(|(name, count)| format!("{count} {name}")).collect();
         let kept = (!names.is_empty())
-            .then(|| format!("{} has events that no call takes: {}", process(number), names.join(", ")));
+            .then(|| format!("{} has events that no call has taken: {}", process(number), names.join(", ")));
         let nothing = (number != LIBRARY && waits && !card.translation.regions.has_any(number)).then(|| {
             format!(
-                "{} waits for an event and has registered nothing: a put to it is refused",
+                "{} waits for an event but has registered no memory: the card refuses puts to it",
                 process(number)
             )
         });

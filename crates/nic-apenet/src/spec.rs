@@ -225,7 +225,7 @@ pub(super) fn read_apenet(reader: &Reader<'_>) -> ApenetSpec {
     let events = read_events(&reader.section("events"));
     let limits = read_limits(&reader.section("limits"));
     let s = reader.section("packet");
-    let packet = s.size("payload", 64..=65_536, "most payload that a packet carries");
+    let packet = s.size("payload", 64..=65_536, "maximum payload of a packet");
     let s = reader.section("messages");
     let messages = MessagesSpec {
         eager: s.size("eager", 0..=1 << 20, "longest message of send that goes into a streaming buffer"),
@@ -242,10 +242,11 @@ fn read_gpu(s: &Section<'_>) -> GpuSpec {
     GpuSpec {
         memory: s.size("memory", 1 << 20..=1 << 44, "bytes of the graphics processor's memory"),
         page,
-        read_latency: s.time("read_latency", "time by which a read takes longer than a read of host memory"),
+        read_latency: s
+            .time("read_latency", "additional time of a read, compared with a read of host memory"),
         read_gap: s.gap("read_gap", "time per byte of peer-to-peer reads over the bus"),
         write_latency: s
-            .time("write_latency", "time by which a write takes longer than a write to host memory"),
+            .time("write_latency", "additional time of a write, compared with a write to host memory"),
         write_gap: s.gap("write_gap", "time per byte of peer-to-peer writes over the bus"),
     }
 }
@@ -257,7 +258,7 @@ fn read_ring(s: &Section<'_>) -> RingSpec {
         fetch: s.count(
             "fetch",
             1..=4096,
-            "descriptors that the card holds, and the most that it fetches at a time",
+            "descriptors that the card holds, and the maximum number of descriptors in a fetch",
         ),
         doorbell: s.size("doorbell", 1..=64, "a write to a register of the card"),
     }

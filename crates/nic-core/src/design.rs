@@ -390,7 +390,7 @@ pub trait Card: Any {
     ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
         match self.library() {
             Some(library) => library.probe(caller, source, tags),
-            None => lacking(self.design(), "looks for messages and takes none"),
+            None => lacking(self.design(), "probes for messages"),
         }
     }
 
@@ -412,7 +412,7 @@ pub trait Card: Any {
     ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
         match self.library() {
             Some(library) => Box::pin(async move { Ok(library.cancel(caller, posted).await) }),
-            None => lacking(self.design(), "takes a posted receive back"),
+            None => lacking(self.design(), "cancels a posted receive"),
         }
     }
 
@@ -460,7 +460,7 @@ impl fmt::Display for WrongDesign {
         let WrongDesign { found, wanted } = self;
         write!(
             f,
-            "a card of design {} has no {}, but {}; name one of design {}, for example {}",
+            "a card of design {} has no {}, but {}; name a card of design {}, for example {}",
             found.name,
             wanted.bare_interface(),
             found.interface,

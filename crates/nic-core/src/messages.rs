@@ -144,7 +144,7 @@ impl Tags {
         match ignore & LARGEST_TAG {
             0 => format!("tag {bits}"),
             LARGEST_TAG => "any tag".to_owned(),
-            ignore => format!("tag {bits:#x} but for the bits {ignore:#x}"),
+            ignore => format!("tag {bits:#x} except for the bits {ignore:#x}"),
         }
     }
 }

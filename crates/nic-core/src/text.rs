@@ -33,7 +33,7 @@ pub fn at_ranks(facts: &[(u32, String)]) -> String {
     let line = |(rank, text): &(u32, String)| format!("\n  note: at rank {rank}, {text}");
     let mut text: String = facts.iter().take(LISTED).map(line).collect();
     if let more @ 1.. = facts.len().saturating_sub(LISTED) {
-        text += &format!("\n  note: and {more} more like that");
+        text += &format!("\n  note: and {more} more notes of this kind");
     }
     text
 }

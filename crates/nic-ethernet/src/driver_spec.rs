@@ -94,13 +94,13 @@ pub struct DriverSpec {
 /// Reads the spec of a driver.
 pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
     DriverSpec {
-        interrupt: instructions(s, "interrupt", "an interrupt, beside its frames"),
+        interrupt: instructions(s, "interrupt", "an interrupt, without its frames"),
         interrupt_reads: s.count("interrupt_reads", 0..=1000, "registers that an interrupt's handler reads"),
         shared_reads: s.count_or(
             "shared_reads",
             0..=1000,
             0,
-            "registers that it reads before, to learn which of the channels of a shared vector it is for",
+            "registers that the handler reads first, to find the channels that raised a shared vector",
         ),
         interrupt_writes: s.count_or("interrupt_writes", 1..=1000, 2, "registers that it writes"),
         receive: instructions(s, "receive", "a received frame"),
@@ -108,9 +108,10 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             "post",
             0..=MOST_INSTRUCTIONS,
             0,
-            "posting a receive buffer by itself when its frame is freed, and a register written; with 0 the handler posts all at once",
+            "posting a receive buffer when its frame is freed, with a register write; with 0 the handler \
+             posts all buffers together",
         ),
-        free: s.count_or("free", 0..=MOST_INSTRUCTIONS, 0, "freeing a frame, beside posting its buffer"),
+        free: s.count_or("free", 0..=MOST_INSTRUCTIONS, 0, "freeing a frame, without posting its buffer"),
         loan: s.count_or(
             "loan",
             1..=100,
@@ -135,13 +136,14 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             "reclaim",
             0..=1 << 16,
             0,
-            "used descriptors of a ring from which on a register is read to learn which are free; with 0 the card tells",
+            "used descriptors of a ring at which the driver reads a register to find free ones; with 0 the \
+             card reports them",
         ),
         budget: s.count("budget", 1..=1 << 16, "frames that a handler takes before others of its CPU run"),
         polls: s.flag_or(
             "polls",
             false,
-            "whether a handler that took its budget goes on with further frames without an interrupt",
+            "whether a handler that took its budget continues with further frames without an interrupt",
         ),
     }
 }
@@ -155,7 +157,7 @@ pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> 
             "timer",
             &["frame", "arming"],
             "frame",
-            "start of this time: the first frame that is not reported, or the driver's arming, and each end again",
+            "start of this time: the first unreported frame, or the driver's arming and then each end of the time",
         ) == "arming",
         cpus: s.count("cpus", 1..=1024, "CPUs that take interrupts").min(cpus) as usize,
         first: s.count_or("first", 0..=1023, 0, "the first of these CPUs") as usize,
@@ -172,12 +174,12 @@ pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> 
             "interrupt",
             0..=MOST_INSTRUCTIONS,
             0,
-            "instructions with which the host takes an interrupt from the bus, beside the handler's",
+            "instructions with which the host takes an interrupt from the bus, without those of the handler",
         ),
         taken_time: bus.time_or(
             "interrupt_time",
             "0 s",
-            "what it waits for registers of the bridge meanwhile",
+            "time that the host waits for registers of the bridge during these instructions",
         ),
     }
 }

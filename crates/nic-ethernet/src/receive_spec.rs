@@ -63,7 +63,7 @@ pub(super) fn read_receive(reader: &Reader<'_>, mtu: u64, checksums: bool) -> Re
             "small",
             0..=16 << 10,
             "0 B",
-            "buffers of blocks for frames that fit; 0 B if these have blocks of full buffers",
+            "buffers of blocks for frames that fit into them; 0 B if such frames have blocks of full buffers",
         ),
         medium: s.size_or(
             "medium",
@@ -83,7 +83,7 @@ pub(super) fn read_receive(reader: &Reader<'_>, mtu: u64, checksums: bool) -> Re
             0,
             "completions that a ring has room for; with 0 one for each buffer",
         ),
-        completion: s.size("completion", 4..=256, "what the card writes behind a frame"),
+        completion: s.size("completion", 4..=256, "bytes that the card writes after a frame"),
         batch: s.count_or(
             "batch",
             1..=64,
@@ -96,7 +96,7 @@ pub(super) fn read_receive(reader: &Reader<'_>, mtu: u64, checksums: bool) -> Re
             "0 B",
             "longest packet that the card joins from frames; 0 B without LRO",
         ),
-        lro_time: s.time_or("lro_time", "0 s", "how long a frame waits for others to be joined with"),
+        lro_time: s.time_or("lro_time", "0 s", "time that a frame waits for frames to join"),
         lro_connections: s.count_or(
             "lro_connections",
             1..=1024,

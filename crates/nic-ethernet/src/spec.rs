@@ -261,7 +261,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         let help = "write interrupts.timer = \"arming\", or leave batch out";
         reader.section("receive").refuse(
             "batch",
-            "completions that wait are written by a timer without frames",
+            "completions that wait need a timer that runs without frames",
             help,
         );
     }
@@ -301,7 +301,7 @@ fn read_registers(reader: &Reader<'_>) -> RegistersSpec {
     let s = reader.section("registers");
     RegistersSpec {
         bytes: s.size("bytes", 1..=64, "a register of the card"),
-        latency: s.time("latency", "from a read's arrival at the card to its answer"),
+        latency: s.time("latency", "time from a read's arrival at the card to its answer"),
     }
 }
 
@@ -346,13 +346,14 @@ fn read_stack(reader: &Reader<'_>) -> StackCosts {
         rings: s.count(
             "rings",
             0..=1024,
-            "kernel threads that run the protocols, connections hashed among them; with 0 the interrupts' handlers do",
+            "kernel threads that run the protocols, connections hashed among them; with 0 the interrupt handlers run them",
         ) as usize,
         hash: FlowHash::read(&s, &["toeplitz", "ports"], "hash of a connection that chooses its thread"),
         bound: s.flag_or(
             "bound",
             false,
-            "whether these threads are bound to CPUs in a row, from that of the first receive channel's interrupts on",
+            "whether these threads are bound to consecutive CPUs, from the CPU of the first receive \
+             channel's interrupts on",
         ),
         backlog: s.count("backlog", 1..=1 << 20, "frames that wait for one of these threads") as usize,
         receive: instructions(&s, "receive", "a received frame with payload"),
@@ -376,9 +377,9 @@ fn read_sockets(reader: &Reader<'_>) -> SocketsSpec {
             "push",
             0..=1024,
             0,
-            "a reader is woken without a push after 1 / this of a receive buffer; with 0 after each frame",
+            "a reader is woken without a push when 1 / this value of its receive buffer has data; with 0 after each frame",
         ),
-        push_time: s.time_or("push_time", "50 ms", "how long a reader is not told of less"),
+        push_time: s.time_or("push_time", "50 ms", "time after which a reader is woken with less data"),
         wake_room: s.count(
             "wake_room",
             1..=100,
@@ -393,23 +394,23 @@ fn read_tcp(reader: &Reader<'_>) -> TcpSpec {
     let s = reader.section("tcp");
     TcpSpec {
         initial_rto: s.time("initial_rto", "retransmission timeout before a round trip was measured"),
-        min_rto: s.time("min_rto", "least retransmission timeout"),
-        max_rto: s.time("max_rto", "longest retransmission timeout"),
-        delayed_ack: s.time("delayed_ack", "how long the acknowledgement of a single segment waits"),
+        min_rto: s.time("min_rto", "minimum retransmission timeout"),
+        max_rto: s.time("max_rto", "maximum retransmission timeout"),
+        delayed_ack: s.time("delayed_ack", "delay of the acknowledgement of a single segment"),
         ack_segments: s.count_or(
             "ack_segments",
             2..=16,
             2,
-            "segments that an acknowledgement waits for, at most",
+            "maximum number of segments that an acknowledgement waits for",
         ) as u8,
-        timeout: s.time("timeout", "how long a connection goes on without a sign of its peer"),
-        connect_timeout: s.time("connect_timeout", "how long a connection is tried to be established"),
-        time_wait: s.time("time_wait", "how long the end that closed first waits for late segments"),
-        initial_window: s.count("initial_window", 1..=1000, "segments that a connection begins with") as u32,
+        timeout: s.time("timeout", "time after which a connection fails without a segment from its peer"),
+        connect_timeout: s.time("connect_timeout", "time after which an attempt to connect fails"),
+        time_wait: s.time("time_wait", "time that the end that closed first waits for late segments"),
+        initial_window: s.count("initial_window", 1..=1000, "initial congestion window in segments") as u32,
         congestion: match s.choice(
             "congestion",
             &["reno", "cubic"],
-            "how the congestion window grows and shrinks",
+            "algorithm of the congestion window",
         ) {
             "cubic" => CongestionControl::Cubic,
             _ => CongestionControl::Reno,
@@ -429,7 +430,7 @@ fn read_messages(reader: &Reader<'_>) -> MessagesSpec {
         unexpected: s.size(
             "unexpected",
             0..=1 << 34,
-            "messages that came before their receives, in the library's memory",
+            "messages in the library's memory that arrived before their receives",
         ),
         match_: instructions(&s, "match", "the library's work for a message, at either end"),
     }
@@ -444,7 +445,7 @@ fn read_handlers(reader: &Reader<'_>) -> HandlersSpec {
     if hpu.scheduling == Scheduling::HomeCluster {
         s.refuse(
             "scheduling",
-            "frames belong to no messages, which have the home clusters",
+            "frames belong to no messages, and only messages have home clusters",
             "write hpu.scheduling = \"first-come\"",
         );
     }

@@ -65,14 +65,14 @@ pub(super) fn read_xdp(s: &Section<'_>) -> Option<XdpSpec> {
         map_lookup: instructions(
             s,
             "map_lookup",
-            "an entry of a map that a helper finds, adds or removes, beside its call",
+            "an entry of a map that a helper finds, adds or removes, in addition to its call",
         ),
         transmit: instructions(s, "transmit", "a frame to send by XDP_TX or to a port"),
         redirect: instructions(s, "redirect", "a redirected frame, before it is sent or queued"),
         socket: instructions(
             s,
             "socket",
-            "a frame to an AF_XDP socket, in place of redirect; a copy counts apart",
+            "a frame to an AF_XDP socket, in place of redirect; a copy counts in addition",
         ),
         zero_copy: s.flag("zero_copy", "whether receive rings can have buffers of AF_XDP sockets"),
     })

@@ -220,7 +220,7 @@ fn errors_of_handlers_are_named() {
         (resize(0), "frame_resize to 0 bytes"),
         (
             Code::new().small(A0, 65).command(PUSH).returns(HOST),
-            "frame handler stopped: frame_push of 65 bytes, and 64 are left before the frame (hpu.headroom is 64)",
+            "frame handler stopped: frame_push of 65 bytes, but 64 are left before the frame (hpu.headroom is 64)",
         ),
         (Code::new().small(A0, 60).command(PULL).returns(HOST), "frame_pull of 60 bytes from a frame of 60"),
         (
@@ -252,13 +252,14 @@ fn rules_have_limits() {
     let refused = |text: &str| install(text).unwrap_err().to_string();
     assert_eq!(
         refused("udp sport=1 dport=2"),
-        "rule 'udp sport=1 dport=2' compares 4 words of a frame, and the card at most 3; ask for less, or raise hpu.words"
+        "rule 'udp sport=1 dport=2' compares 4 words of a frame, but the card compares at most 3; compare \
+         fewer words, or raise hpu.words"
     );
     // The longest frame has 1500 bytes of IP, and 1518 bytes with a tag. The last word is at 1512.
     assert_eq!(
         refused("udp or word@1516&ff=1"),
-        "rule 'udp or word@1516&ff=1': offset 1516 is beyond every frame of the card; the last word is at 1512; \
-         write a smaller one, or raise frames.mtu"
+        "rule 'udp or word@1516&ff=1': offset 1516 is beyond every frame of the card; the last word is at \
+         1512; write a smaller offset, or raise frames.mtu"
     );
     let longer = Rig::new(CARD, 2, &["frames.mtu=9000 B", "receive.buffer=16 KiB"]);
     let longer = longer.hosts[0].node.handling().unwrap();

@@ -590,7 +590,7 @@ fn a_socket_that_the_driver_cannot_bind_is_refused() {
     assert!(refused((0, 1), plain).starts_with("queue 0 has a socket already"));
     let text = |refused: Result<(), XdpError>| refused.unwrap_err().to_string();
     let behind = text(with_mode(XdpMode::Generic, generic).bind((0, 2), plain, spec));
-    assert_eq!(behind, "a program behind the packet buffer has no zero copy; attach it native");
+    assert_eq!(behind, "a program in generic mode has no zero copy; attach it in native mode");
     let without = Rig::new(PLAIN_NIU, 2, &[]);
     let refused = text(fresh.bind((0, 3), plain, without.hosts[1].node.spec()));
     assert_eq!(refused, "the driver has no zero copy (host.xdp.zero_copy); leave it out");

@@ -37,7 +37,9 @@ impl CardSpec for HxdpSpec {
     /// The card has no path between its core and a host: the paper measures programs that end on the card.
     fn install(self: Arc<Self>, _: NodeContext<'_>) -> Result<Rc<dyn Card>, CardError> {
         Err(CardError::Input(
-            "a card of design hxdp runs XDP programs alone, and has no path to a host; use nicety bench handlers FILE.o".to_owned(),
+            "a card of design hxdp runs only XDP programs, and has no path to a host; use nicety bench \
+             handlers FILE.o"
+                .to_owned(),
         ))
     }
 }

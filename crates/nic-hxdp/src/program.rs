@@ -109,7 +109,7 @@ impl Program {
         let bytes: u64 = linked.maps.iter().map(|&map| machine.maps[map].memory()).sum();
         if bytes > spec.memory {
             let problem =
-                format!("its maps take {bytes} bytes, and the card's memory of maps has {}", spec.memory);
+                format!("its maps take {bytes} bytes, but the card's memory of maps has {}", spec.memory);
             return Err(refused(
                 format!("program {}", linked.name),
                 problem,

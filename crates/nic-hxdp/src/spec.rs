@@ -104,7 +104,7 @@ pub(crate) fn read(reader: &Reader<'_>) -> HxdpSpec {
     let maps = reader.section("maps");
     let helpers = reader.section("helpers");
     let helper = |(_, key): (Helper, &str)| {
-        let doc = "cycles beside its row; a card without this key lacks the helper";
+        let doc = "cycles in addition to its row; a card without this key lacks the helper";
         helpers.has(key).then(|| helpers.count(key, 0..=MOST_CYCLES, doc))
     };
     let map = |(_, key): (MapKind, &str)| maps.flag_or(key, false, "whether the card has maps of this type");
@@ -122,7 +122,7 @@ pub(crate) fn read(reader: &Reader<'_>) -> HxdpSpec {
             emission: transfer.count(
                 "emission",
                 0..=MOST_CYCLES,
-                "cycles of the emission of a frame beside those of its bytes",
+                "cycles of the emission of a frame in addition to those of its bytes",
             ),
         },
         helpers: HELPERS.map(helper),
@@ -144,7 +144,7 @@ fn read_core(core: &Section<'_>, compiler: &Section<'_>) -> CoreSpec {
     let forwarding = core.choice(
         "forwarding",
         &["lane", "all"],
-        "lanes that have a result in the next row: its own one, or all",
+        "lanes that can use a result in the next row: only its own lane, or all",
     );
     CoreSpec {
         clock: core.frequency("clock", "clock of core, transfer and helpers"),
@@ -156,15 +156,17 @@ fn read_core(core: &Section<'_>, compiler: &Section<'_>) -> CoreSpec {
                 .flag("checks", "whether comparisons with data_end become checks of the core"),
             remove_zeroing: compiler.flag("zeroing", "whether zeroing of registers and stack is left out"),
             three_operands: compiler
-                .flag("three_operands", "whether a move goes into the arithmetic behind it"),
+                .flag("three_operands", "whether a move is merged with the arithmetic after it"),
             six_bytes: compiler
                 .flag("six_bytes", "whether copies of six bytes become one load and one store"),
-            exit_values: compiler
-                .flag("exit_values", "whether a constant result goes into the exit, which is early then"),
+            exit_values: compiler.flag(
+                "exit_values",
+                "whether a constant result is merged with the exit, which then ends the program early",
+            ),
             movement: compiler.flag("movement", "whether operations fill gaps of earlier blocks"),
         },
         rows: core.count("rows", 1..=1 << 20, "rows of the instruction memory"),
-        drain: core.count("drain", 0..=MOST_CYCLES, "cycles behind the last row without an early exit"),
+        drain: core.count("drain", 0..=MOST_CYCLES, "cycles after the last row without an early exit"),
         taken: core.count("taken", 0..=MOST_CYCLES, "cycles that a taken jump adds"),
     }
 }

@@ -277,14 +277,14 @@ impl ProcessTable {
         below(context, spec.contexts, "context", "hpu.contexts")?;
         if arguments.len() > ARGUMENTS {
             return wrong(format!(
-                "{name}: a process has {ARGUMENTS} arguments at most, not {}; put more into a memory of the card",
+                "{name}: a process has {ARGUMENTS} arguments at most, not {}; pass more in a memory of the card",
                 arguments.len()
             ));
         }
         if self.messenger.is_started() && Messenger::microengines(spec.cores).contains(&microengine) {
             return wrong(format!(
-                "{name}: microengines {} to {} forward messages between the ranks of a cluster, which has begun; take \
-                 another one",
+                "{name}: microengines {} to {} forward messages between ranks already; start the process on \
+                 another microengine",
                 Messenger::microengines(spec.cores).start,
                 spec.cores - 1
             ));
@@ -379,8 +379,8 @@ impl ProcessTable {
                 Some(started) if started.number == number => started.name.clone(),
                 _ => {
                     return Err(CardError::Failed(format!(
-                        "another process was started on context {context} of microengine {microengine} since; wait for \
-                         the end of a process before"
+                        "another process was started on context {context} of microengine {microengine} since \
+                         then; wait for a process before the next one starts"
                     )));
                 }
             }
@@ -401,13 +401,13 @@ impl ProcessTable {
             below(part.island, spec.islands(), "island", "hpu.cores and hpu.island")?;
         } else if part.island != 0 {
             let name = part.kind.name();
-            return Err(CardError::Input(format!("{name} is one for all islands; leave the island out")));
+            return Err(CardError::Input(format!("{name} is shared by all islands; leave the island out")));
         }
         let (end, size) = (u64::from(part.offset) + u64::from(part.bytes), spec.memory(part.kind).size);
         if end > u64::from(size) {
             let CardMemory { kind, offset, bytes, .. } = part;
             return Err(CardError::Input(format!(
-                "{bytes} bytes at offset {offset} reach over the end of {}, which has {size} bytes (memory.{}.size)",
+                "{bytes} bytes at offset {offset} reach past the end of {}, which has {size} bytes (memory.{}.size)",
                 kind.name(),
                 kind.key()
             )));

@@ -180,7 +180,7 @@ fn programs_that_do_not_fit_are_refused() {
     let fits = program(&small, &[ret()]);
     for (contexts, text) in [
         (0, "no contexts"),
-        (9, "9 processes, and a microengine has 8 contexts (hpu.contexts)"),
+        (9, "9 processes, but a microengine has 8 contexts (hpu.contexts)"),
         (5, "0 bytes of data leave 48 bytes of stack for each of 5 contexts"),
     ] {
         let error = rig.nfp.load(0, &fits, contexts).unwrap_err().to_string();

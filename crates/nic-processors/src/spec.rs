@@ -160,7 +160,7 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         memories,
         contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be in flight")
             as u32,
-        applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
+        applications: s.count_or("applications", 1..=4096, 64, "applications that the card separates") as u32,
         code: size("code", 16 << 20, "program memory of one program"),
         stack,
         parked: s.count_or("parked", 0..=1024, 1, "handlers that have yielded, on each core") as u32,

@@ -282,7 +282,7 @@ impl nicety_nic_core::Card for Node {
     ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
         match self.library().filter(|_| !posted.is::<Posted>()) {
             Some(library) => Box::pin(async move { Ok(library.cancel(caller, posted).await) }),
-            None => Box::pin(ready(Err(DESIGN.lacks("takes a posted receive back")))),
+            None => Box::pin(ready(Err(DESIGN.lacks("cancels a posted receive")))),
         }
     }
 }

@@ -133,7 +133,7 @@ impl fmt::Display for QnixError {
             ),
             E::Open { vni } => write!(f, "the process has interface {vni} already; close it first"),
             E::NotYours { vni, owner: Some(owner), process } => {
-                write!(f, "interface {vni} is process {owner}'s; process {process} may not touch it")
+                write!(f, "interface {vni} belongs to process {owner}; process {process} cannot use it")
             }
             E::NotYours { vni, owner: None, process } => {
                 write!(f, "interface {vni} is not open; process {process} has to open one first")
@@ -150,23 +150,24 @@ impl fmt::Display for QnixError {
             ),
             E::Message { bytes, limit } => write!(
                 f,
-                "a message of {bytes} bytes; the largest is {limit}: send it in several, or raise limits.message, and with it memory.size"
+                "a message of {bytes} bytes; the maximum is {limit}: send several messages, or raise \
+                 limits.message and memory.size"
             ),
             E::Pages { pages, limit } => write!(
                 f,
-                "the buffer lies in {pages} pages, and a Context Region has {limit} descriptors; begin it on a page, or \
-                 send it in several messages"
+                "the buffer lies in {pages} pages, but a Context Region has {limit} descriptors; align the \
+                 buffer to a page, or send several messages"
             ),
-            E::Pool { bytes: 0, .. } => f.write_str("a Buffer Pool of 0 bytes; register 1 byte at least"),
+            E::Pool { bytes: 0, .. } => f.write_str("a Buffer Pool of 0 bytes; register at least 1 byte"),
             E::Pool { bytes, limit } => write!(
                 f,
-                "a Buffer Pool of {bytes} bytes; the largest is {limit}: make it smaller, or raise limits.pool"
+                "a Buffer Pool of {bytes} bytes; the maximum is {limit}: make it smaller, or raise limits.pool"
             ),
-            E::PoolThere => f.write_str("the process has a Buffer Pool already; a process has one"),
+            E::PoolThere => f.write_str("the process has a Buffer Pool already, and can have only one"),
             E::NotInPool { address, bytes } => write!(
                 f,
-                "the {bytes} bytes at {address:#x} do not lie in the Buffer Pool; copy or translate, or take the buffer \
-                 from the pool"
+                "the {bytes} bytes at {address:#x} do not lie in the Buffer Pool; use copy or translate, or \
+                 take the buffer from the pool"
             ),
             E::PoolFull { bytes, free: 0 } => write!(
                 f,
@@ -179,15 +180,17 @@ impl fmt::Display for QnixError {
             ),
             E::CardMemory { wanted, left } => write!(
                 f,
-                "the card has {left} bytes of memory left, {wanted} were asked for; raise memory.size in the spec"
+                "the card has {left} bytes of memory left, but {wanted} were requested; raise memory.size in the spec"
             ),
-            E::NoNode { node, nodes } => write!(f, "no node {node}: the cluster has 0 to {}", nodes - 1),
+            E::NoNode { node, nodes } => {
+                write!(f, "no node {node}: the cluster has nodes 0 to {}", nodes - 1)
+            }
             E::NoSuchInterface { vni, limit } => {
-                write!(f, "no interface {vni}: a card has 0 to {}", limit - 1)
+                write!(f, "no interface {vni}: a card has interfaces 0 to {}", limit - 1)
             }
             E::TooLongForPio { bytes, limit } => write!(
                 f,
-                "{bytes} bytes by programmed I/O; the most is {limit}: leave the choice to the library, or raise \
+                "{bytes} bytes by programmed I/O; the maximum is {limit}: leave the choice to the library, or raise \
                  pio.limit"
             ),
             E::Pending { operations } => {

@@ -138,7 +138,7 @@ pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
     let program = read_program(&reader.section("program"));
     let dma = read_dma(&reader.section("dma"));
     let s = reader.section("packet");
-    let packet = s.size("payload", 64..=65_536, "most payload that a packet carries");
+    let packet = s.size("payload", 64..=65_536, "maximum payload of a packet");
     let s = reader.section("pio");
     let pio = s.size("limit", 0..=1 << 20, "longest message that goes to the card by programmed I/O");
     let region = limits.message_pages(kernel.page) * memory.descriptor;

@@ -96,7 +96,7 @@ fn messages_and_pools_have_their_limits() {
         let send = async |address, bytes, how| user.send((address, bytes), at(1, 0), 0, how).await;
         let long = send(address, 2 * MIB + 1, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(long, QnixError::Message { bytes: 2 * MIB + 1, limit: 2 * MIB });
-        assert!(long.to_string().contains("send it in several"), "{long}");
+        assert!(long.to_string().contains("send several messages"), "{long}");
         let pages = send(address + 1, 2 * MIB, TransferMethod::Translate).await.unwrap_err();
         assert_eq!(pages, QnixError::Pages { pages: 513, limit: 512 });
         let programmed = send(address, 1025, TransferMethod::Pio).await.unwrap_err();
@@ -115,9 +115,9 @@ fn messages_and_pools_have_their_limits() {
         // library chooses the copy itself.
         send(address + 1, 2 * MIB, TransferMethod::Auto).await.unwrap();
         let nowhere = user.send((address, 8), at(2, 0), 0, TransferMethod::Auto).await.unwrap_err();
-        assert_eq!(nowhere.to_string(), "no node 2: the cluster has 0 to 1");
+        assert_eq!(nowhere.to_string(), "no node 2: the cluster has nodes 0 to 1");
         let refused = user.send((address, 8), at(1, 64), 0, TransferMethod::Auto).await.unwrap_err();
-        assert_eq!(refused.to_string(), "no interface 64: a card has 0 to 63");
+        assert_eq!(refused.to_string(), "no interface 64: a card has interfaces 0 to 63");
     });
     rig.run();
 }

@@ -73,10 +73,10 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         link.header += transport.header;
     }
     let s = reader.section("send");
-    let send_gap = s.time("gap", "the least time between the starts of two messages: g");
+    let send_gap = s.time("gap", "minimum time between the starts of two messages: g");
     let send_queue = s.count("queue", 1..=1 << 20, "messages of handlers that may wait to be sent");
     let s = reader.section("packet");
-    let packet_payload = s.size("payload", 8..=65_536, "most payload that a packet carries");
+    let packet_payload = s.size("payload", 8..=65_536, "maximum payload of a packet");
     let s = reader.section("match");
     let match_first = s.time("first", "time to match a header packet, by a search of the lists");
     let match_further = s.time("further", "time to match each further packet of a message");
@@ -93,8 +93,12 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         triggered: limit("triggered", "triggered operations that wait"),
         unexpected_headers: limit("unexpected_headers", "unexpected headers"),
         operations: limit("operations", "unfinished operations of the host and of handlers"),
-        atomic_bytes: s.size("atomic", 8..=1 << 20, "most bytes of an atomic"),
-        fetch_atomic_bytes: s.size("fetch_atomic", 8..=1 << 20, "most bytes of a fetch-and-atomic or swap"),
+        atomic_bytes: s.size("atomic", 8..=1 << 20, "maximum number of bytes of an atomic"),
+        fetch_atomic_bytes: s.size(
+            "fetch_atomic",
+            8..=1 << 20,
+            "maximum number of bytes of a fetch-and-atomic or swap",
+        ),
         features: Features::all(),
         ..Limits::default()
     };

@@ -152,8 +152,8 @@ fn hpu_memory_is_allocated_freed_and_accounted_for() {
         assert_eq!(used(), [(512, 512), (256, 256)]);
         assert_eq!(
             refused(card.hpu_alloc(small, vec![0; 1])),
-            "application 'small' asked for 1 bytes of HPU memory, and 0 are left of what it may have; use less, free \
-             some, or give it more"
+            "application 'small' asked for 1 bytes of HPU memory, but its limit leaves 0; use less, free \
+             some, or raise the limit"
         );
         let wanted = CallError::Handlers(HandlerError::NoMemory {
             application: "application 'default'".into(), wanted: 257, left: 256, largest: 256,
@@ -161,7 +161,7 @@ fn hpu_memory_is_allocated_freed_and_accounted_for() {
         assert_eq!(card.hpu_alloc(main, vec![0; 257]), Err(wanted.clone()));
         assert_eq!(
             wanted.to_string(),
-            "application 'default' asked for 257 bytes of HPU memory, and 256 are left on the card; use less, free \
+            "application 'default' asked for 257 bytes of HPU memory, but 256 are left on the card; use less, free \
              some, or raise hpu.memory"
         );
         card.hpu_free(first).unwrap();
@@ -179,8 +179,8 @@ fn hpu_memory_is_allocated_freed_and_accounted_for() {
         let foreign = Attach { handlers: &handlers, application: main, state: State::Shared(second), memory: None };
         assert_eq!(
             refused(card.attach_as(&foreign)),
-            "the HPU memory belongs to application 'small', the handlers to application 'default': applications share \
-             none"
+            "the HPU memory belongs to application 'small', the handlers to application 'default': \
+             applications cannot share HPU memory"
         );
         assert!(refused(attach(State::Shared(HpuMemoryId(99)))).contains("there is no HPU memory 99"));
         let memory = b.alloc(&[0; 8]);
@@ -224,7 +224,7 @@ fn all_applications_share_the_memory_of_the_card() {
         let attach = Attach { handlers: &handlers, application: other, state: State::Own(&state), memory: None };
         assert_eq!(
             refused(b.card.attach_as(&attach)),
-            "application 'other' asked for 614400 bytes of HPU memory, and 434176 are left on the card; use less, free \
+            "application 'other' asked for 614400 bytes of HPU memory, but 434176 are left on the card; use less, free \
              some, or raise hpu.memory"
         );
     });

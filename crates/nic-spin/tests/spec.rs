@@ -126,7 +126,7 @@ fn memories_that_do_not_divide_are_refused() {
         ),
         (
             &["memory.data=l1", "hpu.cores=200"],
-            &["memory.data", "200 cores do not share a level at 2.5 GHz", "198", "contended = false"],
+            &["memory.data", "200 cores cannot share a level at 2.5 GHz", "198", "contended = false"],
         ),
     ] {
         let error = with("spin-discrete", overrides).unwrap_err();
@@ -152,7 +152,7 @@ fn threads_that_cannot_be_are_refused() {
         (&["hpu.threads=2", "hpu.issue=3"], &["hpu.issue", "has 2", "write 2 or fewer"]),
         (&["hpu.threads=64", "hpu.cores=100"], &["hpu.threads", "more than 1024 threads", "16 cores"]),
         // A cycle of 2.5 GHz has room for 198 processors in turn.
-        (&["hpu.threads=64"], &["hpu.threads", "256 threads do not share cores at 2.5 GHz", "at most 198"]),
+        (&["hpu.threads=64"], &["hpu.threads", "256 threads cannot share cores at 2.5 GHz", "at most 198"]),
         (&["hpu.threads=2", "hpu.pipeline=out-of-order"], &["hpu.threads", "cores that execute in order"]),
         (&["hpu.ring=0"], &["hpu.ring", "1"]),
     ] {
@@ -227,7 +227,7 @@ fn data_caches_that_cannot_be_are_refused() {
         (
             &all,
             &["memory.cache.size=1000 B"],
-            &["memory.cache.size", "1000 bytes are no whole lines of 64 bytes", "size=1024B"],
+            &["memory.cache.size", "1000 bytes are not a whole number of lines of 64 bytes", "size=1024B"],
         ),
         (
             &all,
@@ -250,7 +250,7 @@ fn data_caches_that_cannot_be_are_refused() {
         (
             &all,
             &["memory.l2.contended=false", "hpu.cores=200"],
-            &["memory.state", "200 cores do not share a level", "remove data caches"],
+            &["memory.state", "200 cores cannot share a level", "remove data caches"],
         ),
     ] {
         let overrides = [given, more].concat();

@@ -23,7 +23,7 @@ impl Card {
     pub fn processor(&self, name: &str) -> Result<&NfpSpec, Error> {
         self.spec.of::<NfpSpec>().map_err(|_| {
             Error::Input(format!(
-                "{name}: a card of design {} has no microengines; name one of design nfp, for example nfp-4000",
+                "{name}: a card of design {} has no microengines; name a card of design nfp, for example nfp-4000",
                 self.listing.design
             ))
         })
@@ -99,7 +99,7 @@ pub fn load_distinct(
         let name = card.listing.name.clone();
         if cards.iter().any(|(other, _)| *other == name) {
             return Err(Error::Input(format!(
-                "two of the cards are called {name}; give one another name in its file"
+                "two of the cards are called {name}; change the name of one in its file"
             )));
         }
         cards.push((name, card));
@@ -120,8 +120,8 @@ pub fn check<'c>(cards: impl IntoIterator<Item = &'c Card>) -> Result<(), Error>
         if theirs != own {
             let (one, another) = (&first.listing.name, &other.listing.name);
             return Err(Error::Input(format!(
-                "rank 0 has card {one}, which sends {own}, and rank {rank} has {another}, which sends {theirs}: they do not \
-                 understand each other; name cards of one design, which send the same"
+                "rank 0 has card {one}, which sends {own}, and rank {rank} has {another}, which sends \
+                 {theirs}: they cannot communicate; name cards of one design that send the same packets"
             )));
         }
     }
@@ -141,7 +141,7 @@ mod tests {
             let cluster = Cluster::new(ClusterConfig::new(1, card));
             if design.name == "hxdp" {
                 let error = cluster.err().unwrap().to_string();
-                assert!(error.contains("runs XDP programs alone, and has no path to a host"), "{error}");
+                assert!(error.contains("runs only XDP programs, and has no path to a host"), "{error}");
                 continue;
             }
             let cluster = cluster.unwrap();
@@ -156,17 +156,19 @@ mod tests {
             let errors = errors.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let expected = match design.name {
                 "portals" => {
-                    "of design portals has no processes and channels, but a Portals interface; name one of design nfp"
+                    "of design portals has no processes and channels, but a Portals interface; name a card of design nfp"
                 }
                 "nfp" => {
-                    "of design nfp has no Portals interface, but processes and channels; name one of design portals"
+                    "of design nfp has no Portals interface, but processes and channels; name a card of design portals"
                 }
-                "apenet" => "of design apenet has no Portals interface, but RDMA; name one of design portals",
+                "apenet" => {
+                    "of design apenet has no Portals interface, but RDMA; name a card of design portals"
+                }
                 "ethernet" => {
-                    "of design ethernet has no Portals interface, but sockets; name one of design portals"
+                    "of design ethernet has no Portals interface, but sockets; name a card of design portals"
                 }
                 _ => {
-                    "of design qnix has no Portals interface, but virtual network interfaces; name one of design portals"
+                    "of design qnix has no Portals interface, but virtual network interfaces; name a card of design portals"
                 }
             };
             assert!(errors.contains(expected), "{errors}");

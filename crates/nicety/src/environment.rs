@@ -84,7 +84,8 @@ impl Environment<'_> {
                 if threads > 1 { Some("--threads") } else { self.capture.as_ref().map(|_| "--capture") };
             if let Some(option) = other {
                 return Err(Error::Input(format!(
-                    "{option}: not in several processes, each with a part of the hosts; leave it or mpiexec out"
+                    "{option}: not possible in several processes, each with a part of the hosts; leave out \
+                     this option or mpiexec"
                 )));
             }
         }

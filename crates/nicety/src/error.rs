@@ -176,7 +176,7 @@ impl From<QnixError> for Error {
 }
 
 /// The text of the error of a run or a computation that would end after the last instant of virtual time.
-pub(crate) const END_OF_TIME: &str = "virtual time ends after 2^64 ps (213 days), and this would go on";
+pub(crate) const END_OF_TIME: &str = "virtual time ends after 2^64 ps (213 days), before this would end";
 
 impl From<nicety_host::MemoryError> for Error {
     fn from(error: nicety_host::MemoryError) -> Error {

@@ -45,7 +45,7 @@ fn read(text: &str) -> Result<FlowControl, String> {
     match kind {
         "credits" if parts.is_empty() => Ok(FlowControl::Credits),
         "credits" => {
-            Err("credits have no parameters; buffers are switch.buffer and buffer.packets".to_owned())
+            Err("credits have no parameters; set the buffers by switch.buffer and buffer.packets".to_owned())
         }
         "none" => settings(&parts, false).map(|(buffering, _)| FlowControl::None(buffering)),
         "pfc" => settings(&parts, true).map(|(buffering, pause)| FlowControl::Pfc(buffering, pause)),
@@ -58,11 +58,11 @@ fn settings(parts: &[&str], pauses: bool) -> Result<(Buffering, PauseSpec), Stri
     let mut seen: Vec<&str> = Vec::new();
     for part in parts {
         let (key, value) = part.split_once('=').ok_or_else(|| {
-            format!("'{}' says no value; write KEY=VALUE, as in none,buffer=1Mi", shown(part))
+            format!("'{}' has no value; write KEY=VALUE, as in none,buffer=1Mi", shown(part))
         })?;
         let (key, value) = (key.trim(), value.trim());
         if seen.contains(&key) {
-            return Err(format!("{key}: it is there twice"));
+            return Err(format!("{key}: it appears twice"));
         }
         seen.push(key);
         match key {
@@ -85,17 +85,17 @@ fn settings(parts: &[&str], pauses: bool) -> Result<(Buffering, PauseSpec), Stri
                 })?;
             }
             _ if PAUSE_KEYS.contains(&key) => {
-                return Err(format!("{key}: of pauses, which pfc has; write pfc,{key}={}", shown(value)));
+                return Err(format!("{key}: only pfc has pauses; write pfc,{key}={}", shown(value)));
             }
             _ => {
                 let more: &[&str] = if pauses { &PAUSE_KEYS } else { &[] };
                 let keys = [&KEYS, more].concat().join(", ");
-                return Err(format!("{}: there is no such key; there are {keys}", shown(key)));
+                return Err(format!("{}: there is no such key; the keys are {keys}", shown(key)));
             }
         }
     }
     if seen.contains(&"alpha") && buffering.per == Per::Port {
-        return Err("alpha: of a shared buffer; write per=shared, or leave it out".to_owned());
+        return Err("alpha: only for a shared buffer; write per=shared, or leave alpha out".to_owned());
     }
     Ok((buffering, pause))
 }
@@ -193,7 +193,7 @@ mod tests {
             ("", "there is no ''; write credits, none or pfc"),
             ("red", "there is no 'red'; write credits, none or pfc, as in none,buffer=1Mi"),
             ("credits,buffer=1Ki", "credits have no parameters"),
-            ("none,buffer", "'buffer' says no value; write KEY=VALUE"),
+            ("none,buffer", "'buffer' has no value; write KEY=VALUE"),
             ("none,buffer=0", "buffer: '0' is no number of bytes from 1 to 1Ti; write one such as 64Ki"),
             ("none,buffer=-1", "buffer: '-1' is no number of bytes"),
             ("none,buffer=1.3 B", "buffer: '1.3 B' is no number of bytes"),
@@ -201,12 +201,12 @@ mod tests {
             ("none,buffer=8kb", "8 kB is 8000 B, and 8 KiB is 8192 B; write one of the two"),
             ("none,buffer=99999999999999999999", "is no number of bytes"),
             ("none,buffer=18446744073709551615Gi", "is no number of bytes"),
-            ("none,buffer=1Ki,buffer=2Ki", "buffer: it is there twice"),
-            ("none,xoff=1Ki", "xoff: of pauses, which pfc has; write pfc,xoff=1Ki"),
-            ("none,size=1Ki", "size: there is no such key; there are buffer, per, alpha"),
-            ("pfc,size=1Ki", "there are buffer, per, alpha, xoff, xon, headroom, quanta"),
+            ("none,buffer=1Ki,buffer=2Ki", "buffer: it appears twice"),
+            ("none,xoff=1Ki", "xoff: only pfc has pauses; write pfc,xoff=1Ki"),
+            ("none,size=1Ki", "size: there is no such key; the keys are buffer, per, alpha"),
+            ("pfc,size=1Ki", "the keys are buffer, per, alpha, xoff, xon, headroom, quanta"),
             ("none,per=queue", "per: 'queue' is neither port nor shared"),
-            ("none,alpha=2", "alpha: of a shared buffer; write per=shared"),
+            ("none,alpha=2", "alpha: only for a shared buffer; write per=shared"),
             ("none,per=shared,alpha=0", "alpha: '0' is no number above 0"),
             ("none,per=shared,alpha=1/0", "alpha: '1/0' is no number above 0"),
             ("none,per=shared,alpha=1.", "is no number above 0"),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub const NOISE: &str = "Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and \
     ,rank=N for one host; or a file with a trace of it.";
 /// The documentation of `seed` in requests.
-pub const SEED: &str = "Of every random stream: the same seed gives the same report to the last byte.";
+pub const SEED: &str = "Seed of all random streams: the same seed gives the same report to the last byte.";
 
 /// The network of a run, and its seed. Requests of runs with a network include these fields (by `serde(flatten)`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -161,8 +161,8 @@ impl Peers {
             Outcome::Ended(all) => match all.iter().position(|other| *other != all[0]) {
                 None => Ok(()),
                 Some(number) => Err(Error::Input(format!(
-                    "process {number} has another schedule or card than process 0: a file of the same name differs on its \
-                     machine; copy it there"
+                    "process {number} has another schedule or card than process 0: a file of the same name \
+                     differs on its machine; copy that of process 0 to it"
                 ))),
             },
             _ => Err(Error::Interrupted),

@@ -213,7 +213,9 @@ fn a_node_that_fails_is_named_with_what_it_did_not_get() {
     // Without reliable transport, the error names the lost packets.
     let text = one_message("star", 3, vec![], faults).unwrap_err().to_string();
     assert!(
-        text.starts_with("hosts.1 is down from 20 us on; 2 packets were not delivered, nor sent again: "),
+        text.starts_with(
+            "hosts.1 is down from 20 us on; 2 packets were not delivered and not retransmitted: "
+        ),
         "{text}"
     );
     assert!(text.contains(", bytes 4096 to 4999, lost on switch.0 -> hosts.1 at "), "{text}");
@@ -246,7 +248,7 @@ fn a_deadlock_on_a_network_that_loses_packets_says_so() {
     // With reliable transport on a network that delivers no packet, the error names the cause.
     let lossy = faults::parse("loss=1").unwrap();
     let text = one_message("pair", 2, reliable(), lossy).unwrap_err().to_string();
-    let head = "the network lost too many packets in a row (transport.retries says how many are too many): ";
+    let head = "the network lost too many packets in a row (transport.retries is the limit): ";
     assert!(text.starts_with(head) && text.contains(" lost by chance; 1 message was"), "{text}");
 }
 
@@ -291,7 +293,7 @@ fn poured(faults: &str, messages: u64) -> Result<Run, Error> {
 fn without_transport_every_cause_is_told_with_how_much() {
     let text = poured("loss=0.5,seed=2,fail=hosts.0->hosts.1@0us..21us", 10).unwrap_err().to_string();
     assert!(
-        text.contains(" packets were not delivered, nor sent again (transport.reliable is false): "),
+        text.contains(" packets were not delivered and not retransmitted (transport.reliable is false): "),
         "{text}"
     );
     let outage = " since the link hosts.0 -> hosts.1 is down from 0 ns to 21 us";

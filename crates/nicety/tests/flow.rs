@@ -73,7 +73,7 @@ fn a_card_without_recovery_ends_the_run_and_names_switch_port_and_packets() {
         let error = run(&shape, 4_000, 1).unwrap_err();
         assert!(matches!(error, Error::Undelivered(_)) && error.exit_status() == 1, "{card}: {error}");
         let text = error.to_string();
-        assert!(text.contains(" packets were not delivered, nor sent again ("), "{card}: {text}");
+        assert!(text.contains(" packets were not delivered and not retransmitted ("), "{card}: {text}");
         assert!(
             text.contains(" dropped by switch.0, with no room before its port 0 to hosts.0"),
             "{card}: {text}"
@@ -126,7 +126,10 @@ fn a_message_that_transport_gives_up_says_what_dropped_its_packets() {
     let shape =
         Shape { card: "spin-discrete", nodes: 8, topology: "star", flow: "none,buffer=5Ki", overrides: few };
     let text = run(&shape, 4_000, 1).unwrap_err().to_string();
-    assert!(text.starts_with("the network lost too many packets in a row (transport.retries says"), "{text}");
+    assert!(
+        text.starts_with("the network lost too many packets in a row (transport.retries is the limit)"),
+        "{text}"
+    );
     assert!(text.contains("dropped by switch.0, with no room before its port 0 to hosts.0; "), "{text}");
 }
 
@@ -177,7 +180,7 @@ fn a_ring_of_pauses_is_a_deadlock_that_names_its_ports() {
         let error = cluster.run().unwrap_err();
         assert!(matches!(error, Error::Deadlock(_)) && error.exit_status() == 1, "{error}");
         let text = error.to_string();
-        assert!(text.contains("note: ports are paused in a circle"), "{text}");
+        assert!(text.contains("note: ports pause one another in a cycle"), "{text}");
         for (at, peer) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
             assert!(text.contains(&format!("switch.{at} port 1 (paused by switch.{peer}) -> ")), "{text}");
         }
@@ -198,6 +201,6 @@ fn impossible_settings_are_refused_before_the_run() {
     assert!(refused("pair", "none").contains("this topology has no switches; write topology star"));
     assert!(refused("torus:2x2", "pfc").contains("this topology has no switches"));
     assert!(refused("star", "none,buffer=1Ki").contains("no room for a packet of 4096 B; write buffer=4096"));
-    assert!(refused("star", "pfc,buffer=8Ki").contains("beside a headroom of "));
+    assert!(refused("star", "pfc,buffer=8Ki").contains("in addition to a headroom of "));
     assert!(refused("star", "pfc,buffer=1Mi,xoff=2Mi").contains("xoff=2097152 is above the buffer"));
 }

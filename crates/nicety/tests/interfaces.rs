@@ -71,7 +71,7 @@ fn send_and_recv_refuse_invalid_arguments() {
         let long = host.alloc((2 << 20) + 1)?;
         let error = host.send(&long, 1, 0).await.unwrap_err();
         assert!(
-            matches!(&error, Error::Input(text) if text.contains("2097153 bytes; the largest is 2097152")),
+            matches!(&error, Error::Input(text) if text.contains("2097153 bytes; the maximum is 2097152")),
             "{error}"
         );
         host.send(&buffer, 1, 0).await
@@ -82,7 +82,7 @@ fn send_and_recv_refuse_invalid_arguments() {
     });
     let error = refusing.run().unwrap_err();
     assert!(
-        error.to_string().contains("a message of 64 bytes from rank 0 came into a recv of 60 bytes"),
+        error.to_string().contains("a message of 64 bytes from rank 0 arrived at a recv of 60 bytes"),
         "{error}"
     );
 
@@ -137,7 +137,7 @@ fn a_process_is_refused_what_is_anothers() {
         let process = host.vni()?.process(7);
         let theirs = host.alloc(64)?;
         let error = process.send(0, &theirs, (1, 0), 0, TransferMethod::Auto).await.unwrap_err();
-        assert_eq!(error.to_string(), "interface 0 is process 0's; process 7 may not touch it");
+        assert_eq!(error.to_string(), "interface 0 belongs to process 0; process 7 cannot use it");
         let vni = process.open().await?;
         let error = process.send(vni, &theirs, (1, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert!(error.to_string().contains("not in the memory of process 7"), "{error}");

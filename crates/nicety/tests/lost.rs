@@ -87,7 +87,7 @@ fn lost_data_that_nobody_misses_fails_the_run_on_every_card() {
             let error = unnoticed(config(card, overrides, lines)).unwrap_err();
             let text = error.to_string();
             assert!(matches!(error, Error::Undelivered(_)) && error.exit_status() == 1, "{card}: {text}");
-            assert!(text.contains(cause) && text.contains("nor sent again"), "{card}, {lines}: {text}");
+            assert!(text.contains(cause) && text.contains("not retransmitted"), "{card}, {lines}: {text}");
             for kinds in ["lost", "all"] {
                 // A card may also refuse a damaged packet.
                 let kinds: Allowed = if lines == "corrupt=1" { Allowed::ALL } else { kinds.parse().unwrap() };

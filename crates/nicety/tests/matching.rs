@@ -256,7 +256,7 @@ fn tags_beyond_63_bits_are_refused_and_waits_name_the_bits() {
         })
         .unwrap();
         for (tags, said) in [
-            (Tags { bits: 0x500, ignore: 0xff }, "a message from rank 1, tag 0x500 but for the bits 0xff"),
+            (Tags { bits: 0x500, ignore: 0xff }, "a message from rank 1, tag 0x500 except for the bits 0xff"),
             (Tags { bits: 5, ignore: 1 << 63 }, "a message from rank 1, tag 5"),
             (Tags { bits: 5, ignore: LARGEST_TAG }, "a message from rank 1, any tag"),
         ] {
@@ -404,9 +404,9 @@ fn virtual_interfaces_keep_their_messages_and_receives() {
     run("qnix", |host| async move {
         let pending = host.post_recv(&host.alloc(8)?, None, None).await?;
         let probed = host.probe(None, Tags::ANY).await.unwrap_err().to_string();
-        assert_eq!(probed, "a card of design qnix has no command that looks for messages and takes none");
+        assert_eq!(probed, "a card of design qnix has no command that probes for messages");
         let cancelled = host.cancel(pending).await.map(|_| ()).unwrap_err().to_string();
-        assert_eq!(cancelled, "a card of design qnix has no command that takes a posted receive back");
+        assert_eq!(cancelled, "a card of design qnix has no command that cancels a posted receive");
         Ok(())
     })
     .unwrap();

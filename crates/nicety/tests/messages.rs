@@ -276,7 +276,7 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     assert_eq!(error.exit_status(), 1);
     let text = error.to_string();
     for part in [
-        "a message of 64 bytes from rank 0, tag 12, came to rank 1 before its receive and is lost",
+        "a message of 64 bytes from rank 0, tag 12, arrived at rank 1 before its receive and is lost",
         "messages.buffers (3)",
         "messages.buffer (256 bytes each)",
         "messages.eager (64 bytes)",
@@ -298,7 +298,7 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
         }
         Ok(())
     });
-    assert!(ran.unwrap_err().to_string().contains("tag 1, came to rank 1 before its receive and is lost"));
+    assert!(ran.unwrap_err().to_string().contains("tag 1, arrived at rank 1 before its receive and is lost"));
     let rounds = run("spin-discrete", &few, 2, |host| async move {
         for round in 0..10 {
             if host.rank() == 0 {
@@ -342,7 +342,7 @@ fn a_deadlock_names_messages_that_no_receive_has_taken() {
     let text = error.unwrap_err().to_string();
     for part in [
         "rank 1 to receive its message of tag 4: with 5000 bytes, more than messages.eager (2048)",
-        "at rank 1, 2 messages are there that no recv has taken, the first one of 8 bytes from rank 0, tag 3",
+        "at rank 1, 2 messages wait for a recv, the first one of 8 bytes from rank 0, tag 3",
         "a message from any rank, tag 5",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -365,7 +365,7 @@ fn a_message_longer_than_its_late_receive_is_cut() {
         });
         let text = error.unwrap_err().to_string();
         assert!(
-            text.contains(&format!("a message of {len} bytes from rank 0 came into a recv of 60 bytes")),
+            text.contains(&format!("a message of {len} bytes from rank 0 arrived at a recv of 60 bytes")),
             "{text}"
         );
     }

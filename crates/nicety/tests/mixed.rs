@@ -152,7 +152,7 @@ fn cards_that_do_not_understand_each_other_are_refused() {
         (
             vec![card("spin-discrete", &[]), card("nfp-4000", &[])],
             "rank 0 has card spin-discrete, which sends Portals 4 packets, and rank 1 has nfp-4000, which sends \
-             Ethernet frames of up to 1500 B, in messages of up to 1073741824 B: they do not understand each other",
+             Ethernet frames of up to 1500 B, in messages of up to 1073741824 B: they cannot communicate",
         ),
         (
             vec![card("qnix", &[]), card("qnix", &[]), card("spin-discrete", &[])],

@@ -295,7 +295,7 @@ fn a_lost_packet_fails_the_run_though_no_program_waits_for_it() {
     for faults in ["loss=1", "corrupt=1"] {
         let error = lossy(faults, 1, 0, &[]).unwrap_err();
         assert!(matches!(error, Error::Undelivered(_)), "{error}");
-        assert!(error.to_string().contains("cards of this design never do"), "{error}");
+        assert!(error.to_string().contains("cards of this design never retransmit"), "{error}");
     }
     let errors = ["link.bit_error_rate=1e-3", "link.retries=1"];
     let error = lossy("", 1, 0, &errors).unwrap_err().to_string();
@@ -347,7 +347,7 @@ fn damaged_packets_are_told_as_such() {
 fn a_last_message_that_misses_a_packet_leaves_a_hint() {
     // In the first case, one of the two packets of the last put arrives. In the second case, none arrives.
     for (drop, says) in [
-        ("4", "at rank 1, 4096 of the 8192 bytes of a message have come from rank 0"),
+        ("4", "at rank 1, 4096 of the 8192 bytes of a message have arrived from rank 0"),
         ("3,4", "message 2 of rank 0 to rank 1, bytes 4096 to 8191, lost on hosts.0 -> hosts.1"),
     ] {
         let error = lossy_named(drop).to_string();
@@ -389,9 +389,9 @@ fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
     for note in [
         "at rank 1, 2 messages were refused; the first was a send of 100 bytes of rank 0 for process 0: no \
          streaming buffer is free there",
-        "at rank 1, process 0 has events that no call takes: 2 rejected",
-        "at rank 1, process 0 waits for an event and has registered nothing: a put to it is refused",
-        "at rank 0, process 0 has events that no call takes: 2 refused",
+        "at rank 1, process 0 has events that no call has taken: 2 rejected",
+        "at rank 1, process 0 waits for an event but has registered no memory: the card refuses puts to it",
+        "at rank 0, process 0 has events that no call has taken: 2 refused",
         "the card of rank 0 refused 1 RDMA: no streaming buffer, by rank 1",
     ] {
         assert!(text.contains(note), "{note}\n{text}");
@@ -414,7 +414,7 @@ fn a_deadlock_tells_a_single_refusal_and_the_part_of_a_reply_that_has_come() {
         Ok(())
     });
     let note = "at rank 1, 1 message was refused: a send of 100 bytes of rank 0 for process 0: no streaming buffer is free there";
-    assert!(text.contains(note) && !text.contains("has registered nothing"), "{text}");
+    assert!(text.contains(note) && !text.contains("has registered no memory"), "{text}");
     // The last of the three packets of a get's reply is lost.
     let card = cards::load("apenet-v5", &["link.retries=0".to_owned()]).unwrap();
     let faults = faults::parse("[[link]]\nname = \"hosts.1 -> hosts.0\"\ndrop = [3]").unwrap();
@@ -429,7 +429,7 @@ fn a_deadlock_tells_a_single_refusal_and_the_part_of_a_reply_that_has_come() {
         Ok(())
     });
     let text = ran.unwrap_err().to_string();
-    let note = "at rank 0, 8192 of the 12288 bytes of the reply to a get have come from rank 1";
+    let note = "at rank 0, 8192 of the 12288 bytes of the reply to a get have arrived from rank 1";
     assert!(text.contains(note) && !text.contains("has no reply"), "{text}");
 }
 
@@ -482,7 +482,7 @@ fn a_deadlock_says_which_messages_of_send_no_receive_takes() {
         host.recv(&buffer, None, Some(5)).await?;
         Ok(())
     });
-    let note = "at rank 1, 2 messages are there that no recv has taken, the first one of 70 bytes from rank 0, tag 3";
+    let note = "at rank 1, 2 messages wait for a recv, the first one of 70 bytes from rank 0, tag 3";
     assert!(text.contains(note), "{text}");
     assert!(text.contains("its message to rank 1 to be taken"), "{text}");
 }

@@ -49,11 +49,11 @@ impl FailedOperation {
 
     const fn why(&self) -> &'static str {
         match (self.fail, self.kind) {
-            (FailType::OpViolation, HeaderKind::Get) => ", its match entry takes no gets: it has no op_get",
+            (FailType::OpViolation, HeaderKind::Get) => ", its match entry refuses it: it has no op_get",
             (FailType::OpViolation, HeaderKind::FetchAtomic | HeaderKind::Swap) => {
-                ", its match entry takes none: it needs op_put and op_get"
+                ", its match entry refuses it: it needs op_put and op_get"
             }
-            (FailType::OpViolation, _) => ", its match entry takes none: it has no op_put",
+            (FailType::OpViolation, _) => ", its match entry refuses it: it has no op_put",
             (FailType::Dropped, _) => ", no match entry took it, or that portal table index is not in use",
             (FailType::PtDisabled, _) => ", its portal table entry is disabled",
             _ => "",

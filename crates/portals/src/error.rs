@@ -83,20 +83,20 @@ impl fmt::Display for Error {
             }
             Error::PtInUse { index } => write!(
                 f,
-                "portal table entry {index} is in use; unlink its match entries and free it, or take another"
+                "portal table entry {index} is in use; unlink its match entries and free it, or use another index"
             ),
             Error::PtFull { limit } => write!(
                 f,
                 "all {limit} portal table entries are in use; free one, or raise limits.portal_table"
             ),
-            Error::PtEqNeeded => f.write_str("flow control needs an event queue in `eq` to be told of"),
+            Error::PtEqNeeded => f.write_str("flow control needs an event queue in `eq` for its events"),
             Error::EqFull { needed } => write!(
                 f,
-                "the event queue has no room for {needed} events more; read events and try again, or make the \
+                "the event queue has no room for {needed} more events; read events and try again, or make the \
                  queue deeper"
             ),
             Error::InUse { what, by } => {
-                write!(f, "the {what} is still in use by {by}; wait or free that first")
+                write!(f, "the {what} is still in use by {by}; wait for it or free it first")
             }
         }
     }

@@ -94,7 +94,7 @@ drop_reasons! {
     /// The target's card does not support this operation, or this length.
     Unsupported = "this operation is not supported", Unsupported;
     /// The message is an answer, but no operation waits for it.
-    StrayAnswer = "it answers no operation that waits", Dropped;
+    StrayAnswer = "it answers no pending operation", Dropped;
 }
 
 impl DropReason {

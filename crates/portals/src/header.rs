@@ -135,8 +135,10 @@ pub enum HeaderError {
 impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HeaderError::Short(n) => write!(f, "a Portals header has {HEADER_BYTES} bytes, here are {n}"),
-            HeaderError::Version(v) => write!(f, "Portals header version {v} at byte 0; known is {VERSION}"),
+            HeaderError::Short(n) => write!(f, "a Portals header has {HEADER_BYTES} bytes, not {n}"),
+            HeaderError::Version(v) => {
+                write!(f, "Portals header version {v} at byte 0; the known version is {VERSION}")
+            }
             HeaderError::Kind(v) => write!(f, "no message has kind {v} (byte 1 of a Portals header)"),
             HeaderError::Ack(v) => {
                 write!(f, "no acknowledgement has number {v} (byte 2 of a Portals header)")

@@ -31,7 +31,7 @@ fn invalid_headers_are_refused_with_the_wrong_byte() {
         Header::decode(&bytes).unwrap_err()
     };
     let cases = [
-        (Header::decode(&good[..63]).unwrap_err(), HeaderError::Short(63), "has 64 bytes, here are 63"),
+        (Header::decode(&good[..63]).unwrap_err(), HeaderError::Short(63), "has 64 bytes, not 63"),
         (broken(0, 2), HeaderError::Version(2), "version 2 at byte 0"),
         (broken(1, 0), HeaderError::Kind(0), "no message has kind 0"),
         (broken(1, 8), HeaderError::Kind(8), "no message has kind 8"),

@@ -165,7 +165,7 @@ fn an_increment_is_of_one_kind() {
     let mut b = bench();
     let both = CtEvent { success: 1, failure: 1 };
     let error = b.ni.ct_inc(b.ct, both, &mut b.effects).unwrap_err();
-    assert!(error.to_string().contains("make two of it"), "{error}");
+    assert!(error.to_string().contains("use two increments"), "{error}");
     assert_eq!(b.ni.triggered_ct_inc(b.ct, both, b.ct, 0, &mut b.effects), Err(error));
     // Adding 2^64 - 1 subtracts one, because the sum wraps.
     b.ni.ct_set(b.ct, CtEvent::success(1), &mut b.effects).unwrap();

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 create_exception!(nicety, Error, PyException, "Anything that goes wrong in nicety.");
 create_exception!(nicety, InputError, Error, "The user's input is wrong.");
 create_exception!(nicety, RunError, Error, "A run failed.");
-create_exception!(nicety, TimedOut, RunError, "The other end of a call did not come in time.");
+create_exception!(nicety, TimedOut, RunError, "The other end of a call did not take part in time.");
 create_exception!(nicety, Deadlock, RunError, "Programs wait, and nothing can happen any more.");
 create_exception!(nicety, HandlerTrap, RunError, "A handler trapped, or used up its cycles.");
 

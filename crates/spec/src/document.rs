@@ -257,14 +257,14 @@ fn provenance(
         if let Some(meant) = nearest(word, words.iter().copied()) {
             help = format!("write kind = \"{meant}\"");
         } else if word == Kind::User.name() {
-            "leave kind out: a value without one is the user's own".clone_into(&mut help);
+            "leave kind out: a value without a kind is the user's own".clone_into(&mut help);
         }
         return (Kind::User, Some((message, help)));
     };
     let lacking = |text: Option<&str>| text.is_none_or(str::is_empty);
     let problem = if lacking(source) {
         let what = if kind == Kind::Assumed { "why this value" } else { "where it stands" };
-        let message = format!("{} {word} value names its source", kind.article());
+        let message = format!("{} {word} value must name its source", kind.article());
         Some((message, format!("add source = \"{what}\"")))
     } else if kind == Kind::Calibrated && lacking(against) {
         let message = "a calibrated value must name its measurement".to_owned();

@@ -103,7 +103,8 @@ impl Spec {
         let Some(design_span) = chain.iter().find_map(|(_, document)| document.meta_span("design")).cloned()
         else {
             let start = Span { source: root.source.clone(), bytes: 0..0 };
-            let mut error = SpecError::new("no design: which parts the card is made of").at(&start);
+            let mut error =
+                SpecError::new("the design is missing; it names the parts of the card").at(&start);
             error = error.help("write at the top: design = \"portals\"");
             if let Some(name) = library.names().next() {
                 error = error.help(format!("or begin with a card that exists: extends = \"{name}\""));
@@ -324,8 +325,8 @@ fn follow(
         };
         if let Some(first) = seen.iter().position(|spec| *spec == target.identity()) {
             let circle: Vec<_> = chain[first..].iter().map(|(_, document)| &*document.source.file).collect();
-            let message = format!("extends leads in a circle: {} -> {}", circle.join(" -> "), circle[0]);
-            return Err(refuse(SpecError::new(message).help("leave out one extends of the circle")));
+            let message = format!("extends forms a cycle: {} -> {}", circle.join(" -> "), circle[0]);
+            return Err(refuse(SpecError::new(message).help("remove one extends of the cycle")));
         }
         document = read(&target).map_err(|mut errors| {
             if let [SpecError { place: place @ None, key, .. }] = &mut errors[..] {

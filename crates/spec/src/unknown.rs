@@ -112,7 +112,7 @@ fn unknown_key(
         }
         let all = list(META);
         return fault
-            .help(format!("above the sections there are {all}; everything else stands in a section"));
+            .help(format!("above the sections there are {all}; every other key belongs to a section"));
     }
     match keys_of(section, asked).collect::<Vec<_>>() {
         keys if keys.is_empty() => {

@@ -142,7 +142,7 @@ impl StackSpec {
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: String| Err(SpecError(what));
         if self.mac[0] & 1 != 0 || self.mac == [0; 6] {
-            return refuse("mac: an interface has the address of one station, and not zero".into());
+            return refuse("mac: write the address of one station, not a group address or zero".into());
         }
         if self.ipv4.is_none() && self.ipv6.is_none() {
             return refuse("a host needs an IPv4 or an IPv6 address".into());

@@ -15,7 +15,7 @@ fn a_spec_that_cannot_be_is_refused() {
         (StackSpec { ipv4: None, ipv6: None, ..spec(1) }, "a host needs an IPv4 or an IPv6 address"),
         (
             StackSpec { mac: [1; 6], ..spec(1) },
-            "mac: an interface has the address of one station, and not zero",
+            "mac: write the address of one station, not a group address or zero",
         ),
         (StackSpec { vlan: Some(4095), ..spec(1) }, "vlan: 1 to 4094"),
         (StackSpec { min_rto: us(0), ..spec(1) }, "min_rto: 1 us to 60 s"),

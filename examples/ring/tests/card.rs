@@ -143,8 +143,7 @@ fn its_file_is_read_and_its_mistakes_are_told() {
     let error = load(&["ring.packet=1 B"]).unwrap_err();
     assert!(error.exit_status() == 2 && error.to_string().contains("ring.packet"), "{error}");
     let counter = cluster(2).host(0).portals().err().unwrap().to_string();
-    let expected =
-        "a card of design ring has no Portals interface, but a ring of buffers; name one of design portals";
+    let expected = "a card of design ring has no Portals interface, but a ring of buffers; name a card of design portals";
     assert!(counter.contains(expected), "{counter}");
 }
 

@@ -22,7 +22,7 @@ class NetworkOptions(TypedDict, total=False):
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
             host; or a file with a trace of it.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
+        seed: Seed of all random streams: the same seed gives the same report to the last byte.
         topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
             or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. The default
             depends on the number of hosts.
@@ -2942,7 +2942,7 @@ class ExchangeOptions(TypedDict, total=False):
             interrupts.packets=1.
         peer: The card of the other host, if it differs. Overrides do not apply to it.
         reply: Bytes of a reply.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
+        seed: Seed of all random streams: the same seed gives the same report to the last byte.
         size: Bytes of a request.
         think: Pause of a client between a reply and its next request, such as 100us. Default: no pause.
         topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
@@ -3227,7 +3227,7 @@ class StreamOptions(TypedDict, total=False):
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
         peer: The card of the other host, if it differs. Overrides do not apply to it.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
+        seed: Seed of all random streams: the same seed gives the same report to the last byte.
         topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
             or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. The default
             depends on the number of hosts.
@@ -3264,7 +3264,7 @@ class TorusOptions(TypedDict, total=False):
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
         packet: Payload bytes of a packet.
         patterns: Destinations of packets: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
+        seed: Seed of all random streams: the same seed gives the same report to the last byte.
         topology: The torus, such as torus:8x8x8.
         warmup: The time before the measured time, such as 10us. The default is 10us, or twice the time of a single
             packet over the longest route if that is longer.

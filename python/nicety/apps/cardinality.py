@@ -97,10 +97,10 @@ def count_text(report: CardinalityReport) -> str:
     wire = []
     if report["sent_ns"] is not None and report["wire_busy_ns"] is not None:
         busy = report["wire_busy_ns"] / report["sent_ns"] if report["sent_ns"] else 1.0
-        wire = [["wire busy", f"{fixed(100 * busy, 1)}%" + ("" if busy > _WHOLE else ", the card held packets up")]]
+        wire = [["wire busy", f"{fixed(100 * busy, 1)}%" + ("" if busy > _WHOLE else ", the card delayed packets")]]
     of = "" if report["hash"] == "mixed" else " for random addresses; larger for addresses in order"
     if report["distinct"] < (enough := ENOUGH * report["sketches"]):
-        of += f"; from {enough} addresses on, too high for fewer"
+        of += f"; valid from {enough} addresses on, and with fewer the estimate is too high"
     rows = [
         ["packets", f"{report['packets']}"],
         ["of IP, counted", f"{report['packets'] - skipped}" + (f" ({ipv6} of version 6)" if ipv6 else "")],

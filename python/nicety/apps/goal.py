@@ -103,7 +103,7 @@ def _check_card(given: ScheduleOptions) -> None:
     nic = given.get("nic")
     if nic is not None and "," in fspath(nic) and not Path(nic).exists():
         raise InputError(
-            f"--nic {fspath(nic)}: goal run takes one card; write goal compare for several, compare_schedule in Python"
+            f"--nic {fspath(nic)}: goal run takes one card; use goal compare for several, or compare_schedule in Python"
         )
     if nic is None and given.get("network") != "packets":
         for name, option in _ON_CARDS.items():

@@ -162,7 +162,7 @@ def _opencl() -> Any:
         import pyopencl
     except ImportError as error:
         raise InputError(
-            'climbing on a graphics processor takes PyOpenCL; pip install "nicety[gpu]", or leave out --compare gpu'
+            'climbing on a graphics processor needs PyOpenCL; pip install "nicety[gpu]", or leave out --compare gpu'
         ) from error
     return pyopencl
 

@@ -30,8 +30,8 @@ def refuse_launcher(words: Sequence[str], program: Path) -> None:
     """
     if any(name.split(".")[0] in _LAUNCHERS for name in (program.name, program.resolve().name)):
         raise InputError(
-            f"{words[0]}: it starts the processes of another program, which nicety exec does; name that program, with "
-            "the number of its processes, as in nicety exec -n 2 -- ./program, and what starts them by --launcher"
+            f"{words[0]}: this launcher starts the processes of another program, as nicety exec does; name that "
+            "program and its number of processes, as in nicety exec -n 2 -- ./program, and the launcher by --launcher"
         )
 
 
@@ -73,7 +73,7 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     install = "install it" if wanted == "openmpi" else "pip install mpich"
     # Processes that use MPI find each other only through MPI's launcher.
     other = ", or start the processes one by one, with none as the launcher" if linked is None else ""
-    raise InputError(f"there is no mpiexec{of}{why}, beside {program} or on the path; {install}{other}")
+    raise InputError(f"there is no mpiexec{of}{why}, next to {program} or on the path; {install}{other}")
 
 
 def _linked(program: Path) -> tuple[str | None, Path | None]:

@@ -100,7 +100,7 @@ def compare_offload(
     asked = given.get("offload") or ()
     names = [fspath(name) for name in ((asked,) if isinstance(asked, str | PathLike) else asked)]
     if not names:
-        raise InputError("--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier")
+        raise InputError("--compare-offload: nothing is offloaded; name the calls, as in --offload bcast,barrier")
         # Refuse an unsuitable card or option of the second run before the first run starts.
     plan_offload(program, ranks, given)
     runs = []

@@ -264,7 +264,7 @@ _REASONS = {
     "arguments": "with invalid arguments",
     "alone": "of one process",
     "set-up": "without handlers on the card",
-    "cost": "that MPI is quicker at",
+    "cost": "for which MPI is faster",
 }
 """Maps a reason for leaving calls to MPI to words that follow the number of those calls."""
 

@@ -63,7 +63,8 @@ def interface_html(report: RegistrationReport | FairnessReport) -> str:
 def interface_text(report: RegistrationReport | FairnessReport) -> str:
     """Return a report as text: a table per card."""
     if report["benchmark"] == "registration":
-        head = ["Registration", "what a CPU spends until the card may fetch a message: a copy, or its pages translated"]
+        about = "CPU time until the card may fetch a message: its copy, or the translation of its pages"
+        head = ["Registration", about]
     else:
         rows = report["rows"]
         about = f"{rows[0]['messages']} messages of {rows[0]['size_bytes']} B each" if rows else "messages"

@@ -446,14 +446,14 @@ def _cached(row: LineRateRow, cache: DataCache) -> str:
     rate = "" if cache["miss_rate"] is None else f" ({fixed(100 * cache['miss_rate'], 1)}%)"
     text = f"{named(row)}: of {fixed(cache['accesses'], 1)} accesses of a packet to {cache['level']}, "
     text += f"{fixed(cache['hits'], 1)} hit the data caches, {fixed(cache['misses'], 1)} miss{rate} and "
-    text += f"{fixed(cache['bypasses'], 1)} go past them. "
+    text += f"{fixed(cache['bypasses'], 1)} bypass them. "
     transfers = [
         ("written back", cache["writebacks"]),
         ("handed over by other caches", cache["cache_to_cache_transfers"]),
     ]
     counts = [f"{fixed(lines, 1)} lines are {how}" for how, lines in transfers if lines > 0]
     if cache["invalidations"] > 0:
-        counts.append(f"other caches give up theirs {fixed(cache['invalidations'], 1)} times")
+        counts.append(f"other caches give up their lines {fixed(cache['invalidations'], 1)} times")
     waited = f"handlers wait {fixed(cache['wait_cycles'], 1)} cycles in all"
     places = [f"{fixed(line['wait_cycles'], 1)} at {line['line']}" for line in cache["lines"][:3]]
     text += "; ".join([*counts, waited]).capitalize()
@@ -461,7 +461,7 @@ def _cached(row: LineRateRow, cache: DataCache) -> str:
     if stale := cache["stale_accesses"]:
         of = ", ".join(f"{line['accesses']} at {line['line']}" for line in cache["stale_lines"][:3])
         text += (
-            f" Nothing keeps the caches coherent: {stale} accesses of the run would have met older bytes on the card, "
+            f" The caches are not coherent: {stale} accesses of the run would have met stale bytes on the card, "
         )
         text += f"{of}."
     return text

@@ -95,7 +95,7 @@ def _late(report: ExchangeReport) -> list[str]:
     ]
     return few + [
         f"# {row['nic']}, {row['connections']} connections: {row['unanswered_requests']} requests had no reply at the "
-        f"end; one of them took {fixed(row['unanswered_max_ns'] / 1e3, 2)} us, and is in none of the figures"
+        f"end; one of them waited {fixed(row['unanswered_max_ns'] / 1e3, 2)} us, and the figures include none of them"
         for row in report["rows"]
         if row.get("unanswered_max_ns", 0) > row["max_ns"]
     ]
@@ -104,7 +104,7 @@ def _late(report: ExchangeReport) -> list[str]:
 def _about(report: StreamReport | ExchangeReport) -> list[str]:
     manifest: SocketsManifest = report["manifest"]
     peer = f"its peer has {manifest['peer']['nic']}" if "peer" in manifest else "its peer has the same card"
-    times = f"measured for {manifest['duration_ns'] / 1e6:g} ms behind {manifest['warmup_ns'] / 1e6:g} ms"
+    times = f"measured for {manifest['duration_ns'] / 1e6:g} ms after a warm-up of {manifest['warmup_ns'] / 1e6:g} ms"
     row: Mapping[str, Any] = report["rows"][0]
     if report["benchmark"] == "stream":
         what = f"rank 0 {'receives' if row['direction'] == 'receive' else 'transmits'}; {peer}"

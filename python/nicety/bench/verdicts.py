@@ -109,7 +109,7 @@ def _by_runs(row: LineRateRow) -> str:
         # After a burst the card sustains no rate.
         return ""
     burst_packets = above[0]["burst_packets"] if above else burst["burst_packets"] if burst and least == 1 else 0
-    behind = f", behind a burst of {burst_packets} packets" if burst_packets else ""
+    behind = f", after a burst of {burst_packets} packets" if burst_packets else ""
     wire = ", on a faster wire" if any(run["above_wire_rate"] for run in above) else ""
     runs = [f"{_times(most)} sustained"] if most else []
     runs += [f"{_times(least)} not{behind}{wire}"] if least else []
@@ -124,19 +124,19 @@ def _tried(row: LineRateRow) -> Iterator[str]:
     starved = [run for run in row["trials"] if run["starved_ns"] is not None]
     for run in sorted(starved, key=lambda run: run["rate_fraction"])[:1]:
         yield (
-            f"Unfair lock: at {fixed(run['rate_fraction'], 2)} x, behind a burst, a packet stayed in the card for "
+            f"Unfair lock: at {fixed(run['rate_fraction'], 2)} x, after a burst, a packet stayed in the card for "
             f"{fixed((run['starved_ns'] or 0) / 1000, 1)} us, most of the run; a ticket lock takes handlers in order."
         )
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
         yield (
-            f"It kept up here. Behind a burst of {burst['burst_packets']} packets at the line rate, a run was stopped: "
-            f"{burst['stopped'].rstrip('.')}."
+            f"The card kept up in this run. After a burst of {burst['burst_packets']} packets at the line rate, a run "
+            f"was stopped: {burst['stopped'].rstrip('.')}."
         )
     if (row["trials"] or burst) and row["verdict"] != "no" and row["capacity_fraction"] < _ALL:
         yield (
-            "It kept up here. With a backlog its rate falls to that, and it does not recover; a burst or a longer run "
-            "causes the backlog."
+            "The card kept up in this run. With a backlog its rate falls to that rate and does not recover; a burst "
+            "or a longer run causes the backlog."
         )
 
 
@@ -177,20 +177,20 @@ def rests(rows: Sequence[LineRateRow]) -> list[str]:
     both = one["varied"] - one["varied_one_way"]
     text = f"{both} assumed values of the spec were halved and doubled, one at a time"
     if one["varied_one_way"]:
-        text += f", and {one['varied_one_way']} moved one way or not at all"
+        text += f", and {one['varied_one_way']} were varied in one direction or not at all"
     if any(each["values"] for each in found):
-        text += ". In the table are those that change the verdict, and then those that change most the rate that the "
-        text += "card sustains, at most three for each packet size."
+        text += ". The table has those that change the verdict, and then those that change the sustainable rate "
+        text += "most, at most three for each packet size."
         if any(len(each["values"]) < _VALUES for each in found):
-            text += " Where there are fewer, no other changes either."
+            text += " Where it has fewer, no other value changes the verdict or the rate."
     else:
-        text += ": none matters" + (" with which the handlers run." if one["stopped"] else ".")
+        text += ": none matters" + (", except those with which the handlers do not run." if one["stopped"] else ".")
     texts = [text]
     stopped = distinct(f"{each['key']}={each['value']}" for row in found for each in row["stopped"])
     if stopped:
-        texts.append(f"Not possible, or the handlers do not run with it: {', '.join(stopped)}.")
+        texts.append(f"Values that are not possible, or with which the handlers do not run: {', '.join(stopped)}.")
     if one["not_varied"]:
-        texts.append(f"Assumed, and not moved, since no number or zero: {', '.join(one['not_varied'])}.")
+        texts.append(f"Assumed, but not varied, since zero or not a number: {', '.join(one['not_varied'])}.")
     return texts
 
 

@@ -345,13 +345,13 @@ class Build:
         atomics = sorted(name for name in missing if name.startswith("__atomic_"))
         if atomics and "a" not in isa_extensions(self.isa):
             raise CompileError(
-                f"{names}: has atomic operations ({', '.join(atomics)}), and the card's processors have none"
+                f"{names}: has atomic operations ({', '.join(atomics)}), but the card's processors have none"
                 f" (hpu.isa = {self.isa}); give it an instruction set with A, such as rv32ia"
             )
         if heap := sorted(missing & _HEAP):
             raise CompileError(
-                f"{names}: calls {', '.join(heap)}, and programs of cards have no heap; use an array of the largest"
-                f" size, or define {heap[0]} over one"
+                f"{names}: calls {', '.join(heap)}, but programs of cards have no heap; use an array of the largest"
+                f" size, or define {heap[0]} on such an array"
             )
 
     def _runtime(self, name: str) -> Path:
@@ -385,7 +385,8 @@ def checked_source(path: Path) -> Path:
         raise InputError(f"{path}: not a file")
     if path.suffix == ".o":
         raise InputError(
-            f"{path}: not a C source; name one that ends in .c, or an eBPF object alone for nicety bench handlers or cc"
+            f"{path}: not a C source; name a file that ends in .c, or only an eBPF object for nicety bench handlers "
+            "or cc"
         )
     if path.suffix not in _SUFFIXES:
         ends = ", ".join(_SUFFIXES)

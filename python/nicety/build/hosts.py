@@ -77,7 +77,7 @@ def compile_host(
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: no folder {str(output.parent)!r} to write it in")
     if output.is_dir():
-        raise InputError(f"{output}: this is a folder; name the program behind -o")
+        raise InputError(f"{output}: this is a folder; name the program after -o")
     arguments = [*_OPTIONS, *own, *map(str, paths), "-o", str(output), *host_flags(), "-lm"]
     sys.stderr.flush()
     if _compiler(cc).start(arguments) != 0:

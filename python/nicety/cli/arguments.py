@@ -188,7 +188,7 @@ class CommandOption:
         number = parse_number(value, self.flag, self._quantity)
         if number is None:
             what = "size" if self.argument.counts_bytes else "number"
-            raise InputError(f"{self.flag} {value}: one {what}, as in {self.flag} {self._default or '64Ki'}")
+            raise InputError(f"{self.flag} {value}: write one {what}, as in {self.flag} {self._default or '64Ki'}")
         return number
 
     def _bytes(self, value: str) -> bytes:
@@ -334,7 +334,7 @@ def captured(path: Path | None, others: Iterable[Any]) -> Iterator[None]:
 
     captures.check_capture(f"--capture {path}", path)
     if any(isinstance(other, Path) and other.resolve() == path.resolve() for other in others):
-        raise InputError(f"--capture {path}: the command has another use for this file; name another one")
+        raise InputError(f"--capture {path}: the command uses this file for another purpose; name another file")
     with recording_notes(), captures.Capture(path):
         yield
 

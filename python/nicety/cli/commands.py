@@ -148,7 +148,7 @@ _TEXTS = {
     "profile": "Count the cycles of handlers by instruction, line, function and call, with their causes.",
     "debug": "Stop a program on a card for GDB: breakpoints, watchpoints, steps forwards and back in time.",
     "check": "Check handlers for errors of memory, races, locks and commands, on the simulated cores of a card.",
-    "serve": "Edit handlers in the browser, beside the verdict, the profile, the timeline and the packets of a card.",
+    "serve": "Edit handlers in the browser, next to the verdict, the profile, the timeline and the packets of a card.",
     "man": "Print the manual page of all commands, for man.",
 }
 """Maps a command to the first paragraph of its help, so that the help imports no command. A test compares them."""

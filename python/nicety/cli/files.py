@@ -54,7 +54,7 @@ class Files:
         if self.plot is not None and self.plot.suffix.lower() not in PICTURES:
             raise InputError(f"--plot {self.plot}: a picture's name ends with {one_of(PICTURES)}")
         if self.trace_scale is not None and self.trace_scale not in {"ns", "ps"}:
-            raise InputError(f"--trace-scale {self.trace_scale}: a tick of the timeline is a nanosecond, ns, or a ps")
+            raise InputError(f"--trace-scale {self.trace_scale}: write ns or ps for the tick of the timeline")
         if self.trace_scale is not None and self.trace is None:
             raise InputError("--trace-scale: there is no timeline; name a file for one with --trace")
 

@@ -157,10 +157,14 @@ ProgramArguments = Annotated[
 ProgramFile = Annotated[
     Path, typer.Argument(metavar="FILE.c|FILE.o", help="The handlers in C, or an eBPF object with an XDP program.")
 ]
-HeaderName = Annotated[str | None, typer.Option(metavar="NAME", help="The header handler, if not header_handler.")]
-PayloadName = Annotated[str | None, typer.Option(metavar="NAME", help="The payload handler, if not payload_handler.")]
+HeaderName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Name of the header handler; default: header_handler.")
+]
+PayloadName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Name of the payload handler; default: payload_handler.")
+]
 CompletionName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The completion handler, if not completion_handler.")
+    str | None, typer.Option(metavar="NAME", help="Name of the completion handler; default: completion_handler.")
 ]
 XdpName = Annotated[str | None, typer.Option(metavar="NAME", help="The XDP program, where the object has several.")]
 MapFiles = Annotated[

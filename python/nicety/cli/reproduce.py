@@ -22,7 +22,7 @@ def _reproduce(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="A folder for a page, pictures and their data; made where there is none.",
+            help="A folder for a page, pictures and their data; it is created if missing.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure fewer sizes and nodes.")] = False,

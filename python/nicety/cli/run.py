@@ -39,7 +39,7 @@ def _run(
         ),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev; of one card only.")
+        Path | None, typer.Option(metavar="FILE", help="Write a timeline of one card for ui.perfetto.dev.")
     ] = None,
     trace_scale: TraceScale = None,
     as_json: Json = False,
@@ -104,7 +104,7 @@ def _tell_lost(report: ProgramReport) -> None:
     for lost in report["frames_lost"][:_MOST]:
         of = ((lost["unclaimed"], "for queues that no process had opened"), (lost["waiting"], "that no process took"))
         frames = [f"{count} frame{'s' if count > 1 else ''} {what}" for count, what in of if count]
-        note(f"{lost['nic']}: the port of rank {lost['rank']} has lost {' and '.join(frames)}")
+        note(f"{lost['nic']}: the port of rank {lost['rank']} lost {' and '.join(frames)}")
     if (more := len(report["frames_lost"]) - _MOST) > 0:
         note(f"the ports of {more} more ranks have lost frames")
 

@@ -39,7 +39,7 @@ def allowed(value: Allowed) -> frozenset[str]:
     kinds = frozenset(str(name) for name in found if name != "")
     for name in sorted(kinds - {*KINDS, "all"}):
         raise InputError(
-            f"there is no failure {name!r} to allow; there are {', '.join(KINDS)}, and all of them are 'all'"
+            f"there is no failure {name!r} to allow; write {', '.join(KINDS)}, or 'all' for all of them"
         )
     return frozenset(KINDS) if "all" in kinds else kinds
 

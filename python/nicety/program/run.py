@@ -150,7 +150,7 @@ def _ports(ports: Sequence[NetworkPortReport]) -> str:
     counts = (astuple(port) for port in ports[:_MOST])
     rows += [[f"{value:,}" if isinstance(value, int) else value for value in each] for each in counts]
     more = f"<p>and {len(ports) - _MOST} more</p>" if len(ports) > _MOST else ""
-    return table_html("ports that dropped packets or paused who sends to them", rows) + more
+    return table_html("ports that dropped packets or paused their senders", rows) + more
 
 
 def _counts(node: NodeReport) -> dict[str, int]:

@@ -139,7 +139,7 @@ class Connection:
 
     def _start(self, start: Start) -> None:
         if start.id in self._works:
-            raise Refused("id", "a job of this name is running; choose another one")
+            raise Refused("id", "a job of this name is running; choose another name")
         if len(self._works) >= MOST_WORKS:
             raise Refused("", f"{MOST_WORKS} jobs are running; wait for one, or cancel it")
         placed = self._bench.programs.place(start.input.program)
@@ -221,7 +221,7 @@ class Connection:
         number = fields.whole("number", 0, _MOST_PACKET)
         fields.end()
         if work not in self._inputs:
-            raise Refused("work", "the packets of this job are not known any more; run it again")
+            raise Refused("work", "the server no longer has the packets of this job; run it again")
         if len(self._answers) >= MOST_WORKS:
             raise Refused("", f"{MOST_WORKS} packets are being made; wait for one")
         task = asyncio.create_task(self._packet(name, work, number))
@@ -249,7 +249,10 @@ def packet(request: Input, number: int) -> dict[str, Any]:
     """
     given = request.arguments()
     if "traffic" not in given:
-        note = "Bytes are shown of traffic: a form, an expression or a capture. Equal packets have none."
+        note = (
+            "The page shows bytes of traffic from a form, an expression or a capture. Equal packets have no bytes to "
+            "show."
+        )
         return {"size_bytes": 0, "bytes_hex": "", "layers": [], "note": note}
     names = {key: request.names.get(key) for key in ("header", "payload", "completion")}
     given["nics"] = given["nics"][:1]

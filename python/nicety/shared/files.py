@@ -51,13 +51,13 @@ def check_place(label: str, path: Path) -> None:
     """
     folder = path.parent
     if path == Path("-"):
-        raise InputError(f"{label}: files have names; what is printed goes to stdout, and --json prints all of it")
+        raise InputError(f"{label}: write the name of a file; --json prints all results to stdout")
     if path.is_dir():
         raise InputError(f"{label}: this is a folder; name a file in it")
     if not folder.is_dir():
         raise InputError(f"{label}: there is no folder {folder}; make it first")
     if not os.access(path if path.exists() else folder, os.W_OK):
-        raise InputError(f"{label}: it may not be written; name a file elsewhere")
+        raise InputError(f"{label}: it is not writable; name a file elsewhere")
 
 
 def check_folder(folder: Path) -> None:

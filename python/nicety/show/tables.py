@@ -37,7 +37,7 @@ def data_frame(table: Table, library: Library | None = None) -> Any:
     name = next((each for each in wanted if find_spec(each) is not None), None)
     if name is None:
         raise InputError(
-            f"table(): this takes {' or '.join(wanted)}, which is not installed; pip install 'nicety[{wanted[0]}]'"
+            f"table(): this needs {' or '.join(wanted)}, which is not installed; pip install 'nicety[{wanted[0]}]'"
         )
     package = import_module(name)
     if name == "pandas":
@@ -148,7 +148,7 @@ def write_arrow(table: Table, path: str | PathLike[str]) -> None:
 def check_arrow(what: str) -> None:
     """Raise an error if pyarrow is not installed. `what` is the beginning of the error."""
     if find_spec("pyarrow") is None:
-        raise InputError(f"{what}: this takes pyarrow, which is not installed; pip install 'nicety[arrow]'")
+        raise InputError(f"{what}: this needs pyarrow, which is not installed; pip install 'nicety[arrow]'")
 
 
 def csv_text(table: Table) -> str:

@@ -43,7 +43,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
     for node, resource, unit, start, end in zip(*columns, strict=True):
         tracks.setdefault((node, resource, unit), []).append((start, end))
     if not tracks:
-        raise InputError("plot(): nothing was used in the run that could be drawn")
+        raise InputError("plot(): the run used no resource that a plot can show")
     if len(tracks) > _MOST_TRACKS or len(resources) > _MOST_SLICES:
         raise InputError(
             f"{len(resources)} uses of {len(tracks)} resources are too many for a picture (at most {_MOST_SLICES} of "

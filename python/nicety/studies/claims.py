@@ -17,10 +17,10 @@ UNMEASURED = "not measured"
 """The first words of the measurement of a claim that is not measured. The reason follows."""
 
 KINDS: dict[Kind, str] = {
-    "input": "the paper's number is in the card's spec, and comes out again unless it is lost on the way",
-    "calibrated": "the paper's number chose a value of the card's spec, and has to come out again",
-    "consequence": "follows from such numbers, or from how the parts are joined, whatever the rest of the model does",
-    "predicted": "no number of it went into the card, and the model could have got it wrong",
+    "input": "the paper's number is a value of the card's spec, and the model has to reproduce it",
+    "calibrated": "a value of the spec was chosen by the paper's number, and the model has to reproduce the number",
+    "consequence": "follows from such numbers, or from the connections of the parts, for any other values of the model",
+    "predicted": "no number of the claim went into the card, and the model could have been wrong",
 }
 """The kinds of claims."""
 SEEN = "predicted, but a value of the card moved after a first comparison"

@@ -95,7 +95,7 @@ def check_cards(study: Study, overrides: Sequence[str], cards: Mapping[str, str]
         InputError: the study's cards cannot be changed, or no card has that role.
     """
     if not study.roles and (overrides or cards):
-        raise InputError(f"the study {study.name} is of its paper's cards only: it takes neither --set nor --card")
+        raise InputError(f"the study {study.name} is only for its paper's cards: it has no --set and no --card")
     for role in cards:
         if role not in study.roles:
             raise InputError(

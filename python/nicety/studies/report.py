@@ -59,7 +59,7 @@ def _only(report: StudyReport) -> str:
     return f", only {', '.join(report['only'])}" if report["only"] else ""
 
 
-_CALIBRATED = "Values of the spec that were chosen by a figure, and by which"
+_CALIBRATED = "Values of the spec that were chosen by a figure"
 _CALIBRATED_HEAD = ("Value", "Is", "Chosen by")
 
 
@@ -84,9 +84,10 @@ def summary(findings: Sequence[Finding]) -> str:
     predicted, seen = of_kind["predicted"], of_kind["seen"]
     given = [finding for finding in judged if finding["kind"] != "predicted"]
     parts = [f"{met(predicted)} predictions are met"] if predicted else []
-    parts += [f"{met(seen)} that were seen are met"] if seen else []
-    parts += [f"{met(given)} numbers that went in, or follow, come out"] if given else []
-    parts += [f"{len(findings) - len(judged)} are only shown"] if len(judged) < len(findings) else []
+    parts += [f"{met(seen)} seen predictions are met"] if seen else []
+    parts += [f"{met(given)} input numbers and their consequences are reproduced"] if given else []
+    shown = len(findings) - len(judged)
+    parts += [f"{shown} claim{'s are' if shown > 1 else ' is'} only shown"] if shown else []
     return "; ".join(parts)
 
 

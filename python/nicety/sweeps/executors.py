@@ -76,7 +76,7 @@ def open_executor(name: str | None) -> Iterator[Executor | None]:
     package = _PACKAGES[kind]
     if find_spec(package) is None:
         raise InputError(
-            f"--executor {name}: this takes {package}, which is not installed; pip install 'nicety[{kind}]'"
+            f"--executor {name}: this needs {package}, which is not installed; pip install 'nicety[{kind}]'"
         )
     with contextlib.ExitStack() as opened:
         try:

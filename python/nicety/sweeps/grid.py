@@ -87,7 +87,7 @@ def _axis(name: str, values: Iterable[object]) -> list[Value]:
         text = json.dumps(meant_by(value))
         if text in seen:
             first = "" if seen[text] == value else f", first as {_short(seen[text])}"
-            raise InputError(f"{name}: {_short(value)} is there twice{first}")
+            raise InputError(f"{name}: {_short(value)} appears twice{first}")
         seen[text] = value
     return axis
 

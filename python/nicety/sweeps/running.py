@@ -110,8 +110,8 @@ def _try(pool: ProcessPoolExecutor) -> None:
         pool.submit(_nothing).result()
     except BrokenExecutor as error:
         raise RunError(
-            "the processes of the sweep end as they begin; a script that sweeps does so under "
-            "if __name__ == '__main__':, since its processes load it as well"
+            "the processes of the sweep end at their start; call sweep() under if __name__ == '__main__':, since "
+            "they load the script, too"
         ) from error
 
 

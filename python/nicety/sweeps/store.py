@@ -90,7 +90,7 @@ class Store:
         """
         try:
             if self.folder.is_dir() and not (self.folder / _ABOUT).exists() and any(self.folder.iterdir()):
-                raise InputError(f"{self.folder}: this folder holds no sweep; name another one, or an empty one")
+                raise InputError(f"{self.folder}: this folder holds no sweep; name another folder, or an empty one")
             (self.folder / "points").mkdir(parents=True, exist_ok=True)
             check_folder(self.folder)
         except OSError as error:

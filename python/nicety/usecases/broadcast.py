@@ -90,7 +90,7 @@ class Broadcast(UseCase):
         longest, triggered = len(children(0, point["nodes"])), card.count("limits.triggered")
         if mode == "portals4" and longest - 1 > triggered:
             raise InputError(
-                f"--nodes {point['nodes']}: a process has up to {longest - 1} children, and the card holds {triggered} "
+                f"--nodes {point['nodes']}: a process has up to {longest - 1} children, but the card holds {triggered} "
                 "triggered puts; set limits.triggered"
             )
 

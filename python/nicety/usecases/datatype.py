@@ -193,7 +193,7 @@ class Datatype(UseCase):
         needed, memory = _list_bytes(blocks), card.size_bytes("hpu.memory")
         if mode == "spin" and point["layout"] == "list" and needed > memory:
             raise InputError(
-                f"the list of {blocks} blocks takes {needed} bytes of HPU memory, and the card has {memory}; name "
+                f"the list of {blocks} blocks takes {needed} bytes of HPU memory, but the card has {memory}; name "
                 "longer blocks, or set hpu.memory"
             )
 

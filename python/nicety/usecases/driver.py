@@ -74,7 +74,9 @@ def run_usecase(
     chosen = _modes(case, modes, handlers)
     points = case.points()
     if not points:
-        raise InputError("nothing to measure; name at least one size, number of nodes and whatever else is swept")
+        raise InputError(
+            "nothing to measure; name at least one value of each swept option, such as a size or a number of nodes"
+        )
     pairs = {case.nodes(point) for point in points} == {2}
     options: dict[str, Any] = {"set": overrides, "noise": noise, "recording": "summary"}
     options["allow_failures"] = allowed(allow_failures)
@@ -159,7 +161,7 @@ def _check_limits(card: Card, needs: Mapping[str, int]) -> None:
         available = card.size_bytes(key) if size else card.count(key)
         if needed > available:
             raise InputError(
-                f"a node takes up to {needed} {_LIMITED[key]}, and this card has {available}; "
+                f"a node needs up to {needed} {_LIMITED[key]}, but this card has {available}; "
                 f"set {key} to {needed}{' B' if size else ''} or more"
             )
 
@@ -218,7 +220,7 @@ class _Sweep:
             if isinstance(error, RunError):
                 raise retold(error, f"{error}{notes}") from error
             # Damaged bytes can make the programs fail in any way, since they are no request or reply.
-            raise RunError(f"a program cannot go on with what it received ({_named(error)}){notes}") from error
+            raise RunError(f"a program cannot continue with the received data ({_named(error)}){notes}") from error
         at = {"nic": card.name, "mode": mode, **point}
         self.failures.extend({**at, **asdict(failure)} for failure in outcome.run.failures)
         if recorded and self.trace is not None:
@@ -235,12 +237,12 @@ def _cards(nics: Sequence[str], overrides: Sequence[str]) -> list[Card]:
         spec = json.loads(_native.spec_show(nic, list(overrides)))
         if spec["design"] != "portals":
             raise InputError(
-                f"{spec['name']} is of design {spec['design']}, and use cases are handlers and Portals calls; "
-                "name cards of design portals, for example spin-discrete"
+                f"{spec['name']} is of design {spec['design']}, but use cases need handlers and Portals calls; name "
+                "cards of design portals, for example spin-discrete"
             )
         values = {parameter["key"]: parameter["value"] for parameter in spec["parameters"]}
         if any(card.name == spec["name"] for card in cards):
-            raise InputError(f"two of the cards are called {spec['name']}; give one another name in its file")
+            raise InputError(f"two of the cards are called {spec['name']}; change the name of one in its file")
         cards.append(Card(spec["name"], nic, spec["title"], spec["hash"], values))
     return cards
 
@@ -303,7 +305,7 @@ def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
         raise retold(error, f"{place}: {error}") from error
     except MemoryError as error:
         raise RunError(
-            f"{place}: the machine that simulates has too little memory for this; measure less, or fewer bytes"
+            f"{place}: this machine has too little memory for the simulation; measure fewer points, or smaller sizes"
         ) from error
 
 

@@ -217,12 +217,12 @@ class KeyValue(UseCase):
         request = point["key_bytes"] + point["value_bytes"]
         if mode == "spin" and request > card.packet_bytes:
             raise InputError(
-                f"a request with {request} bytes of key and value is more than a packet of {card.packet_bytes}; name "
+                f"a request with {request} bytes of key and value is longer than a packet of {card.packet_bytes}; name "
                 "shorter ones with --key-bytes and --value-bytes, or set packet.payload"
             )
         needed, memory = len(_state(card, point)), card.size_bytes("hpu.memory")
         if mode == "spin" and needed > memory:
-            raise InputError(f"handlers keep {needed} bytes in HPU memory, and the card has {memory}; set hpu.memory")
+            raise InputError(f"handlers keep {needed} bytes in HPU memory, but the card has {memory}; set hpu.memory")
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
         """Return the needs of the server or a client: memory for the table and requests, and in mode `host` entries."""
@@ -245,7 +245,7 @@ class KeyValue(UseCase):
         keys = row["clients"] * row["requests"]
         return (
             f"{row['refused']:g} requests were refused: the table is full, with {row['buckets']} buckets for {keys} "
-            f"keys; leave --buckets out, which gives four a key, or set it to {4 * keys}"
+            f"keys; leave --buckets out for four buckets per key, or set it to {4 * keys}"
         )
 
     def run(self, trial: Trial) -> Outcome:
@@ -292,7 +292,7 @@ def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
     if used != len(kept):
         raise RunError(f"the server's table has {used} keys instead of {len(kept)}")
     if full and used != left.buckets:
-        raise RunError(f"a client was told that the table is full, and {left.buckets - used} buckets are empty")
+        raise RunError(f"a client was told that the table is full, but {left.buckets - used} buckets are empty")
     for key, value in kept.items():
         probed, found = left.find(key)
         if not found:

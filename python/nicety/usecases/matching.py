@@ -115,7 +115,7 @@ class Overlap(Matching):
         for point in self.points():
             if point["arrival"] == "unexpected" and point["size_bytes"] <= (eager := point["eager_bytes"]):
                 return [
-                    f"unexpected messages of up to {eager} bytes are there before the receive: nothing is left to hide"
+                    f"unexpected messages of up to {eager} bytes arrive before the receive: nothing is left to hide"
                 ]
         return ()
 

@@ -286,7 +286,7 @@ impl Observer {
                 let first =
                     network.lost_packets().first().map(|packet| format!("; the first lost packet: {packet}"));
                 Err(Error::Undelivered(format!(
-                    "{} of {sent} packets were not delivered, nor sent again{}",
+                    "{} of {sent} packets were not delivered and not retransmitted{}",
                     sent - received,
                     first.unwrap_or_default()
                 )))

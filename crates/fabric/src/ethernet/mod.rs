@@ -234,8 +234,9 @@ impl PauseSpec {
             };
             let of = if per == Per::Port { "" } else { &format!(" for each of {ports} ports") };
             return Err(format!(
-                "a buffer of {size} B has no room for a packet of {largest} B beside a headroom of {of_port} B{of}: the \
-                 bytes until a sender stops; write buffer={all} or more, or a smaller headroom to see what is lost"
+                "a buffer of {size} B has no room for a packet of {largest} B in addition to a headroom of \
+                 {of_port} B{of}: it holds the bytes that arrive until a sender stops; write buffer={all} or more, or a \
+                 smaller headroom to see what is lost"
             ));
         }
         if per == Per::Shared && (xoff.is_some() || xon.is_some()) {
@@ -252,12 +253,13 @@ impl PauseSpec {
             }
             Some(xoff) if xoff > most => {
                 return Err(format!(
-                    "xoff={xoff} leaves {} B of the buffer for the headroom, and that is {of_port} B; write xoff={most} or \
+                    "xoff={xoff} leaves {} B of the buffer for the headroom, but the headroom is {of_port} \
+                     B; write xoff={most} or \
                      less, or a smaller headroom to see what is lost",
                     size - xoff
                 ));
             }
-            Some(0) => return Err("xoff=0 never lets a packet come; write xoff=1 or more".into()),
+            Some(0) => return Err("xoff=0 admits no packet; write xoff=1 or more".into()),
             Some(xoff) => xoff,
         };
         let xon = match xon {

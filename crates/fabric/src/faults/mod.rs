@@ -198,7 +198,7 @@ impl Faults {
         let switch = |place| if let Place::Switch(number) = place { Some(number) } else { None };
         let switches = directions.iter().filter_map(|direction| switch(direction.0)).max();
         let hosts = match hosts {
-            1 => "there is hosts.0 alone".to_owned(),
+            1 => "there is only hosts.0".to_owned(),
             _ => format!("there are hosts.0 to hosts.{}", hosts - 1),
         };
         match switches {

@@ -184,7 +184,7 @@ impl Torus {
         let shape = self.shape(hosts.len())?;
         if let Some(cycle) = shape.dependency_cycle().filter(|_| self.dateline) {
             return Err(TopologyError::new(format!(
-                "{self}: packets can wait for each other in a circle: {cycle}; this is a defect of nicety's routing, \
+                "{self}: packets can wait for each other in a cycle: {cycle}; this is a defect of nicety's routing, \
                  please report it"
             )));
         }

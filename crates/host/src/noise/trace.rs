@@ -46,9 +46,7 @@ impl NoiseTrace {
             let wrong = |text: String| NoTrace { line, text };
             let mut words = content.split_whitespace();
             let (Some(begin), Some(duration), None) = (words.next(), words.next(), words.next()) else {
-                return Err(wrong(
-                    "a beginning and a duration in ns are expected, as in 1000000 25000".into(),
-                ));
+                return Err(wrong("a start and a duration in ns are expected, as in 1000000 25000".into()));
             };
             let time = |word: &str| {
                 picoseconds(word).ok_or_else(|| wrong(format!("'{}' is no time in ns", word.escape_debug())))
@@ -123,7 +121,7 @@ mod tests {
         for (text, wrong) in [
             ("", "there is no interval of noise"),
             ("0 5\n5 5", "noise takes all of the time"),
-            ("1 2 3", "line 1: a beginning and a duration in ns are expected, as in 1000000 25000"),
+            ("1 2 3", "line 1: a start and a duration in ns are expected, as in 1000000 25000"),
             ("#\n1 x", "line 2: 'x' is no time in ns"),
             ("1 -2", "line 1: '-2' is no time in ns"),
             ("1 99999999999999999999", "line 1: '99999999999999999999' is no time in ns"),

@@ -323,7 +323,7 @@ impl PcieSpec {
         }
         let shortest = self.latency_to_card.min(self.latency_to_host);
         if self.port_latency > shortest {
-            let message = "a TLP is in the receiver's buffer before the crossing is over".to_owned();
+            let message = "the port latency is a part of a crossing, so it cannot be longer".to_owned();
             refuse("port_latency", message, "write at most the shorter latency of the two directions");
         }
         if self.push_payload > self.mps || !self.push_payload.is_power_of_two() || self.push_payload < 4 {
@@ -345,7 +345,7 @@ impl PcieSpec {
             if value != 0 && !(least..=most).contains(&value) {
                 let generation = self.generation as u8;
                 let message =
-                    format!("generation {generation} with this mps has {least} to {most} credits here");
+                    format!("generation {generation} with this mps allows {least} to {most} credits");
                 refuse(key, message, "write a number in that range, or 0 for no limit");
             }
         }

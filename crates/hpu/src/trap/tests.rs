@@ -82,7 +82,7 @@ fn other_traps_read_as_sentences() {
     check(&[
         (
             TrapKind::StackExhausted { pointer: 0xff0, bottom: 0x1000, size: 512 },
-            "stack overflow: the stack pointer goes to 0xff0, 16 bytes below the stack of 512 bytes at 0x1000",
+            "stack overflow: the stack pointer moves to 0xff0, 16 bytes below the stack of 512 bytes at 0x1000",
         ),
         (
             TrapKind::StackOverflow { address: 0xff0, bottom: 0x1000, size: 512 },

@@ -120,7 +120,7 @@ impl fmt::Display for TrapKind {
                 let below = i64::from(bottom).saturating_sub(pointer as i64).max(0);
                 write!(
                     f,
-                    "stack overflow: the stack pointer goes to {pointer:#x}, {below} bytes below the stack of {size} \
+                    "stack overflow: the stack pointer moves to {pointer:#x}, {below} bytes below the stack of {size} \
                      bytes at {bottom:#x}"
                 )
             }

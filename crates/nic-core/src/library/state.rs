@@ -92,11 +92,9 @@ impl<T: Types> Library<T> {
         let mut messages = matching.messages();
         let count = messages.len() as u64;
         let ArrivedMessage { source, tag, bytes, .. } = messages.next()?;
-        let (first, verb) = if count == 1 { (":", "is") } else { (", the first", "are") };
+        let (first, verb) = if count == 1 { (":", "waits") } else { (", the first", "wait") };
         let count = counted(count, "message");
-        Some(format!(
-            "{count} {verb} there that no recv has taken{first} one of {bytes} bytes from rank {source}, tag {tag}"
-        ))
+        Some(format!("{count} {verb} for a recv{first} one of {bytes} bytes from rank {source}, tag {tag}"))
     }
 
     /// Waits for the CTS of a long message, and takes the CTS. The message stays announced.

@@ -48,9 +48,9 @@ pub(super) fn read_root(reader: &Reader<'_>) -> Option<RootSpec> {
             0..=64,
             "ways in which writes of cards are allocated; 0: writes go to memory",
         ),
-        miss: s.time("miss", "added to a read of the card if a line is not in this cache"),
-        partial: s.time("partial", "until a line that the card wrote in part is merged"),
-        write_back: s.time("write_back", "until a dirty line has made room for a write of the card"),
+        miss: s.time("miss", "additional time of a read by the card if a line is not in this cache"),
+        partial: s.time("partial", "time until a line that the card wrote in part is merged"),
+        write_back: s.time("write_back", "time until a dirty line has made room for a write of the card"),
     };
     if spec.io_ways > spec.ways {
         let message = format!("the cache has {} ways", spec.ways);
@@ -69,7 +69,7 @@ pub(super) fn read_remote(reader: &Reader<'_>) -> Duration {
     if !s.has("remote") {
         return Duration::ZERO;
     }
-    s.time("remote", "one crossing to the socket of the memory, if the card is at another one")
+    s.time("remote", "one crossing to the socket of the memory, if the card is at another socket")
 }
 
 /// Reads `[bus.iommu]`, if the spec has it.
@@ -120,54 +120,54 @@ pub(super) fn read_access(reader: &Reader<'_>) -> Option<AccessSpec> {
     Some(AccessSpec {
         clock: c.frequency_or("clock", "1 GHz", "the clock of the cores that measure times"),
         step: c.count_or("step", 1..=1 << 20, 1, "cycles between two values of a timestamp"),
-        issue: c.time_or("issue", "0 ns", "from a core of the card to its bus unit"),
-        finish: c.time_or("finish", "0 ns", "from the bus unit back to the waiting core"),
-        pull: c.time_or("pull", "0 ns", "until the bus unit has the first bytes of a core's registers"),
+        issue: c.time_or("issue", "0 ns", "time from a core of the card to its bus unit"),
+        finish: c.time_or("finish", "0 ns", "time from the bus unit back to the waiting core"),
+        pull: c.time_or("pull", "0 ns", "time until the bus unit has the first bytes of a core's registers"),
         gap: c.gap_or("gap", "0 ps/B", "time per byte between registers and bus unit"),
-        most: c.size_or("most", 4..=4096, "64 B", "most that a command of a core moves"),
+        most: c.size_or("most", 4..=4096, "64 B", "maximum size of a command of a core"),
         engines: read_engines(&e),
     })
 }
 
 fn read_engines(s: &Section<'_>) -> EnginesSpec {
     let spec = EnginesSpec {
-        count: s.count_or("count", 1..=1024, 64, "DMA engines for reads, and as many for writes"),
+        count: s.count_or("count", 1..=1024, 64, "DMA engines for reads; the same number is for writes"),
         descriptor: s.size_or("descriptor", 0..=4096, "0 B", "a transfer's descriptor"),
-        read: s.time_or("read", "0 ns", "from the descriptor of a read to its first request"),
-        write: s.time_or("write", "0 ns", "from the descriptor of a write to its engine"),
-        setup: s.time_or("setup", "0 ns", "an engine's time for each read, beside its moves"),
+        read: s.time_or("read", "0 ns", "time from the descriptor of a read to its first request"),
+        write: s.time_or("write", "0 ns", "time from the descriptor of a write to its engine"),
+        setup: s.time_or("setup", "0 ns", "an engine's time for each read, in addition to its moves"),
         read_move: s.time_or("read_move", "0 ns", "an engine's time for a move into the card's memory"),
         write_move: s.time_or("write_move", "0 ns", "an engine's time for a move out of the card's memory"),
         line: s.size_or(
             "line",
             1..=4096,
             "64 B",
-            "most bytes of a move, and the boundary that it does not cross",
+            "maximum size of a move, and the boundary that no move crosses",
         ),
         word: s.size_or(
             "word",
             1..=4096,
             "1 B",
-            "the unit of a read's moves; a part of a unit is one of its own",
+            "the unit of a read's moves; a part of a unit is a separate move",
         ),
         write_line: s.size_or(
             "write_line",
             1..=4096,
             "64 B",
-            "most bytes of a move of a write, and the boundary that it does not cross",
+            "maximum size of a move of a write, and the boundary that no such move crosses",
         ),
         write_gap: s.time_or(
             "write_gap",
             "0 ns",
-            "between the starts of two moves of writes, of all engines",
+            "time between the starts of two moves of writes, of all engines together",
         ),
         transaction: s.size_or(
             "transaction",
             128..=4096,
             "4 KiB",
-            "most bytes of a write that are sent at once",
+            "maximum number of bytes of a write that are sent together",
         ),
-        turn: s.time_or("turn", "0 ns", "of shared parts, for each transfer and each transaction"),
+        turn: s.time_or("turn", "0 ns", "time of shared parts, for each transfer and each transaction"),
         workers: s.count_or("workers", 1..=4096, 64, "threads of the card that keep the engines busy"),
         pause: s.time_or("pause", "0 ns", "a thread's time between two transfers"),
     };

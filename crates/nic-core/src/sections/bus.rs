@@ -66,7 +66,7 @@ fn read_where<T>(
 /// Refuses a key of another kind of bus than the plain one.
 fn refuse_kind(s: &Section<'_>, key: &str, what: &str, kind: &str) {
     let help = format!("write kind = \"{kind}\" under [bus], or --set bus.kind={kind}");
-    s.refuse(key, &format!("this says something about {what}, and the bus is a plain one"), &help);
+    s.refuse(key, &format!("this key is for {what}, but the bus is a plain one"), &help);
 }
 
 const PCI_KEYS: [&str; 9] =
@@ -99,7 +99,7 @@ fn read_pci(s: &Section<'_>, latency: Duration) -> PciSpec {
             "command",
             0..=4096,
             "64 B",
-            "bytes of a command that the host pushes, in front of any payload",
+            "bytes of a command that the host pushes, before any payload",
         ),
         event: s.size_or("event", 4..=4096, "64 B", "an event that the card writes to the host"),
         counter: s.size_or("counter", 4..=4096, "16 B", "a counter that the card writes to the host"),
@@ -140,15 +140,16 @@ const KEYS: [&str; 24] = [
 fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
     let number = s.count_or("generation", 1..=6, 4, "PCI Express generation");
     let generation = Generation::from_number(number).unwrap_or_else(|| {
-        let message = "generation 6 sends flits, with other headers and credits, and is not modelled";
+        let message = "generation 6 is not modelled: it sends flits, with other headers and credits";
         s.refuse("generation", message, "write 1 to 5; 5 on twice the lanes has the raw rate of 6");
         Generation::Gen5
     });
     let lanes = s.count_or("lanes", 1..=32, 32, "lanes of the link") as u32;
     // An invalid number of lanes is refused below. Here the delays need any number.
     let mut spec = PcieSpec::new(generation, lanes, latency);
-    spec.mps = s.size_or("mps", 128..=4096, "256 B", "Max_Payload_Size: most payload of a TLP");
-    spec.mrrs = s.size_or("mrrs", 128..=4096, "512 B", "Max_Read_Request_Size: most that a request reads");
+    spec.mps = s.size_or("mps", 128..=4096, "256 B", "Max_Payload_Size: maximum payload of a TLP");
+    spec.mrrs =
+        s.size_or("mrrs", 128..=4096, "512 B", "Max_Read_Request_Size: maximum size of a read request");
     spec.rcb = s.size_or("rcb", 64..=128, "64 B", "Read Completion Boundary of the root complex");
     let cut = s.choice_or("completions", &["mps", "rcb"], "mps", "where the root complex cuts completions");
     spec.cut = if cut == "rcb" { Cut::Boundary } else { Cut::Payload };
@@ -167,11 +168,11 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
     let shortest = spec.latency_to_card.min(spec.latency_to_host).min(Duration::from_ns(50));
     let doc = "the first part of a crossing, up to the arrival of a TLP in the far end's buffer";
     spec.port_latency = s.time_or("port_latency", &ps(shortest), doc);
-    let doc = "from a read request at the host to its first completion, beside the crossings";
+    let doc = "time from a read request at the host to its first completion, without the crossings";
     spec.read_latency = s.time_or("read_latency", "0 ns", doc);
     let limit = ps(generation.latency_limit(lanes, spec.mps));
-    spec.ack_delay = s.time_or("ack_delay", &limit, "from a TLP in the buffer to its Ack");
-    spec.update_delay = s.time_or("update_delay", &limit, "from room in the buffer to its UpdateFC");
+    spec.ack_delay = s.time_or("ack_delay", &limit, "time from a TLP in the buffer to its Ack");
+    spec.update_delay = s.time_or("update_delay", &limit, "time from room in the buffer to its UpdateFC");
 
     let headers = |key, default, doc| s.count_or(key, 0..=1 << 16, default, doc);
     let data = |key, default, doc| s.count_or(key, 0..=1 << 16, default, doc);
@@ -186,15 +187,11 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
         data: data("completion_data", 0, "credits of 16 B for their payload; 0 is no limit"),
     };
 
-    spec.command = s.size_or(
-        "command",
-        0..=4096,
-        "64 B",
-        "bytes of a command that the host pushes, in front of any payload",
-    );
+    spec.command =
+        s.size_or("command", 0..=4096, "64 B", "bytes of a command that the host pushes, before any payload");
     let most = format!("{} B", 1_u64 << spec.mps.ilog2());
     spec.push_payload =
-        s.size_or("push_payload", 4..=4096, &most, "most payload of a TLP that the host pushes");
+        s.size_or("push_payload", 4..=4096, &most, "maximum payload of a TLP that the host pushes");
     spec.event = s.size_or("event", 4..=4096, "64 B", "an event that the card writes to the host");
     spec.counter = s.size_or("counter", 4..=4096, "16 B", "a counter that the card writes to the host");
     for problem in spec.problems() {

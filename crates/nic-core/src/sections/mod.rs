@@ -69,7 +69,7 @@ pub fn read_costs(s: &Section<'_>) -> CycleCosts {
         jump_register: cost("jump_register", "jalr: calls through pointers, returns"),
         float_add: float("float_add", 2, "fadd.s, fsub.s"),
         float_mul: float("float_mul", 2, "fmul.s"),
-        float_fused: float("float_fused", 2, "fmadd.s and its kin"),
+        float_fused: float("float_fused", 2, "fmadd.s and its variants"),
         float_div: float("float_div", 19, "fdiv.s"),
         float_sqrt: float("float_sqrt", 19, "fsqrt.s"),
         float_convert: float("float_convert", 2, "between floats and integers"),

@@ -92,7 +92,7 @@ fn read_protocol(s: &Section<'_>) -> LinkProtocol {
     let latency = s.time("latency", "flight time of a link; at least 1 ps");
     if s.has("retry_timeout") && timeout < latency + latency {
         let help = "write a time of at least twice link.latency, for example \"2 us\"";
-        s.refuse("retry_timeout", "an answer takes the link's latency forth and back", help);
+        s.refuse("retry_timeout", "an answer takes twice the link's latency", help);
     }
     let bit_errors = if s.has("bit_error_rate") { read_bit_errors(s) } else { BitErrorRate::ZERO };
     LinkProtocol { resend: Some(Resend { retries, timeout, bit_errors }), ..protocol }

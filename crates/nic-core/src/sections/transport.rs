@@ -16,9 +16,10 @@ pub fn read(reader: &Reader<'_>) -> TransportSpec {
     }
     TransportSpec {
         reliable: s.flag_or("reliable", false, "whether the card resends packets that the network loses"),
-        window: s.count_or("window", 1..=1 << 20, 64, "the most unacknowledged packets to one card") as u32,
+        window: s.count_or("window", 1..=1 << 20, 64, "maximum number of unacknowledged packets to one card")
+            as u32,
         timeout,
-        retries: s.count_or("retries", 0..=1 << 20, 7, "consecutive timeouts until messages have failed")
+        retries: s.count_or("retries", 0..=1 << 20, 7, "consecutive timeouts after which messages fail")
             as u32,
         check: s.time_or("check", "0 ns", "time to check a received packet"),
         header: s.size_or(

@@ -101,16 +101,20 @@ impl fmt::Display for InstallError {
                 "the card has no handler cores: its spec has no section [hpu]; name a card that has one, for example spin-100g",
             ),
             InstallError::TooMany { limit } => {
-                write!(f, "the card has {limit} rules already, as many as it can; raise hpu.rules, or use 'or' in one")
+                write!(
+                    f,
+                    "the card has {limit} rules already, which is the maximum; raise hpu.rules, or join rules by 'or'"
+                )
             }
             InstallError::TooLong { rule, words, limit } => write!(
                 f,
-                "rule '{rule}' compares {words} words of a frame, and the card at most {limit}; ask for less, or raise hpu.words"
+                "rule '{rule}' compares {words} words of a frame, but the card compares at most {limit}; \
+                 compare fewer words, or raise hpu.words"
             ),
             InstallError::Behind { rule, offset, last } => write!(
                 f,
-                "rule '{rule}': offset {offset} is beyond every frame of the card; the last word is at {last}; write a \
-                 smaller one, or raise frames.mtu"
+                "rule '{rule}': offset {offset} is beyond every frame of the card; the last word is at \
+                 {last}; write a smaller offset, or raise frames.mtu"
             ),
             InstallError::Overlap { rule, other, words } => {
                 write!(f, "rules '{other}' and '{rule}' overlap: ")?;
@@ -122,7 +126,9 @@ impl fmt::Display for InstallError {
                         f.write_str(" matches both")?;
                     }
                 }
-                f.write_str("; give each frame one rule, as by ranges of ports, or have one handler do both")
+                f.write_str(
+                    "; write rules that do not overlap, such as ranges of ports, or one rule and one handler for both",
+                )
             }
             InstallError::TooManyMasks { rule, other } => write!(
                 f,

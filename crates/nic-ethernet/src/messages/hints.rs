@@ -8,8 +8,8 @@ impl Messenger {
         let incoming = self.incoming.borrow();
         let held = incoming.iter().filter_map(|incoming| match incoming.state.borrow().message {
             Some((header, None, _)) if !self.has_room(header.bytes) => Some(format!(
-                "a message of {} bytes from rank {}, tag {}, waits in its connection, and all that came behind it: no \
-                 recv takes it, and messages.unexpected has no room for it",
+                "a message of {} bytes from rank {}, tag {}, waits in its connection and blocks all later \
+                 messages: no recv takes it, and messages.unexpected has no room for it",
                 header.bytes, header.source, header.tag
             )),
             _ => None,

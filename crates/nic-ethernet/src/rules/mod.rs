@@ -70,8 +70,9 @@ impl Rule {
         let rule = Rule { text: text.trim().to_owned(), alternatives };
         let words = rule.words();
         if words > MOST_WORDS {
-            let why = format!("it compares {words} words of a frame, and no card more than {MOST_WORDS}");
-            return Err(RuleError::whole(text, why, "ask for less, or leave the rest to the handler"));
+            let why =
+                format!("it compares {words} words of a frame; the maximum of all cards is {MOST_WORDS}");
+            return Err(RuleError::whole(text, why, "compare fewer words, or leave the rest to the handler"));
         }
         let possible = |words: &Vec<Word>| overlap::common(words, &[]).is_ok_and(|found| found.is_some());
         match rule.alternatives.iter().all(possible) {

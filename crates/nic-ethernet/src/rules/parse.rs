@@ -24,7 +24,12 @@ pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Word>>, RuleError> {
         let or = ors.next().or(terms.last());
         if part.is_empty() {
             let at = or.map_or((0, 0), |or| (or.start, or.end));
-            return Err(RuleError::at(text, at, "a rule has at least one term, also beside 'or'", TERMS));
+            return Err(RuleError::at(
+                text,
+                at,
+                "a rule has at least one term, also on each side of 'or'",
+                TERMS,
+            ));
         }
         found.push(Terms::read(text, part)?.words());
     }
@@ -71,13 +76,13 @@ impl Terms {
             let wrong =
                 |why: String, help: &str| Err(RuleError::at(text, (place.start, place.end), why, help));
             if any {
-                return wrong("any matches every frame".into(), "leave it out, or the rest");
+                return wrong("any matches every frame".into(), "leave out any, or the other terms");
             }
             let read = if term == "any" {
                 any = true;
                 match places.len() {
                     1 => Ok(()),
-                    _ => Err(("any matches every frame".into(), "leave it out, or the rest")),
+                    _ => Err(("any matches every frame".into(), "leave out any, or the other terms")),
                 }
             } else if let Some(rest) = term.strip_prefix("word@") {
                 terms.raw(rest)
@@ -100,10 +105,9 @@ impl Terms {
             let (from, to) = value.split_once('-').unwrap_or((value, value));
             match (number(from, 65_535), number(to, 65_535)) {
                 (Some(from), Some(to)) if from <= to => Ok((from as u16, to as u16)),
-                (Some(from), Some(to)) => Err((
-                    format!("'{value}' has its larger port first, and {key}={to}-{from} does not"),
-                    help,
-                )),
+                (Some(from), Some(to)) => {
+                    Err((format!("'{value}' has its larger port first, unlike {key}={to}-{from}"), help))
+                }
                 _ => Err((format!("'{value}' is no port or range of ports"), help)),
             }
         };
@@ -151,11 +155,11 @@ impl Terms {
         let Some(at) = number(offset, u32::MAX) else { return wrong("no number of bytes:", offset) };
         if at > LAST {
             let why = format!("offset {at} is beyond every frame; the last word is at {LAST}");
-            return Err((why, "write a smaller one"));
+            return Err((why, "write a smaller offset"));
         }
         if at % 4 != 0 {
             let why = format!("offset {at} is no multiple of 4: a card compares whole words");
-            return Err((why, "write the word that has these bytes, and mask the others out"));
+            return Err((why, "write the word with these bytes, and a mask of these bytes"));
         }
         let Some(mask) = mask.map_or(Some(u32::MAX), hex) else {
             return wrong("no mask of up to eight hexadecimal digits in", place);
@@ -167,7 +171,7 @@ impl Terms {
         if start > end {
             return Err((
                 format!("the range {start:08x}..{end:08x} is empty"),
-                "write the smaller one first",
+                "write the smaller value first",
             ));
         }
         if start == end && start & !mask != 0 {
@@ -269,7 +273,7 @@ fn once<T: PartialEq>(field: &mut Option<T>, value: T, key: &str) -> Result<(), 
             *field = Some(value);
             return Ok(());
         }
-        Some(before) if *before == value => "says again what another term has said",
+        Some(before) if *before == value => "repeats another term",
         Some(_) => "contradicts another term",
     };
     Err((format!("'{key}' {said}"), "leave one of the two out"))
@@ -297,7 +301,7 @@ fn prefix(text: &str) -> Result<(IpAddr, u32), String> {
     };
     match inside == address {
         true => Ok((address, bits)),
-        false => Err(format!("{text} has bits behind its prefix, which begins with {inside}")),
+        false => Err(format!("{text} has bits after its prefix; its network is {inside}")),
     }
 }
 

@@ -76,11 +76,12 @@ impl fmt::Display for XdpError {
             ),
             XdpError::TooLong { frame } => write!(
                 f,
-                "frames of {frame} bytes do not fit the {LINEAR} of one piece; write a smaller frames.mtu, or SEC(\"xdp.frags\")"
+                "frames of {frame} bytes do not fit the {LINEAR} bytes of one buffer; write a smaller \
+                 frames.mtu, or SEC(\"xdp.frags\")"
             ),
             XdpError::Socket(problem) => f.write_str(problem),
             XdpError::Cpus { machine, host } => {
-                write!(f, "maps with values for {machine} CPUs, and the host has {host}")
+                write!(f, "maps with values for {machine} CPUs, but the host has {host}")
             }
         }
     }

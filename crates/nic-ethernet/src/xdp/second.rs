@@ -94,7 +94,7 @@ impl Net {
     ) -> bool {
         self.card.xdp.count(|counts| counts.add_second(verdict, (instructions, calls)));
         if let Verdict::Trapped(trap) = verdict {
-            let text = format!("XDP, behind {}: {trap}", attached.program().name);
+            let text = format!("XDP, after {}: {trap}", attached.program().name);
             self.card.xdp.fail(self.card.node, self.sim.now(), text);
         }
         *verdict == Verdict::Pass

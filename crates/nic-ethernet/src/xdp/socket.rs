@@ -55,7 +55,7 @@ impl XdpProgram {
         };
         if sockets.iter().any(same) {
             return refuse(format!(
-                "queue {} has a socket already; one alone can have zero copy",
+                "queue {} has a socket already; with zero copy a queue has only one socket",
                 options.queue
             ));
         }
@@ -66,7 +66,7 @@ impl XdpProgram {
             }
             true if self.mode == Mode::Generic => {
                 return refuse(
-                    "a program behind the packet buffer has no zero copy; attach it native".to_owned(),
+                    "a program in generic mode has no zero copy; attach it in native mode".to_owned(),
                 );
             }
             _ if options.buffers <= ring || options.buffers == 0 => {

@@ -94,12 +94,12 @@ impl fmt::Display for MessageError {
             }
             MessageError::Abandoned { message: Arrival { source, tag, bytes } } => write!(
                 f,
-                "rank {source} has given up its message of {bytes} bytes, tag {tag}, before all of it had come"
+                "rank {source} has given up its message of {bytes} bytes, tag {tag}, before all of it had arrived"
             ),
             MessageError::Microengine { number, first, last } => write!(
                 f,
-                "messages between hosts need microengines {first} to {last}, and a process runs on microengine \
-                 {number}; start it on another one"
+                "messages between hosts need microengines {first} to {last}, but a process runs on \
+                 microengine {number}; start it on another microengine"
             ),
             MessageError::Memory(error) => error.fmt(f),
             MessageError::Channel(error) => error.fmt(f),

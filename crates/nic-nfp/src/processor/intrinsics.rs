@@ -43,7 +43,7 @@ impl Call {
     pub(super) fn of(registers: &[u32; 8], transfer: u32) -> Result<Call, TrapKind> {
         let &[a, b, c, .., number] = registers;
         let moved = |call, to, from, len| match len {
-            0 => Err(TrapKind::CallRefused { call, why: "no bytes; move 1 at least" }),
+            0 => Err(TrapKind::CallRefused { call, why: "no bytes; move at least 1" }),
             _ if len > transfer => Err(TrapKind::CallRefused {
                 call,
                 why: "more bytes than the transfer registers hold (hpu.transfer); move them in parts",
@@ -51,7 +51,7 @@ impl Call {
             _ => Ok((to, from, len)),
         };
         let waited = |call, all| match u16::try_from(a) {
-            Ok(0) => Err(TrapKind::CallRefused { call, why: "no signals to wait for; set 1 bit at least" }),
+            Ok(0) => Err(TrapKind::CallRefused { call, why: "no signals to wait for; set at least 1 bit" }),
             Ok(mask) => Ok(Call::Wait { mask, all }),
             Err(_) => {
                 Err(TrapKind::CallRefused { call, why: "signals are numbered 0 to 15; set those bits only" })

@@ -52,7 +52,7 @@ impl fmt::Display for Outside {
         let Outside { kind, offset, len, size } = self;
         write!(
             f,
-            "{len} bytes at offset {offset} reach over the end of {}, which has {size} bytes",
+            "{len} bytes at offset {offset} reach past the end of {}, which has {size} bytes",
             kind.name()
         )
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((back[0], &back[1..101], back[101]), (0, &bytes[..], 0));
         assert_eq!(memory.pages.borrow().iter().flatten().count(), 2);
         let error = memory.poke((256 << 10) - 3, &[0; 4]).unwrap_err().to_string();
-        assert!(error.contains("262141 reach over the end of CTM, which has 262144 bytes"), "{error}");
+        assert!(error.contains("262141 reach past the end of CTM, which has 262144 bytes"), "{error}");
         assert!(memory.peek(u64::MAX, &mut [0]).is_err());
     }
 }

@@ -97,19 +97,20 @@ impl fmt::Display for ProgramError {
                 map::CODE,
                 map::LOCAL
             ),
-            ProgramError::Contexts { asked: 0, .. } => f.write_str("no contexts; start 1 at least"),
+            ProgramError::Contexts { asked: 0, .. } => f.write_str("no contexts; start at least 1"),
             ProgramError::Contexts { asked, contexts } => write!(
                 f,
-                "{asked} processes, and a microengine has {contexts} contexts (hpu.contexts); start the others on \
-                 another one"
+                "{asked} processes, but a microengine has {contexts} contexts (hpu.contexts); start the \
+                 others on another microengine"
             ),
             ProgramError::Room { what, key, needed, there } => {
-                write!(f, "it needs {needed} {what}, and the card has {there} ({key})")
+                write!(f, "it needs {needed} {what}, but the card has {there} ({key})")
             }
             ProgramError::Stack { contexts, stack, data, local } => write!(
                 f,
-                "{data} bytes of data leave {stack} bytes of stack for each of {contexts} contexts in a local memory of \
-                 {local} bytes; {LEAST_STACK} is the least; run fewer contexts or keep data in a memory"
+                "{data} bytes of data leave {stack} bytes of stack for each of {contexts} contexts in a \
+                 local memory of {local} bytes; the minimum is {LEAST_STACK}; run fewer contexts or keep \
+                 data in a memory"
             ),
         }
     }

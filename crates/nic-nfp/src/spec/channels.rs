@@ -131,6 +131,6 @@ pub(super) fn read(reader: &Reader<'_>) -> ChannelSpec {
         channels: count("channels", "channels that are open at a time"),
         targets: count("targets", "targets that processes of the card may register"),
         threads: count("threads", "calls of the host's threads that may be pending at a time"),
-        message: s.size("message", 4096..=u64::from(u32::MAX), "most bytes of one message") as u32,
+        message: s.size("message", 4096..=u64::from(u32::MAX), "maximum size of a message") as u32,
     }
 }

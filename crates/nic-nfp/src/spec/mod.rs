@@ -135,7 +135,7 @@ pub(crate) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let misaligned = read_misaligned(&s);
     let local_memory = s.size("local_memory", 64..=1 << 20, "local memory of a microengine") as u32;
     let code = s.size("code", 64..=16 << 20, "code store of a microengine") as u32;
-    let transfer = s.size("transfer", 4..=1024, "the most bytes that one reference moves") as u32;
+    let transfer = s.size("transfer", 4..=1024, "maximum number of bytes that one reference moves") as u32;
     let message_registers =
         s.count("message_registers", 1..=256, "transfer registers of 4 bytes that carry a direct message")
             as u32;

@@ -21,8 +21,8 @@ pub struct PortSpec {
 pub(super) fn read(reader: &Reader<'_>) -> PortSpec {
     let s = reader.section("port");
     PortSpec {
-        payload: s.size("payload", 46..=9000, "most payload of a frame"),
-        least: s.size("least", 0..=1500, "least payload of a frame; a shorter payload is padded"),
+        payload: s.size("payload", 46..=9000, "maximum payload of a frame"),
+        least: s.size("least", 0..=1500, "minimum payload of a frame; a shorter payload is padded"),
         queue: s.count("queue", 1..=65_536, "frames that the transmit queue holds"),
         send: s.count("send", 0..=10_000_000, "cycles to send a frame"),
         receive: s.count("receive", 0..=10_000_000, "cycles to give a received frame to a process"),

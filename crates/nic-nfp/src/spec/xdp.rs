@@ -59,14 +59,14 @@ pub(super) fn read(reader: &Reader<'_>, island: usize, contexts: usize, ctm: u32
         contexts: s.count("contexts", 1..=8, "contexts of each of them") as usize,
         buffers: s.count("buffers", 1..=4096, "buffers for frames in the CTM of an island") as usize,
         buffer: s.size("buffer", 256..=16 << 10, "a buffer") as u32,
-        offset: s.size("offset", 64..=1024, "from the start of a buffer to its frame") as u32,
-        headroom: s.size("headroom", 0..=1024, "in front of a frame for a program") as u32,
+        offset: s.size("offset", 64..=1024, "bytes from the start of a buffer to its frame") as u32,
+        headroom: s.size("headroom", 0..=1024, "bytes before a frame that a program may use") as u32,
         queue: s.count("queue", 0..=1 << 20, "frames that wait for a buffer") as usize,
         gap: s.gap("gap", "bandwidth of the port with XDP programs"),
         header: s.size(
             "header",
             0..=64,
-            "of a frame on the wire beside its own: preamble, check sequence, gap",
+            "bytes of a frame on the wire in addition to its own: preamble, check sequence, gap",
         ),
         longest: s.size("longest", 60..=16 << 10, "the longest frame, without its check sequence"),
         before: s.count(
@@ -77,7 +77,7 @@ pub(super) fn read(reader: &Reader<'_>, island: usize, contexts: usize, ctm: u32
         behind: s.count(
             "behind",
             0..=1_000_000,
-            "cycles of the firmware's instructions for a frame behind the program",
+            "cycles of the firmware's instructions for a frame after the program",
         ),
         stack: s.size("stack", 0..=4096, "stack of a program") as u32,
         program: s.count("program", 1..=1 << 20, "instructions of a translated program") as u32,
@@ -119,7 +119,7 @@ pub(super) fn read(reader: &Reader<'_>, island: usize, contexts: usize, ctm: u32
     if spec.headroom > spec.offset {
         refuse(
             "headroom",
-            "it is more than a buffer has in front of a frame (xdp.offset)",
+            "it is more than the bytes before a frame in a buffer (xdp.offset)",
             format!("write {} B or less", spec.offset),
         );
     }

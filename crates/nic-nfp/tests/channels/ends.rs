@@ -225,7 +225,7 @@ fn calls_that_cannot_be_are_refused() {
         assert!(full.to_string().contains("no channel is left of 2"), "{full}");
         let long = device.send(&mut path, channel, &[0; 57], None).await.unwrap_err();
         assert_eq!(long, ChannelError::Refused(Error::DirectTooLong(57)));
-        assert!(long.to_string().contains("at most 56 bytes, here are 57; use"), "{long}");
+        assert!(long.to_string().contains("at most 56 bytes, not 57; use"), "{long}");
         let none = device.send(&mut path, channel, &[], None).await;
         assert_eq!(none, Err(ChannelError::Refused(Error::ZeroSize)));
         let nowhere = device.send_indirect(&mut path, channel, 64, 8, None).await;

@@ -356,7 +356,7 @@ fn messages_need_their_microengines() {
             b.messenger.post(&Path::from(b.sim.now()), None, Tags::ANY, 0, 0).map(|_| ()).unwrap_err();
         assert_eq!(error, MessageError::Microengine { number: 57, first: 56, last: 59 });
         assert!(
-            error.to_string().contains("need microengines 56 to 59, and a process runs on microengine 57")
+            error.to_string().contains("need microengines 56 to 59, but a process runs on microengine 57")
         );
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
@@ -366,11 +366,11 @@ fn messages_need_their_microengines() {
 #[test]
 fn a_card_that_is_too_small_says_of_what() {
     for (key, text) in [
-        ("hpu.cores=2", "it needs 4 microengines, and the card has 2 (hpu.cores)"),
-        ("hpu.contexts=4", "it needs 8 contexts of a microengine, and the card has 4 (hpu.contexts)"),
-        ("memory.emem.size=1 MiB", "bytes of EMEM, and the card has 1048576 (memory.emem.size)"),
-        ("limits.targets=17", "it needs 18 targets, and the card has 17 (limits.targets)"),
-        ("limits.threads=17", "it needs 18 threads, and the card has 17 (limits.threads)"),
+        ("hpu.cores=2", "it needs 4 microengines, but the card has 2 (hpu.cores)"),
+        ("hpu.contexts=4", "it needs 8 contexts of a microengine, but the card has 4 (hpu.contexts)"),
+        ("memory.emem.size=1 MiB", "bytes of EMEM, but the card has 1048576 (memory.emem.size)"),
+        ("limits.targets=17", "it needs 18 targets, but the card has 17 (limits.targets)"),
+        ("limits.threads=17", "it needs 18 threads, but the card has 17 (limits.threads)"),
     ] {
         let spec = crate::spec(&[key]);
         let mut world: World<Symbol> = World::new(Config::default());

@@ -187,10 +187,10 @@ impl Contention {
         let attempt = attempts.get(&run).filter(|attempt| attempt.waits)?;
         let State { name, changes, .. } = words.get(&attempt.word)?;
         Some(match *changes == attempt.changes {
-            true => format!("it waits for {name}, which nobody has changed meanwhile"),
+            true => format!("it waits for {name}, which no other handler has changed since"),
             false => format!(
-                "it waits for {name}, which others have changed again and again meanwhile: nothing says who is next, and so it may be never; \
-                 a ticket lock lets each in as they come"
+                "it waits for {name}, which others keep changing: their order is undefined, so the wait may \
+                 never end; a ticket lock serves handlers in order of arrival"
             ),
         })
     }
@@ -388,11 +388,11 @@ mod tests {
         rig.at(20, 2, TAKE, false);
         assert_eq!(told(2), "", "it has not come back");
         rig.at(30, 2, TAKE, false);
-        assert_eq!(told(2), "it waits for a word, which nobody has changed meanwhile");
+        assert_eq!(told(2), "it waits for a word, which no other handler has changed since");
         rig.at(40, 1, GIVE, true);
         rig.at(50, 3, TAKE, true);
         rig.at(60, 2, TAKE, false);
-        assert!(told(2).starts_with("it waits for a word, which others have changed again"), "{}", told(2));
+        assert!(told(2).starts_with("it waits for a word, which others keep changing"), "{}", told(2));
         assert_eq!((told(1), told(3)), (String::new(), String::new()));
     }
 

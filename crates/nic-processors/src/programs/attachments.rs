@@ -98,7 +98,7 @@ impl fmt::Display for AttachError {
                 write!(f, "the card has room for {limit} applications; use fewer, or raise hpu.applications")
             }
             AttachError::NoSuchApplication { number } => {
-                write!(f, "there is no application {number} on this card; make it first")
+                write!(f, "there is no application {number} on this card; create it first")
             }
             AttachError::NoSuchMemory { number } => {
                 write!(f, "there is no HPU memory {number} on this card; it was freed, or is another host's")
@@ -116,7 +116,7 @@ impl fmt::Display for AttachError {
             AttachError::Foreign { owner, handlers } => {
                 write!(
                     f,
-                    "the HPU memory belongs to {owner}, the handlers to {handlers}: applications share none"
+                    "the HPU memory belongs to {owner}, the handlers to {handlers}: applications cannot share HPU memory"
                 )
             }
             AttachError::MemoryInUse { users } => {

@@ -174,11 +174,12 @@ impl fmt::Display for HandlerError {
             ),
             HandlerError::OfMessages { found } => write!(
                 f,
-                "the program has a {found}, which is for messages, and no frame_handler; include <frame.h> and write one"
+                "the program has a {found}, which is for messages, but no frame_handler; include <frame.h> \
+                 and write a frame_handler"
             ),
             HandlerError::Misspelt { name, meant } => write!(
                 f,
-                "the program has a function {} and no {meant}; call it {meant}, choose it by its name, or make it \
+                "the program has a function {} but no {meant}; call it {meant}, choose it by its name, or make it \
                  static if it is no handler",
                 printable(name)
             ),
@@ -187,12 +188,13 @@ impl fmt::Display for HandlerError {
                  handler.h and have an init_handlers that names them",
             ),
             HandlerError::NamedByProgram => f.write_str(
-                "names of handlers were given, and a program written for PsPIN names them in its init_handlers; leave the names out",
+                "names of handlers were given, but a program written for PsPIN names them in its \
+                 init_handlers; leave the names out",
             ),
             HandlerError::InitHandlers(why) => write!(f, "init_handlers: {why}"),
             HandlerError::OneProgram => f.write_str(
-                "the card has another program already: its program memory and its handler memory are those of one; attach the same \
-                 program again, or detach the other one",
+                "the card has another program already: its program memory and handler memory hold one \
+                 program; attach the same program again, or detach the other one",
             ),
             HandlerError::Protection(error) => error.fmt(f),
             HandlerError::OtherInterface => f.write_str(
@@ -201,7 +203,7 @@ impl fmt::Display for HandlerError {
             HandlerError::NoMemory { application, wanted, left, largest } => {
                 write!(
                     f,
-                    "{application} asked for {wanted} bytes of HPU memory, and {left} are left on the card"
+                    "{application} asked for {wanted} bytes of HPU memory, but {left} are left on the card"
                 )?;
                 if left >= wanted {
                     write!(f, ", {largest} in one piece")?;
@@ -210,8 +212,8 @@ impl fmt::Display for HandlerError {
             }
             HandlerError::NoShare { application, wanted, left } => write!(
                 f,
-                "{application} asked for {wanted} bytes of HPU memory, and {left} are left of what it may have; use \
-                 less, free some, or give it more"
+                "{application} asked for {wanted} bytes of HPU memory, but its limit leaves {left}; use \
+                 less, free some, or raise the limit"
             ),
         }
     }

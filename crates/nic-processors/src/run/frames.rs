@@ -367,7 +367,7 @@ impl Commands for Frames {
                 Some(start) => (start, end),
                 None => {
                     return Err(Stop::BeyondFrame(format!(
-                        "frame_push of {bytes} bytes, and {start} are left before the frame (hpu.headroom is {})",
+                        "frame_push of {bytes} bytes, but {start} are left before the frame (hpu.headroom is {})",
                         self.limits.headroom
                     )));
                 }

@@ -65,5 +65,5 @@ pub(super) fn check(reader: &Reader<'_>, s: &Section<'_>, banks: &BankTiming, me
     } else {
         return;
     }
-    s.refuse_one(&message, &remedies, "banks", "write another number of banks, and another interleave");
+    s.refuse_one(&message, &remedies, "banks", "change the number of banks and the interleave");
 }

@@ -20,7 +20,7 @@ pub(super) fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option
         let near = set * u64::from(bytes).div_ceil(set).next_power_of_two();
         return refuse(
             "size",
-            &format!("{bytes} bytes are no whole lines of {line} bytes"),
+            &format!("{bytes} bytes are not a whole number of lines of {line} bytes"),
             format!("{near} B"),
         );
     }
@@ -42,8 +42,8 @@ pub(super) fn indexed(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Opti
         s.refuse(
             "size",
             &format!(
-                "{bytes} bytes are {sets} sets of {ways} lines of {line} bytes, and bits of the address choose the set: a \
-                 power of two"
+                "{bytes} bytes are {sets} sets of {ways} lines of {line} bytes; bits of the address choose \
+                 the set, so the number of sets must be a power of two"
             ),
             &format!("write for example \"{below} B\" or \"{above} B\""),
         );

@@ -99,9 +99,9 @@ pub(super) fn read(
     let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
     let spec = CommandsSpec {
         beat: s.size("beat", 1..=4096, "bytes of a packet that a send moves in a cycle"),
-        send: cycles("send", "cycles of a send, beside those of its bytes"),
-        to_host: cycles("to_host", "cycles of a write of host memory, beside the bus"),
-        from_host: cycles("from_host", "cycles of a read of host memory, beside the bus"),
+        send: cycles("send", "cycles of a send, in addition to those of its bytes"),
+        to_host: cycles("to_host", "cycles of a write of host memory, in addition to the bus"),
+        from_host: cycles("from_host", "cycles of a read of host memory, in addition to the bus"),
         engine_commands: s.count_or(
             "engine_commands",
             0..=1 << 20,
@@ -118,7 +118,8 @@ pub(super) fn read(
             "feedbacks",
             0..=1,
             0,
-            "1 if a core holds the feedback of one handler until its commands have ended, and issues none meanwhile; 0 without a limit",
+            "1 if a core holds the feedback of one handler until its commands have ended, and issues no \
+             commands until then; 0 without a limit",
         ) as u32,
         put_header: s.size_or("put_header", 0..=4096, "0 B", "the header in each packet of spin_rdma_put"),
         scratchpad: hpu.size(
@@ -132,7 +133,7 @@ pub(super) fn read(
                 "cycle_call",
                 0..=1_000_000,
                 CYCLE_CALL,
-                "cycles of FPsPIN's cycles(), beside the instructions that pass arguments",
+                "cycles of FPsPIN's cycles(), in addition to the instructions that pass arguments",
             )
         }),
     };

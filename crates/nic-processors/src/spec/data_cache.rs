@@ -56,7 +56,7 @@ pub(super) fn read(s: &Section<'_>, costs: &CycleCosts, section: &str) -> Option
     let ways = s.count_or("ways", 1..=1024, 1, "places that a line may have") as u32;
     let line = s.size_or("line", 4..=4096, "64 B", "bytes of a line") as u32;
     let of_core =
-        s.choice_or("of", &["core", "cluster"], "core", "who has a data cache of its own") == "core";
+        s.choice_or("of", &["core", "cluster"], "core", "the unit with a separate data cache") == "core";
     let latency = |key, least: u16, doc| {
         let cycles = s.count_or(key, 1..=MOST, least.max(1).into(), doc) as u32;
         if cycles < least.into() {
@@ -72,15 +72,19 @@ pub(super) fn read(s: &Section<'_>, costs: &CycleCosts, section: &str) -> Option
     };
     let load = latency("load", costs.load, "cycles of a load that finds its line");
     let store = latency("store", costs.store, "cycles of a store that finds its line");
-    let writes = match s.choice_or("writes", &["back", "through"], "back", "when memory has what is stored") {
+    let writes = match s.choice_or("writes", &["back", "through"], "back", "write policy of the caches") {
         "through" => Writes::Through,
         _ => Writes::Back,
     };
-    let coherence =
-        match s.choice_or("coherence", &["ownership", "none"], "ownership", "what keeps caches coherent") {
-            "none" => Coherence::None,
-            _ => Coherence::Ownership,
-        };
+    let coherence = match s.choice_or(
+        "coherence",
+        &["ownership", "none"],
+        "ownership",
+        "coherence protocol of the caches",
+    ) {
+        "none" => Coherence::None,
+        _ => Coherence::Ownership,
+    };
     let (invalidate, transfer) = prices(s, writes, coherence);
     let outer = outer_caches::read(s, line);
     if !s.has("size") {
@@ -99,15 +103,15 @@ fn prices(s: &Section<'_>, writes: Writes, coherence: Coherence) -> (u32, u32) {
             s.count(key, 0..=MOST, "");
             s.refuse(
                 key,
-                "without coherence no cache has to do with another one's lines",
+                "without coherence no cache affects the lines of another",
                 "leave it out, or write coherence = \"ownership\"",
             );
         }
         return (0, 0);
     }
-    let doc = "cycles that an access takes longer for which other caches give their lines up";
+    let doc = "additional cycles of an access that takes lines from other caches";
     let invalidate = s.count("invalidate", 0..=MOST, doc) as u32;
-    let doc = "cycles until a cache has a line that another one has changed";
+    let doc = "cycles until a cache has a line that another cache has changed";
     if writes == Writes::Through {
         if s.has("transfer") {
             s.count("transfer", 0..=MOST, doc);

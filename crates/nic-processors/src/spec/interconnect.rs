@@ -29,7 +29,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<InterconnectSpec> {
         transactions: s.count(
             "transactions",
             1..=1024,
-            "transactions in flight of an engine's reads, or of its writes, to one memory; to another one it waits for all",
+            "transactions in flight of an engine's reads, or of its writes, to one memory; before it \
+             accesses another memory, it waits for all",
         ) as u32,
         turn: s.count(
             "turn",
@@ -37,11 +38,15 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<InterconnectSpec> {
             "cycles from the last beat of a transaction to the first of one that waited for its end",
         ),
         burst: s.size("burst", 64..=1 << 20, "boundary that no burst of DMA crosses, in bytes"),
-        burst_gap: s.count("burst_gap", 0..=1024, "cycles between two bursts of an engine, beside their beats"),
+        burst_gap: s.count(
+            "burst_gap",
+            0..=1024,
+            "cycles between two bursts of an engine, in addition to their beats",
+        ),
         host_bursts: s.count(
             "host_bursts",
             1..=1024,
-            "bursts of DMA in flight to the host, and as many from it",
+            "bursts of DMA in flight to the host, and the same number from the host",
         ) as u32,
     })
 }

@@ -232,7 +232,7 @@ fn read_cluster(reader: &Reader<'_>, s: &Section<'_>, around: &Surroundings) -> 
             &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
             &remedies,
             "cluster",
-            "write others of both",
+            "change both values",
         );
         // Errors below would only follow from this one.
         cluster = match around.pspin_stack {
@@ -304,7 +304,7 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
     let bytes = s.size("size", 16..=16 << 20, "bytes of an instruction cache") as u32;
     let ways = s.count_or("ways", 1..=1024, 1, "places that a line may have") as u32;
     let line = s.size_or("line", 4..=4096, "16 B", "bytes of a line") as u32;
-    let of = s.choice_or("of", &["cluster", "core"], "cluster", "who has an instruction cache of its own");
+    let of = s.choice_or("of", &["cluster", "core"], "cluster", "the unit with a separate instruction cache");
     let fill = s.count("fill", 0..=100_000, "cycles of filling in a line, if it waits for nothing");
     let port = s.size_or(
         "port",
@@ -359,13 +359,13 @@ fn read_level(s: &Section<'_>, level: Level, around: &Surroundings) -> LevelSpec
         return LevelSpec { contended: false, banks, remote: 0, cached: false, outer: false, first: 0 };
     }
     let contended = s.flag_or("contended", true, "accesses wait for one another");
-    let cached = s.flag_or("cached", false, "loads and stores look for their lines in [memory.cache] before");
+    let cached = s.flag_or("cached", false, "loads and stores look for their lines in [memory.cache] first");
     let outer =
         s.flag_or("outer", false, "lines go through the second and third cache, which all cores share");
-    let doc = "cycles that a handler's first access to this level takes longer";
+    let doc = "additional cycles of a handler's first access to this level";
     let first = s.count_or("first", 0..=100_000, 0, doc) as u32;
     if outer && !cached {
-        s.refuse("outer", "no data caches are before this level", "write cached = true, or leave it out");
+        s.refuse("outer", "this level has no data caches", "write cached = true, or leave it out");
     }
     if first > 0 && !cached && !contended {
         s.refuse(
@@ -376,7 +376,10 @@ fn read_level(s: &Section<'_>, level: Level, around: &Surroundings) -> LevelSpec
     }
     let banks = read_banks(s, (load, store), &latencies);
     let remote = match level {
-        Level::L1 => s.count_or("remote", 0..=100_000, 0, "cycles more to another cluster's") as u32,
+        Level::L1 => {
+            s.count_or("remote", 0..=100_000, 0, "additional cycles of an access to another cluster's memory")
+                as u32
+        }
         _ => 0,
     };
     LevelSpec { contended, banks, remote, cached, outer, first }
@@ -384,7 +387,7 @@ fn read_level(s: &Section<'_>, level: Level, around: &Surroundings) -> LevelSpec
 
 /// Reads the banks of a level. Loads and stores that wait for nothing take `load` and `store` cycles.
 fn read_banks(s: &Section<'_>, (load, store): (u32, u32), latencies: &Latencies<'_>) -> BankTiming {
-    let banks = s.count_or("banks", 1..=4096, 1, "banks of it") as u32;
+    let banks = s.count_or("banks", 1..=4096, 1, "banks of this level") as u32;
     let interleave = s.size_or("interleave", 4..=1 << 20, "4 B", "consecutive bytes in one bank") as u32;
     let width = s.size_or("width", 1..=4096, "4 B", "bytes that a bank moves in an occupancy") as u32;
     let cycles = |key, default: u32, doc| s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
@@ -527,7 +530,7 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Surro
         s.refuse(
             used.key(),
             &format!(
-                "{} {what} do not share a level at {ghz} GHz: the model orders at most {most}",
+                "{} {what} cannot share a level at {ghz} GHz: the model orders at most {most}",
                 around.cores
             ),
             &format!("lower {lower}, or write contended = false for this level and remove data caches"),
@@ -536,7 +539,7 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Surro
         reader.section("hpu").refuse(
             "threads",
             &format!(
-                "{} threads do not share cores at {ghz} GHz: the model orders at most {most}",
+                "{} threads cannot share cores at {ghz} GHz: the model orders at most {most}",
                 around.cores
             ),
             "lower hpu.threads or hpu.cores",

@@ -65,7 +65,7 @@ fn read_section(s: &Section<'_>, costs: CycleCosts) -> (CycleCosts, Overlap) {
             "mispredict",
             0..=10_000,
             0,
-            "cycles from the result of a branch predicted wrong until instructions behind it enter",
+            "cycles from the result of a mispredicted branch until instructions after it enter",
         ) as u16,
     };
     let latency = |key, of: u16, doc| s.count_or(key, 0..=10_000, of.into(), doc) as u16;
@@ -84,7 +84,7 @@ fn read_section(s: &Section<'_>, costs: CycleCosts) -> (CycleCosts, Overlap) {
         store: latency(
             "store",
             costs.store,
-            "latency of a store to HPU memory, until a load has what it stores",
+            "latency of a store to HPU memory, until a load has the stored value",
         ),
         load_use: 0,
         branch_not_taken: branch,
@@ -94,7 +94,7 @@ fn read_section(s: &Section<'_>, costs: CycleCosts) -> (CycleCosts, Overlap) {
         csr: latency("csr", costs.csr, "latency of an access to a control and status register"),
         float_add: latency("float_add", costs.float_add, "latency of fadd.s, fsub.s"),
         float_mul: latency("float_mul", costs.float_mul, "latency of fmul.s"),
-        float_fused: latency("float_fused", costs.float_fused, "latency of fmadd.s and its kin"),
+        float_fused: latency("float_fused", costs.float_fused, "latency of fmadd.s and its variants"),
         float_div: latency("float_div", costs.float_div, "latency of fdiv.s"),
         float_sqrt: latency("float_sqrt", costs.float_sqrt, "latency of fsqrt.s"),
         float_convert: latency(

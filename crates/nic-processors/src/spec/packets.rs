@@ -49,14 +49,14 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
     let spec = PacketsSpec {
         beat: s.size("beat", 1..=4096, "bytes of a packet that are moved in a cycle"),
         schedule: cycles("schedule", "cycles from when a packet is whole in its buffer until a cluster has it"),
-        copy: cycles("copy", "cycles of a copy to a cluster's memory, beside those of its bytes"),
+        copy: cycles("copy", "cycles of a copy to a cluster's memory, in addition to those of its bytes"),
         feedback: cycles(
             "feedback",
             "cycles from the end of a handler and its commands until its packet has left",
         ),
         in_flight: s.count("in_flight", 1..=1 << 20, "packets of a cluster, waiting and in handlers") as u32,
         copies: s.count("copies", 1..=1024, "bursts that the copies of a cluster have in flight") as u32,
-        burst: s.size("burst", 1..=1 << 20, "most bytes of a burst of a copy"),
+        burst: s.size("burst", 1..=1 << 20, "maximum number of bytes of a burst of a copy"),
         slot: s.size_or("slot", 1..=1 << 20, "64 B", "a slot of the packet buffer and of clusters' memories"),
         buffer: s.size_or("buffer", 1..=MOST, "4 MiB", "bytes of the packet buffer, in slots"),
         cluster_buffer: s.size_or(

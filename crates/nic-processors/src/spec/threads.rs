@@ -20,13 +20,16 @@ pub(super) fn read(s: &Section<'_>, overlaps: bool) -> (usize, usize, usize) {
     if issue > threads {
         s.refuse(
             "issue",
-            &format!("a core issues one instruction of a thread in a cycle, and has {threads}"),
+            &format!(
+                "a core issues at most one instruction of each thread in a cycle, and has {threads} threads"
+            ),
             &format!("write {threads} or fewer, or raise hpu.threads"),
         );
     }
     let most = clusters::CORES / threads;
     if cores > most {
-        let message = format!("{cores} cores of {threads} threads are more than {} threads", clusters::CORES);
+        let message =
+            format!("{cores} cores with {threads} threads each have more than {} threads", clusters::CORES);
         s.refuse("threads", &message, &format!("write fewer, or {most} cores (hpu.cores)"));
         // Errors below would only follow from this one.
         return (1, 1, 1);

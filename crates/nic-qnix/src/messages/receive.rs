@@ -91,8 +91,8 @@ impl Messenger {
             let kept = self.kept.get() + came.body.kept();
             if kept > KEPT {
                 return Err(CardError::Failed(format!(
-                    "the library of messages has no room for more messages that no receive has taken: they have {kept} bytes, and it \
-                     keeps {KEPT}; post receives earlier"
+                    "the message library has no room for more messages without a receive: they have {kept} \
+                     bytes, and the maximum is {KEPT}; post receives earlier"
                 )));
             }
             self.kept.set(kept);

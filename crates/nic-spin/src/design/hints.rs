@@ -50,9 +50,9 @@ fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
         .iter()
         .take(LISTED)
         .map(|(rank, first, count)| {
-            let (the_first, verb) = if *count == 1 { (":", "is") } else { (", the first", "are") };
+            let (the_first, verb) = if *count == 1 { (":", "waits") } else { (", the first", "wait") };
             format!(
-                "\n  note: at rank {rank}, {} {verb} there that no recv has taken{the_first} one of {} bytes from rank {}, \
+                "\n  note: at rank {rank}, {} {verb} for a recv{the_first} one of {} bytes from rank {}, \
                  tag {}",
                 counted(*count, "message"),
                 first.length,
@@ -65,14 +65,13 @@ fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
     if !others.is_empty() {
         let messages = others.iter().map(|(_, _, count)| count).sum();
         text += &format!(
-            "\n  note: {} at {} that no recv has taken",
+            "\n  note: {} at {} wait for a recv",
             counted(messages, "message"),
             counted(others.len() as u64, "more rank")
         );
     }
     if !found.is_empty() {
-        text +=
-            "\n  note: a recv takes messages of its source and tag; without a source or tag, it takes any";
+        text += "\n  note: a recv takes messages of its source and tag; a recv without source or tag takes any message";
     }
     text
 }

@@ -127,8 +127,8 @@ impl fmt::Display for CallError {
             CallError::Attached(error) => error.fmt(f),
             CallError::LongMessages { eager } => write!(
                 f,
-                "{LONG_MESSAGES} messages longer than messages.eager ({eager} bytes) wait for their receivers, as many as a \
-                 host has numbers for; receive earlier, or raise messages.eager"
+                "{LONG_MESSAGES} messages longer than messages.eager ({eager} bytes) wait for their \
+                 receivers, which is the maximum of a host; receive earlier, or raise messages.eager"
             ),
             CallError::NotTaken { to, tag, bytes, fail: FailType::Dropped | FailType::PtDisabled } => write!(
                 f,
@@ -140,7 +140,8 @@ impl fmt::Display for CallError {
             }
             CallError::NotGot { from, tag, bytes, fail } => write!(
                 f,
-                "a message of {bytes} bytes, tag {tag}, that waited for its receive at rank {from} could not be got: {fail}"
+                "a message of {bytes} bytes, tag {tag}, that waited for its receive at rank {from} could not \
+                 be fetched: {fail}"
             ),
             CallError::MessageLost { text } => f.write_str(text),
             CallError::EventsLost { lost } => write!(

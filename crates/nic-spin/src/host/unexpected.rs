@@ -243,7 +243,7 @@ impl Card {
                 )
             }
             (DropReason::NoMatch, _) => format!(
-                "found the buffers for such messages full; receive earlier, or raise messages.buffers ({}) or \
+                "the buffers for such messages were full; receive earlier, or raise messages.buffers ({}) or \
                  messages.buffer ({} bytes each), or lower messages.eager ({} bytes), above which messages wait at \
                  their senders",
                 spec.buffers, spec.buffer, spec.eager
@@ -252,7 +252,8 @@ impl Card {
         };
         let (from, tag, bytes, to) = (header.source.0, tag_of(header.match_bits), header.length, self.node.0);
         let text = format!(
-            "a message of {bytes} bytes from rank {from}, tag {tag}, came to rank {to} before its receive and is lost: {why}"
+            "a message of {bytes} bytes from rank {from}, tag {tag}, arrived at rank {to} before its receive \
+             and is lost: {why}"
         );
         self.interface.borrow_mut().pt_disable(MESSAGES).expect("the entry is the library's");
         self.processors().report_failure(FailureKind::Refused, None, text.clone());

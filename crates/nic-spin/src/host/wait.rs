@@ -12,15 +12,14 @@ const fn counting(counted: Counted) -> &'static str {
     match counted {
         Counted::Yes => "",
         Counted::ByAcknowledgements => {
-            ", and what counts into it has event_ct_ack: that takes puts that ask for an acknowledgement (ack)"
+            ", and event_ct_ack counts only puts that request an acknowledgement (ack)"
         }
         Counted::ByHandlers => {
-            ", and handlers alone count into it: with PtlHandlerCTInc, or with a put that says so; its match entry lacks \
-             event_ct_comm"
+            ", and only handlers count into it, with PtlHandlerCTInc or a counting put; its match entry lacks event_ct_comm"
         }
         Counted::ByNothing => {
-            ", and no match entry or memory descriptor counts into it: that takes ct, and an option such as \
-             event_ct_comm of the one, event_ct_send, event_ct_reply or event_ct_ack of the other"
+            ", and nothing counts into it: set ct and event_ct_comm of a match entry, or ct and \
+             event_ct_send, event_ct_reply or event_ct_ack of a memory descriptor"
         }
     }
 }

@@ -92,7 +92,8 @@ fn check(config: &ClusterConfig, mix: &Mix, around: &NodeSpec, testers: usize) -
     // Testers have links as hosts do.
     topology.check(nodes as usize + testers, &around.switch).map_err(|error| match testers {
         0 => error.into(),
-        many => Error::Input(format!("of {nodes} hosts and {many} more ends of links, for traffic: {error}")),
+        1 => Error::Input(format!("of {nodes} hosts and 1 traffic sender: {error}")),
+        many => Error::Input(format!("of {nodes} hosts and {many} traffic senders: {error}")),
     })?;
     if let Some(rank) = noise.as_ref().and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
         return Err(Error::Input(format!("noise on rank {rank}: the cluster has ranks 0 to {}", nodes - 1)));

@@ -31,7 +31,7 @@ pub struct LargeCluster {
 impl fmt::Display for LargeCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LargeCluster { hosts, card, bytes } = self;
-        write!(f, "{hosts} hosts with {card} take about {} of memory to begin with", gibibytes(*bytes))
+        write!(f, "{hosts} hosts with {card} need about {} of memory at the start", gibibytes(*bytes))
     }
 }
 
@@ -194,8 +194,8 @@ impl Gauge {
     fn refusal(&self, needed: u64, about: &str) -> Error {
         let available = self.before.map_or(0, |memory| memory.available);
         Error::Input(format!(
-            "{} hosts with {} take {about}{} of this machine's memory to begin with, and it has {} for them; name \
-             fewer hosts, or go to a larger machine",
+            "{} hosts with {} need {about}{} of this machine's memory at the start, but it has {} available; \
+             name fewer hosts, or use a machine with more memory",
             self.hosts,
             self.card,
             gibibytes(needed),
@@ -335,7 +335,7 @@ mod tests {
             (TOLD.take(), when)
         };
         assert_eq!(build(2047, MI, 0), (Vec::new(), 0));
-        let text = "3072 hosts with a card take about 3.0 GiB of memory to begin with".to_owned();
+        let text = "3072 hosts with a card need about 3.0 GiB of memory at the start".to_owned();
         assert_eq!(build(3072, MI, 0), (vec![text], 64));
         // Memory that was already free hides the growth at first.
         let (told, when) = build(3072, MI, 100 * MI);
@@ -361,8 +361,8 @@ mod tests {
         let build = |hosts, each, free| build_after(10 * MI, hosts, each, free);
         assert_eq!(build(1000, MI, 0), Ok(()));
         let refused = build(2000, MI, 0).unwrap_err();
-        let text = "2000 hosts with a card take about 2.0 GiB of this machine's memory to begin with, and it has 1.0 \
-                    GiB for them; name fewer hosts, or go to a larger machine";
+        let text = "2000 hosts with a card need about 2.0 GiB of this machine's memory at the start, but it has 1.0 \
+                    GiB available; name fewer hosts, or use a machine with more memory";
         assert_eq!(refused, Error::Input(text.to_owned()));
         assert_eq!(RESIDENT.get(), (10 + 64) * MI);
         // The network is built only once, so its memory does not grow with the hosts.

@@ -50,11 +50,15 @@ impl FromStr for Noise {
 fn drawn(period: &str, duration: &str, options: &[&str]) -> Result<Noise, String> {
     let time = |part: &str, what: &str| -> Result<Duration, String> {
         let time = parse_time(part).map_err(|error| format!("the {what}: {error}"))?;
-        if time.is_zero() { Err(format!("a {what} of 0 is no noise")) } else { Ok(time) }
+        if time.is_zero() {
+            Err(format!("a {what} of 0 is not possible; write more than 0"))
+        } else {
+            Ok(time)
+        }
     };
     let (period, duration) = (time(period, "period")?, time(duration, "duration")?);
     if period < Duration::from_ns(1) {
-        return Err("the period is 1 ns at least".into());
+        return Err("the period is below 1 ns; write 1ns or more".into());
     }
     if duration >= period {
         return Err("the duration is not shorter than the period, so nothing else would ever run".into());
@@ -65,7 +69,7 @@ fn drawn(period: &str, duration: &str, options: &[&str]) -> Result<Noise, String
             None if *option == "fixed" => regularity = Regularity::Fixed,
             None => {
                 return Err(format!(
-                    "'{option}' is no option of noise; write fixed for intervals a period apart, or rank=N for one \
+                    "'{option}' is no option of noise; write fixed for a fixed period, or rank=N for one \
                      host only"
                 ));
             }

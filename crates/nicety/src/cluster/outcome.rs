@@ -61,7 +61,7 @@ impl Cluster {
                 if self.network.paused_ring().is_some() || !self.is_whole() && self.network.has_paused() =>
             {
                 Err(Error::Deadlock(format!(
-                    "the programs ended, and packets never arrived{}",
+                    "the programs ended, but packets never arrived{}",
                     self.ring_note()
                 )))
             }
@@ -125,8 +125,8 @@ impl Cluster {
     fn ring_note(&self) -> String {
         self.network.paused_ring().map_or_else(String::new, |ring| {
             format!(
-                "\n  note: ports are paused in a circle, each until packets have gone by the next one: {ring}; a topology \
-                 without a circle, such as star or fat-tree, or flow control none cannot stop so"
+                "\n  note: ports pause one another in a cycle: {ring}; write a topology without a cycle, \
+                 such as star or fat-tree, or flow control none"
             )
         })
     }

@@ -113,7 +113,7 @@ fn refused(text: &str, error: &TrafficError) -> Error {
 pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Result<Vec<Aimed>, Error> {
     if traffic.len() > MOST {
         return Err(Error::Input(format!(
-            "{} expressions of traffic; a run has {MOST} at most, and one can have many flows",
+            "{} expressions of traffic; the maximum is {MOST}; one expression can have many flows",
             traffic.len()
         )));
     }
@@ -123,15 +123,16 @@ pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Res
         let wrong = |why: String| Err(Error::Input(format!("traffic '{text}': {why}")));
         if rank >= hosts {
             return wrong(format!(
-                "there is no rank {rank}; write to=RANK with one of the cluster's, 0 to {}",
+                "there is no rank {rank}; write to=RANK with a rank from 0 to {}",
                 hosts - 1
             ));
         }
         let spec = &mix.card(rank).spec;
         if spec.of::<EthernetSpec>().is_err() {
             return wrong(format!(
-                "it consists of Ethernet frames, and {}, the card of rank {rank}, has {} and takes none; name a card that takes \
-                 frames, such as spin-100g or niagara2-niu; 'nicety bench handlers --traffic' sends packets to handlers of \
+                "traffic consists of Ethernet frames, but {}, the card of rank {rank}, has {} and receives \
+                 no frames; name a card that receives frames, such as spin-100g or niagara2-niu; 'nicety \
+                 bench handlers --traffic' sends packets to handlers of \
                  other cards",
                 mix.name(rank),
                 spec.design().interface,

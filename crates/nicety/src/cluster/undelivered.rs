@@ -85,7 +85,7 @@ fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let why = match causes.failures_alone() {
         Some(who) => who,
         None => format!(
-            "the network {} too many packets in a row (transport.retries says how many are too many){}",
+            "the network {} too many packets in a row (transport.retries is the limit){}",
             causes.verb(),
             causes.listed(": ")
         ),
@@ -116,16 +116,16 @@ fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
 /// Returns the error text for packets that were lost by these causes.
 fn for_good(causes: &Causes, packets: &[LostPacket], cards: &[Rc<dyn Card>]) -> String {
     let why = match reliable(cards) {
-        Some(true) => "TCP alone sends again",
+        Some(true) => "only TCP retransmits",
         Some(false) => "transport.reliable is false",
-        None => "cards of this design never do",
+        None => "cards of this design never retransmit",
     };
     let lines: Vec<String> = packets.iter().map(ToString::to_string).collect();
     let total: u64 = causes.0.iter().map(|(.., times)| times).sum();
     let count = counted(total, "packet", true);
     let head = match causes.failures_alone() {
-        Some(who) => format!("{who}; {count} not delivered, nor sent again: {why}"),
-        None => format!("{count} not delivered, nor sent again ({why}){}", causes.listed(": ")),
+        Some(who) => format!("{who}; {count} not delivered and not retransmitted: {why}"),
+        None => format!("{count} not delivered and not retransmitted ({why}){}", causes.listed(": ")),
     };
     head + &listed(&lines)
 }
@@ -139,7 +139,7 @@ impl Causes {
     fn add(&mut self, from: Place, to: Place, cause: Cause, times: u64) {
         let text = match cause {
             Cause::Chance => "lost by chance".to_owned(),
-            Cause::Dropped => "lost as the faults name them".to_owned(),
+            Cause::Dropped => "lost by drop in the faults".to_owned(),
             Cause::Damaged => DAMAGED.to_owned(),
             Cause::BitErrors => "damaged each time that the link sent them".to_owned(),
             Cause::QueueFull(port) => {
@@ -213,12 +213,12 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     let unusable: u64 = cards.iter().map(|card| card.unusable()).sum();
     let unusable = match unusable {
         0 => String::new(),
-        n => format!(", and the cards could not use {} that came", counted(n, "packet", false)),
+        n => format!(", and the cards could not use {} that arrived", counted(n, "packet", false)),
     };
     let lines: Vec<String> = network.lost_packets().iter().map(ToString::to_string).collect();
     let makes_up = match reliable(cards) {
-        Some(_) => "a card makes up for that only with transport.reliable=true",
-        None => "a card of this design does not make up for that",
+        Some(_) => "a card recovers from this only with transport.reliable=true",
+        None => "a card of this design does not recover from this",
     };
     format!(
         "\n  note: of the packets, the network {}{unusable}; {makes_up}{}",

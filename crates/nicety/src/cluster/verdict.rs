@@ -47,7 +47,7 @@ impl FromStr for Allowed {
             let kind = kind.ok_or_else(|| {
                 let names: Vec<_> = FailureKind::ALL.iter().map(|kind| kind.name()).collect();
                 Error::Input(format!(
-                    "there is no failure {name:?} to allow; there are {}, and all of them are 'all'",
+                    "there is no failure {name:?} to allow; write {}, or 'all' for all of them",
                     names.join(", ")
                 ))
             })?;
@@ -151,7 +151,7 @@ mod tests {
         let error = of("fail,traps").unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no failure \"traps\" to allow; there are trap, fail, budget, refused, lost, and all of them are 'all'"
+            "there is no failure \"traps\" to allow; write trap, fail, budget, refused, lost, or 'all' for all of them"
         );
     }
 }

@@ -26,7 +26,7 @@ calls! {
     };
     /// Waits for a posted receive. `posted` is its number, from the outcome of `PostRecv`.
     Received { posted: u64 } => {
-        let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
+        let unknown = || Error::Program(format!("receive {posted} of this host is not pending"));
         let pending = program.0.receives.borrow_mut().waiting.remove(&posted);
         host.received(pending.ok_or_else(unknown)?).await?
     };

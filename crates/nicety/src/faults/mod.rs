@@ -117,12 +117,12 @@ fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
 
 fn reorder(node: &Node) -> Result<(f64, Duration), Problem> {
     let wrong = |why: &str| node.problem("reorder", &format!("{why}; write RATE:TIME, such as \"1e-3:5us\""));
-    let text = node.text("reorder").map_err(|_| wrong("it has a rate and a time"))?;
-    let (rate, time) = text.split_once(':').ok_or_else(|| wrong("it says no time"))?;
+    let text = node.text("reorder").map_err(|_| wrong("a rate and a time are expected"))?;
+    let (rate, time) = text.split_once(':').ok_or_else(|| wrong("the time is missing"))?;
     let rate = Node::loose(rate.trim(), node.line).rate("reorder")?;
     let time = parse_time(time.trim()).map_err(|error| wrong(&error.to_string()))?;
     if time.is_zero() || time > Duration::from_us(1_000_000) {
-        return Err(wrong("the time is from 1 ps to 1 s"));
+        return Err(wrong("the time must be 1 ps to 1 s"));
     }
     Ok((rate, time))
 }
@@ -151,7 +151,7 @@ fn read_failure(node: &Node, faults: &mut Faults) -> Result<(), Problem> {
         let example = "write hosts.1@2ms for a node, or hosts.0->switch.0@5us..9us for a link";
         node.problem("fail", &format!("'{text}': {why}; {example}"))
     };
-    let (name, when) = text.split_once('@').ok_or_else(|| wrong("it says not when"))?;
+    let (name, when) = text.split_once('@').ok_or_else(|| wrong("the time is missing"))?;
     let time = |text: &str| {
         let since = parse_time(text.trim()).map_err(|error| wrong(&error.to_string()))?;
         Ok::<Time, Problem>(Time::ZERO + since)
@@ -167,7 +167,9 @@ fn read_failure(node: &Node, faults: &mut Faults) -> Result<(), Problem> {
     let directions = match (name.split_once("<->"), name.split_once("->")) {
         (Some((a, b)), _) => vec![(place(a)?, place(b)?), (place(b)?, place(a)?)],
         (None, Some((from, to))) => vec![(place(from)?, place(to)?)],
-        (None, None) if outage.until.is_some() => return Err(wrong("a node fails for good")),
+        (None, None) if outage.until.is_some() => {
+            return Err(wrong("a failed node does not recover; leave the end out"));
+        }
         (None, None) => {
             faults.nodes.push(NodeFailure { node: place(name)?, at: outage.from });
             return Ok(());
@@ -257,22 +259,22 @@ mod tests {
             ("loss=-0.1", "loss: -0.1 is no rate"),
             ("loss=nan", "loss: 'nan' is no number"),
             ("loss=much", "loss: 'much' is no number; write one such as 0.001"),
-            ("loss", "faults: 'loss' says no value; write KEY=VALUE, as in loss=1e-3,seed=7"),
+            ("loss", "faults: 'loss' has no value; write KEY=VALUE, as in loss=1e-3,seed=7"),
             (
                 "los=1",
-                "faults: los: there is no such key; there are seed, loss, corrupt, duplicate, reorder, burst,",
+                "faults: los: there is no such key; the keys are seed, loss, corrupt, duplicate, reorder, burst,",
             ),
-            ("loss=0.1,loss=0.2", "loss: it is there twice"),
+            ("loss=0.1,loss=0.2", "loss: it appears twice"),
             ("seed=-1", "seed: -1 is no whole number from 0 on"),
             ("seed=1.5", "seed: 1.5 is no whole number from 0 on"),
-            ("reorder=0.1", "reorder: it says no time; write RATE:TIME, such as \"1e-3:5us\""),
+            ("reorder=0.1", "reorder: the time is missing; write RATE:TIME, such as \"1e-3:5us\""),
             ("reorder=0.1:5", "reorder: "),
-            ("reorder=0.1:0ns", "reorder: the time is from 1 ps to 1 s"),
+            ("reorder=0.1:0ns", "reorder: the time must be 1 ps to 1 s"),
             ("burst=0.5", "burst: 0.5 is no length of a burst"),
             ("loss=0.9,burst=2", "loss: 0.9 is too much in bursts of 2; write 0.667 or less"),
-            ("fail=hosts.1", "fail: 'hosts.1': it says not when; write hosts.1@2ms"),
+            ("fail=hosts.1", "fail: 'hosts.1': the time is missing; write hosts.1@2ms"),
             ("fail=hosts.1@soon", "fail: 'hosts.1@soon': "),
-            ("fail=hosts.1@1us..2us", "a node fails for good"),
+            ("fail=hosts.1@1us..2us", "a failed node does not recover; leave the end out"),
             ("fail=host.1@1us", "'host.1' is no node; they are called hosts.0"),
             ("fail=hosts.0->switch.0@3us..2us", "it ends before it begins"),
             ("loss = 0.1\n\nloss = 0.2\n", "faults, line 3: "),
@@ -288,10 +290,10 @@ mod tests {
             ),
             (
                 "[[link]]\nname = 'hosts.0 -> hosts.1'\nseed = 1\n",
-                "line 3: link.seed: there is no such key; there are name,",
+                "line 3: link.seed: there is no such key; the keys are name,",
             ),
             ("{\"loss\": }", "faults: "),
-            ("{\"link\": 3}", "link: it is no table"),
+            ("{\"link\": 3}", "link: it is not a table"),
             ("loss = [\n", "faults, line 1: "),
         ] {
             let Err(Error::Input(found)) = parse(text) else { panic!("{text} was read") };

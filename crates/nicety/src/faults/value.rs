@@ -46,7 +46,7 @@ fn line(text: &str) -> Result<Node, Problem> {
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (key, value) = part
             .split_once('=')
-            .ok_or_else(|| format!(": '{part}' says no value; write KEY=VALUE, as in loss=1e-3,seed=7"))?;
+            .ok_or_else(|| format!(": '{part}' has no value; write KEY=VALUE, as in loss=1e-3,seed=7"))?;
         let (key, node) = (key.trim().to_owned(), Node::loose(value.trim(), None));
         match entries.iter_mut().find(|(other, _)| *other == key) {
             None => entries.push((key, node)),
@@ -55,7 +55,7 @@ fn line(text: &str) -> Result<Node, Problem> {
                 Value::List(nodes) => nodes.push(node),
                 _ => before.value = Value::List(vec![before.clone(), node]),
             },
-            Some(_) => return Err(node.problem(&key, "it is there twice")),
+            Some(_) => return Err(node.problem(&key, "it appears twice")),
         }
     }
     Ok(Node { value: Value::Table(entries), line: None })
@@ -115,14 +115,14 @@ impl Node {
     /// Returns the entries of a table. Each entry must have one of these keys.
     pub(super) fn table(&self, name: &str, keys: &[&str]) -> Result<&[(String, Node)], Problem> {
         let Value::Table(entries) = &self.value else {
-            return Err(self.problem(name, "it is no table"));
+            return Err(self.problem(name, "it is not a table"));
         };
         let unknown = entries.iter().find(|(key, _)| !keys.contains(&key.as_str()));
         match unknown {
             None => Ok(entries),
             Some((key, node)) => {
                 let key = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-                Err(node.problem(&key, &format!("there is no such key; there are {}", keys.join(", "))))
+                Err(node.problem(&key, &format!("there is no such key; the keys are {}", keys.join(", "))))
             }
         }
     }

@@ -36,7 +36,7 @@ impl Buffer {
         match offset.checked_add(len).is_some_and(|end| end <= self.len) {
             true => Ok(Buffer { allocation: self.allocation.clone(), start: self.start + offset, len }),
             false => Err(Error::Program(format!(
-                "{len} bytes from offset {offset} on reach over the end of a buffer of {} bytes",
+                "{len} bytes from offset {offset} on reach past the end of a buffer of {} bytes",
                 self.len
             ))),
         }

@@ -96,7 +96,7 @@ impl Device {
             return Ok(channel.channel);
         }
         Err(Error::Input(format!(
-            "the channel to target {} is to card {}, and the device to card {}; use the device that opened the channel",
+            "the channel to target {} is on card {}, but the device is card {}; use the device that opened the channel",
             channel.target, channel.card, self.card
         )))
     }
@@ -252,7 +252,7 @@ fn about(what: &str, target: u32, error: ChannelError) -> Error {
 fn length(what: &str, buffer: &Buffer) -> Result<u32, Error> {
     u32::try_from(buffer.len()).map_err(|_| {
         Error::Input(format!(
-            "{what}: a message of {} bytes is longer than any; send it in parts",
+            "{what}: a message of {} bytes is too long for any card; send it in parts",
             buffer.len()
         ))
     })

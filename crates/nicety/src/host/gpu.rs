@@ -38,7 +38,7 @@ impl Gpu {
         let allocation = self.gpu.memory.allocate(len).map_err(|_| {
             let memory = self.gpu.spec.memory;
             Error::Program(format!(
-                "no {len} bytes are left of the {memory} of the graphics processor; raise gpu.memory"
+                "the graphics processor's memory of {memory} has less than {len} bytes free; raise gpu.memory"
             ))
         })?;
         self.host.inner.card.adopt(&allocation);

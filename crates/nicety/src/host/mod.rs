@@ -249,7 +249,7 @@ impl Host {
     /// network. If several threads of a host enter barriers, they take part in separate barriers, one after another.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
-        let waiting = move || format!("the other ranks to come to the barrier (rank {rank} is there)");
+        let waiting = move || format!("the other ranks to reach the barrier (rank {rank} is there)");
         let meet = async {
             let _turn = self.inner.at_barrier.acquire().await;
             self.inner.barrier.wait().await;

@@ -38,8 +38,8 @@ impl Rdma {
     /// When the number is 2^32 - 1, which belongs to the message library.
     pub fn process(&self, number: u32) -> Result<Rdma, Error> {
         let process = self.node.process(number);
-        let process =
-            process.ok_or_else(|| Error::Input(format!("process {number} is the library's own")))?;
+        let process = process
+            .ok_or_else(|| Error::Input(format!("process {number} is reserved for the message library")))?;
         Ok(Rdma { process, ..self.clone() })
     }
 
@@ -97,7 +97,7 @@ impl Rdma {
     /// When the rank does not exist, the buffer is not registered, or the address is 0.
     pub async fn put(&self, buffer: &Buffer, to: u32, address: u64, data: u64) -> Result<Operation, Error> {
         if address == 0 {
-            let text = "a put to address 0, which stands for a streaming buffer; use send for that";
+            let text = "a put to address 0, which means a streaming buffer; use send instead";
             return Err(Error::Input(text.to_owned()));
         }
         self.post("put", buffer, to, address, data).await

@@ -27,8 +27,8 @@ pub struct PendingRecv(pub(super) PostedReceive);
 /// Returns the error for a message that is longer than the buffer of its receive.
 fn cut(bytes: u64, rank: u32, room: u64) -> Error {
     Error::Program(format!(
-        "a message of {bytes} bytes from rank {rank} came into a recv of {room} bytes: {} bytes were cut; give recv a \
-         buffer of {bytes} bytes",
+        "a message of {bytes} bytes from rank {rank} arrived at a recv of {room} bytes: {} bytes were \
+         truncated; give recv a buffer of {bytes} bytes",
         bytes - room
     ))
 }

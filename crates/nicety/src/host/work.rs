@@ -55,7 +55,7 @@ impl Host {
     pub async fn copy(&self, from: &Buffer, to: &Buffer) -> Result<(), Error> {
         if from.len() != to.len() {
             return Err(Error::Program(format!(
-                "a copy of {} bytes into a buffer of {}; slice one of them",
+                "a copy of {} bytes into a buffer of {} bytes; slice the longer one",
                 from.len(),
                 to.len()
             )));

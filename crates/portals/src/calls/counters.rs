@@ -199,7 +199,7 @@ impl Interface {
 fn one_of_both(by: CtEvent) -> Result<(), Error> {
     if by.success != 0 && by.failure != 0 {
         return Err(Error::ArgInvalid(
-            "an increment adds to the successes or to the failures; make two of it to add to both",
+            "an increment adds to the successes or to the failures; use two increments to add to both",
         ));
     }
     Ok(())

@@ -196,4 +196,5 @@ impl Interface {
     }
 }
 
-const NOT_IN_USE: Error = Error::ArgInvalid("this portal table index is not in use; take it with `pt_alloc`");
+const NOT_IN_USE: Error =
+    Error::ArgInvalid("this portal table index is not in use; allocate it with `pt_alloc`");

@@ -97,7 +97,7 @@ impl Queues {
         let queue = self.get_mut(eq)?;
         if queue.depth - queue.notices < 4 {
             return Err(Error::ArgInvalid(
-                "with flow control an event queue holds three events, and one for each portal table entry",
+                "with flow control an event queue needs room for three events and one more for each portal table entry",
             ));
         }
         if queue.room() == 0 {

@@ -154,7 +154,7 @@ fn unknown_keys_and_sections_get_the_nearest() {
         "wombat = 'x'",
         "wombat: unknown key",
         "2:1",
-        "above the sections there are name, title, design, extends, paper, source; everything else stands in a section",
+        "above the sections there are name, title, design, extends, paper, source; every other key belongs to a section",
     );
     says("bus = 3", "bus: unknown key", "2:1", "[bus] is a section, its keys are gap, latency");
     assert!(
@@ -182,13 +182,13 @@ fn provenance_is_complete_or_refused() {
     let value = |rest: &str| format!("[bus]\nlatency = {{ value = '1 ns', {rest} }}");
     says(
         &value("kind = 'documented'"),
-        "bus.latency: a documented value names its source",
+        "bus.latency: a documented value must name its source",
         "3:1",
         "add source = \"where it stands\"",
     );
     says(
         &value("kind = 'assumed', source = ' '"),
-        "bus.latency: an assumed value names its source",
+        "bus.latency: an assumed value must name its source",
         "3:1",
         "add source = \"why this value\"",
     );
@@ -216,7 +216,7 @@ fn provenance_is_complete_or_refused() {
         &value("kind = 'user'"),
         "bus.latency: \"user\" is not a kind of value",
         "3:1",
-        "leave kind out: a value without one is the user's own",
+        "leave kind out: a value without a kind is the user's own",
     );
     says(
         &value("kind = 'wombat'"),
@@ -388,7 +388,8 @@ fn the_top_of_a_spec_is_checked() {
     let load = |text: &str| Spec::from_text("my.toml", text, &[], CARDS);
     let message = load("[bus]\nlatency = '3 ns'\n").unwrap_err().to_string();
     assert!(
-        message.starts_with("error: no design: which parts the card is made of\n --> my.toml:1:1\n"),
+        message
+            .starts_with("error: the design is missing; it names the parts of the card\n --> my.toml:1:1\n"),
         "{message}"
     );
     assert!(message.ends_with("or begin with a card that exists: extends = \"discrete\""), "{message}");

@@ -52,11 +52,11 @@ fn a_circle_is_refused() {
     let message = refused(&one);
     let dir = folder.to_str().unwrap();
     let expected = format!(
-        "error: extends: extends leads in a circle: {one} -> {dir}/./two.toml -> {one}\n --> {dir}/./two.toml:2:11\n"
+        "error: extends: extends forms a cycle: {one} -> {dir}/./two.toml -> {one}\n --> {dir}/./two.toml:2:11\n"
     );
     assert!(message.starts_with(&expected), "{message}");
     let own = write(&folder, "self.toml", "extends = './self.toml'\n");
-    assert!(refused(&own).contains(&format!("extends leads in a circle: {own} -> {own}")));
+    assert!(refused(&own).contains(&format!("extends forms a cycle: {own} -> {own}")));
     let shipped =
         Library::new(&[("a", "extends = 'b'"), ("b", "extends = 'a'"), ("c", "extends = './x.toml'")]);
     let message = Spec::load("a", &[], shipped).unwrap_err().to_string();

@@ -218,7 +218,7 @@ def _of(figures: XdpFigures) -> list[str]:
             f"{counted(longer, 'frame')} became longer than the card sends (frames.mtu), and the card dropped them."
         )
     texts += [
-        f"map {name} was full for {count} updates, which failed; raise its max_entries, or let the program tell."
+        f"map {name} was full for {count} updates, which failed; raise its max_entries, or let the program report it."
         for name, count in figures["updates_full"].items()
     ]
     return texts

@@ -45,7 +45,7 @@ def torus_html(report: TorusReport) -> str:
 def torus_text(report: TorusReport) -> str:
     """Return a report as text: a table per card and pattern, and the load at which the torus saturates."""
     manifest = report["manifest"]
-    times = f"measured for {manifest['duration_ns'] / 1e3:g} us behind {manifest['warmup_ns'] / 1e3:g} us"
+    times = f"measured for {manifest['duration_ns'] / 1e3:g} us after a warm-up of {manifest['warmup_ns'] / 1e3:g} us"
     lines = [
         f"# nicety Torus Test v{report['version']}",
         f"# random packets of {manifest['packet_bytes']} B on {manifest['topology']}, {manifest['nodes']} nodes",
@@ -88,12 +88,12 @@ def _cells(row: TorusRow) -> list[str]:
 
 def _saturation(one: Saturation) -> str:
     if "saturation_fraction" in one:
-        loads = f"{one['channel_load_max']:.3f} on the most loaded link, {one['channel_load_mean']:.3f} on all"
+        loads = f"{one['channel_load_max']:.3f} on the most loaded link, {one['channel_load_mean']:.3f} on average"
         arithmetic = f"saturates at {one['saturation_fraction']:.3f} by arithmetic ({loads})"
     else:
         arithmetic = "too many routes to say where it saturates by arithmetic"
     if "buffer_limit_fraction" in one:
-        arithmetic += f", and routers' buffers hold the packets of {one['buffer_limit_fraction']:.3f}"
+        arithmetic += f", and routers' buffers suffice up to {one['buffer_limit_fraction']:.3f}"
     if "measured_saturation_fraction" in one:
         return f"{arithmetic}; measured {one['measured_saturation_fraction']:.3f}"
     return f"{arithmetic}; not at these loads"
@@ -110,8 +110,8 @@ def _short(report: TorusReport, one: Saturation, rows: list[TorusRow]) -> list[s
     lines = []
     if warmup < alone:
         lines.append(
-            f"# a packet alone takes {fixed(alone, 1)} ns over the longest route, more than the warm-up, so less was "
-            "accepted than later would be; write a longer --warmup"
+            f"# one packet takes {fixed(alone, 1)} ns over the longest route, longer than the warm-up, so the "
+            "accepted load is too low; write a longer --warmup"
         )
     if few:
         loads = ", ".join(f"{row['packets']} at load {row['offered_fraction']:g}" for row in few)

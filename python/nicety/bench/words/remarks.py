@@ -34,22 +34,22 @@ def _of_traffic(traffic: TrafficFigures) -> Iterator[str]:
     """Yield the conditions under which figures of traffic are valid."""
     if traffic["loads_from_lossless_run"]:
         # The packets that came through are not those offered.
-        others = f", and not of the {traffic['handled']} that came through, which may be a different mix"
+        others = f", not only of the {traffic['handled']} that came through, which may be a different mix"
         if traffic["handled"] == traffic["offered"]:
-            others = f", with the {traffic['dropped_at_link']} that found no room before their port"
+            others = f", including the {traffic['dropped_at_link']} that found no room before their port"
         yield (
             f"loads are those of all {traffic['offered']} packets{others}: they were measured in a second run, in "
             "which the sender waits and nothing is lost."
         )
     if lost := traffic["unknown_destination"]:
         yield (
-            f"{lost} frames that handlers sent have a destination address that no station here has, as that of a next "
-            "hop or a broadcast: each leaves by the port by which its packet came."
+            f"{lost} frames that handlers sent have a destination address that no station here has, such as that of a "
+            "next hop or a broadcast: each leaves by the port at which its packet arrived."
         )
     if traffic["recorded_above_wire_rate"]:
         yield (
-            "packets of a capture were recorded faster than this wire takes them. They come as fast as it does, and "
-            "that is the rate of the verdict."
+            "packets of a capture were recorded faster than this wire takes them. They arrive at the wire's rate, "
+            "and the verdict is for that rate."
         )
 
 
@@ -60,7 +60,7 @@ def _growing(rows: list[LineRateRow]) -> Iterator[str]:
             yield (
                 f"{named(row)}: handlers take longer and longer: {fixed(growth['first_ns'], 1)} ns a packet in the "
                 f"first quarter of the packets, {fixed(growth['last_ns'], 1)} ns at the end. The load of handler "
-                "cores is that of the end; more packets show how it goes on."
+                "cores is that of the end; a run with more packets shows later times."
             )
 
 
@@ -77,10 +77,10 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
             if lock["load"] > most:
                 back = lock["released_at"] or lock["acquired_at"]
                 words.append(
-                    f"{named(row)}: {lock['word']} may be a lock for which no handler had to wait: one that changes or "
-                    f"finds it at {lock['acquired_at']} changes it again at {back}, before any other does. If others "
-                    f"have to wait for that, it limits first, with a load of {fixed(100 * lock['load'], 1)}%; Poisson "
-                    "arrivals, or a higher rate, show whether they do."
+                    f"{named(row)}: {lock['word']} may be a lock for which no handler had to wait: a handler that "
+                    f"changes or finds it at {lock['acquired_at']} changes it again at {back}, before any other "
+                    "handler does. If handlers have to wait for it, it is the bottleneck, with a load of "
+                    f"{fixed(100 * lock['load'], 1)}%; Poisson arrivals or a higher rate show whether they wait."
                 )
     return words
 
@@ -94,13 +94,13 @@ def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
         first = max(parts, key=parts.__getitem__, default=None)
         if row["verdict"] != "no" and first == "lock":
             yield (
-                f"{named(row)}: near the load of its lock the card may sustain less than that: handlers that wait for "
-                "a lock keep its word busy, and it is held for longer. A run at that rate shows it."
+                f"{named(row)}: near the full load of its lock the card may sustain less than that: accesses by "
+                "waiting handlers delay its holder, so each holds it for longer. A run at that rate shows this."
             )
         if row["verdict"] == "yes" and parts.get("cache misses"):
             yield (
-                f"{named(row)}: cache misses are those at this rate. At a higher one more cores are busy, and "
-                "lines that they share move between their caches more often. A run at that rate shows it."
+                f"{named(row)}: cache misses are those at this rate. At a higher rate more cores are busy, and lines "
+                "that they share move between their caches more often. A run at that rate shows this."
             )
 
 
@@ -115,9 +115,9 @@ def _retries(rows: list[LineRateRow]) -> list[str]:
         retries = row["retries"]
         if retries and retries["retries_per_packet"] >= _FEW_RETRIES:
             text = (
-                f"{named(row)}: {fixed(retries['retries_per_packet'], 2)} times a packet a handler comes back to "
-                f"{retries['word']}, at {retries['retried_at']}: others have changed it first, or it is not yet as "
-                "wanted."
+                f"{named(row)}: {fixed(retries['retries_per_packet'], 2)} times a packet a handler retries an access "
+                f"to {retries['word']}, at {retries['retried_at']}: another handler changed it first, or it does not "
+                "have the expected value yet."
             )
             if row["verdict"] != "no" and not row["trials"]:
                 text += " At a higher rate that may be far more often, so that the card may sustain far less than loads"

@@ -23,7 +23,7 @@ def _shortfall(row: LineRateRow) -> str:
     if limit == "handler cores":
         growth = row["growth"]
         for_ns = fixed(growth["last_ns"] if growth else row["handler_ns"])
-        why = f"{comes} keeps a handler core for {for_ns} ns{' in the end' if growth else ''}: {_enough(row)}"
+        why = f"{comes} keeps a handler core for {for_ns} ns{' at the end' if growth else ''}: {_enough(row)}"
     elif limit == "lock":
         lock = row["locks"][0]
         why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
@@ -33,7 +33,7 @@ def _shortfall(row: LineRateRow) -> str:
         waited = sum(cache["wait_cycles"] for cache in row["memory"]["caches"])
         why = (
             f"{comes} keeps a handler core for {fixed(row['handler_ns'])} ns, in which its handlers wait "
-            f"{fixed(waited, 1)} cycles for lines of data caches; with hits alone the cores would keep up."
+            f"{fixed(waited, 1)} cycles for lines of data caches; with hits only, the cores would keep up."
         )
     elif limit == "memory bank":
         why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
@@ -42,13 +42,15 @@ def _shortfall(row: LineRateRow) -> str:
     elif limit == "packet buffer":
         few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
         return (
-            f"{comes} keeps a place of the packet buffer {_keeps_a_place(row)}; "
+            f"{comes} occupies a place of the packet buffer {_keeps_a_place(row)}; "
             f"{few} too few for that, and {_gets_through(row)}"
         )
     elif limit == "host":
         return f"{comes} {_of_host(row)}"
     elif limit == "waiting":
-        why = f"{comes} {_idle(row)}: handlers wait for one another, or packets for what has no load here."
+        why = (
+            f"{comes} {_idle(row)}: handlers wait for one another, or packets wait for a part without a measured load."
+        )
     else:
         why = f"{comes} {_too_much(row)}"
     return f"{why} {_full_buffer(row)}"
@@ -84,7 +86,7 @@ def _too_much(row: LineRateRow) -> str:
         and "traffic" not in row
         and row["loads"]["host"] is None
     ):
-        why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
+        why += " Every packet is a message here and needs a search; --message-packets makes longer messages."
     return why
 
 
@@ -122,7 +124,7 @@ def _of_host(row: LineRateRow) -> str:
     left = (
         f"{lost} frames found no buffer in its rings, and were dropped."
         if lost
-        else "Frames beyond its rings are dropped."
+        else "Frames without a buffer in its rings are dropped."
     )
     return (
         f"at that rate the host ({part['name']}) needs {fixed(part['load'], 2)} x its capacity, "
@@ -144,13 +146,13 @@ def _enough(row: LineRateRow) -> str:
         return f"{few}, and no number would keep up{why}. {_at_most(row)}"
     # With more cores, handlers would wait longer for locks or for memory.
     least = "at least " if any(lock["waits"] for lock in row["locks"]) or row["memory"]["shared_accesses"] else ""
-    return f"{least}{row['hpus_needed']} cores would keep up, and {few}."
+    return f"{least}{row['hpus_needed']} cores would keep up, but {few}."
 
 
 def _held(lock: Lock) -> str:
     back = f", given back at {lock['released_at']}" if lock["released_at"] else ""
     over = f" and hands it over in {fixed(lock['handover_ns'])} ns" if lock["handover_ns"] else ""
-    times = f", {fixed(lock['load'], 2)} times as long as there is"
+    times = f", {fixed(lock['load'], 2)} x the available time"
     return (
         f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['acquired_at']}{back}){over}"
         f"{times}, and others wait for it at {lock['waited_at']}"
@@ -159,12 +161,12 @@ def _held(lock: Lock) -> str:
 
 def _changing(word: Retries | None) -> str:
     if word is None:
-        return "handlers try to change a word that others have changed first"
-    over = f", behind {fixed(word['handover_ns'])} ns in which nobody has" if word["handover_ns"] else ""
+        return "handlers try to change a word that other handlers have changed first"
+    over = f", with {fixed(word['handover_ns'])} ns between a change and the next load" if word["handover_ns"] else ""
     return (
-        f"each packet has loaded {word['word']} for {fixed(word['update_ns'])} ns until it changes it{over}, "
-        f"{fixed(word['load'], 2)} times as long as there is: meanwhile nobody else succeeds, and those that try come "
-        f"back {fixed(word['retries_per_packet'], 1)} times a packet, at {word['retried_at']}"
+        f"each packet changes {word['word']} {fixed(word['update_ns'])} ns after it has loaded it{over}, "
+        f"{fixed(word['load'], 2)} x the available time: meanwhile no other handler succeeds, and handlers retry "
+        f"{fixed(word['retries_per_packet'], 1)} times a packet, at {word['retried_at']}"
     )
 
 
@@ -173,13 +175,13 @@ def _busiest(row: LineRateRow) -> MemoryLevel:
 
 
 def _occupied(level: MemoryLevel) -> str:
-    times = f"{fixed(level['busiest_accesses'], 1)} times, for {fixed(level['load'], 2)} times as long as there is"
+    times = f"{fixed(level['busiest_accesses'], 1)} times, for {fixed(level['load'], 2)} x the available time"
     return f"each packet occupies {level['busiest']} {times}"
 
 
 def _at_most(row: LineRateRow) -> str:
     most = fixed(100 * row["reachable_fraction"], 1)
-    return f"However many cores there are, at most {most}% of the {offered([row])} can get through."
+    return f"With any number of cores, at most {most}% of the {offered([row])} can get through."
 
 
 def _lost(row: LineRateRow) -> int:
@@ -192,8 +194,8 @@ def _overload(row: LineRateRow) -> str:
 
 def _keeps_a_place(row: LineRateRow) -> str:
     if _overload(row) == "credits":
-        return "from when it leaves until its credit is back"
-    return "from when it comes until it is done with"
+        return "from its departure until its credit returns"
+    return "from its arrival until the card frees the place"
 
 
 def _when_full(row: LineRateRow) -> str:

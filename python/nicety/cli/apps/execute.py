@@ -26,7 +26,7 @@ _MOST = 8
 
 def _exec(
     program: Annotated[
-        list[str], typer.Argument(metavar="PROGRAM [ARGS]...", help="The program, behind --, and its arguments.")
+        list[str], typer.Argument(metavar="PROGRAM [ARGS]...", help="The program, after --, and its arguments.")
     ],
     ranks: Annotated[
         int, typer.Option("-n", "--ranks", parser=count(), metavar="N", help="Number of the program's processes.")
@@ -35,7 +35,7 @@ def _exec(
         str, typer.Option(metavar="auto|mpich|openmpi|none", help="What starts the processes.")
     ] = "auto",
     breakdown: Annotated[
-        bool, typer.Option("--breakdown", help="Show what each process spends its time with.")
+        bool, typer.Option("--breakdown", help="Show what each process spends its time on.")
     ] = False,
     plot: Plot = None,
     csv: Csv = None,

@@ -52,10 +52,10 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
         say(schedule_text(report))
     if report["threads"] < given.get("threads", 1) and report["threads"] < report["ranks"]:
         if "nic" in report:
-            note(f"{file}: with a capture a run takes one thread")
+            note(f"{file}: a run with a capture uses one thread")
         else:
             why = "by the rules of LogGOPSim" if "compat" in report else "without a latency"
-            note(f"{file}: {why} events have one order, and run in one thread")
+            note(f"{file}: {why} events have one order, so the run uses one thread")
     if unexecuted := report.get("unexecuted", 0):
         note(f"{file}: {unexecuted} operations never ran, as in LogGOPSim; without --compat that is an error")
 

@@ -62,7 +62,7 @@ def _pcsa(
     if (damage := report["damage"]) is not None:
         raise InputError(
             f"{capture}: at packet {damage['packet']}, byte {damage['byte']}: {damage['text']}; "
-            "what was before it is counted"
+            "the packets before it are counted"
         )
 
 
@@ -74,7 +74,7 @@ def _tell_bias(distinct: int, sketches: int) -> None:
         fewer = max(2 ** ((distinct // ENOUGH).bit_length() - 1) if distinct >= ENOUGH else 0, _FEWEST)
         note(
             f"{distinct} distinct addresses are few for {sketches} sketches: the estimate is too high"
-            + (f"; --sketches {fewer} suits them" if fewer < sketches else "")
+            + (f"; use --sketches {fewer}" if fewer < sketches else "")
         )
 
 
@@ -83,7 +83,7 @@ def _tsp(
         str, typer.Argument(metavar="FILE.tsp", help="A problem in TSPLIB's format; kroA100 comes with nicety.")
     ],
     compare: Annotated[
-        list[str] | None, typer.Option(metavar="cpu[,gpu]", help="The same climbs on this machine, too.")
+        list[str] | None, typer.Option(metavar="cpu[,gpu]", help="Run the same climbs on this machine, too.")
     ] = None,
     cc: Compiler = None,
     *,

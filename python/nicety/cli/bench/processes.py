@@ -117,19 +117,22 @@ def _world() -> Any:
     world = mpi.COMM_WORLD
     if world.size != started:
         raise InputError(
-            f"{started} processes were started, and the MPI of mpi4py knows of {world.size}: it is another one than "
-            "that of mpiexec; install mpi4py for that one"
+            f"{started} processes were started, but the MPI of mpi4py reports {world.size}: it differs from the MPI "
+            "of mpiexec; install mpi4py for the MPI of mpiexec"
         )
     commands = world.allgather((_native.version(), sys.argv[1:]))
     other = next((rank for rank, command in enumerate(commands) if command != commands[0]), None)
     if other is not None:
         if world.rank > 0:
             raise Silent(2)
-        raise InputError(f"process {other} runs another command or version of nicety than process 0; start the same")
+        raise InputError(
+            f"process {other} runs another command or version of nicety than process 0; start the same command and "
+            "version"
+        )
     if mpi.Query_thread() < mpi.THREAD_SERIALIZED:
         if world.rank > 0:
             raise Silent(2)
-        raise InputError("this MPI cannot be called from another thread than the first; take one built with threads")
+        raise InputError("this MPI cannot be called from another thread than the first; use an MPI built with threads")
     return world
 
 

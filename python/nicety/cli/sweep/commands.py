@@ -21,7 +21,9 @@ def _run(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(parser=count(), metavar="N", help="Points at once on this machine; by default as many as CPUs."),
+        typer.Option(
+            parser=count(), metavar="N", help="Points that run at once on this machine; default: the number of CPUs."
+        ),
     ] = None,
     executor: Annotated[
         str | None,
@@ -53,7 +55,7 @@ def _run(
             found = sweep_study(study, folder=folder, executor=pool, jobs=jobs, progress=tell)
     except (KeyboardInterrupt, SystemExit):
         if ran is not None:
-            note(f"{folder or study.stem}: {ran}; the same command goes on with the others")
+            note(f"{folder or study.stem}: {ran}; run the same command again for the others")
         raise
     for text in found.damaged:
         note(f"{text}; the point has run again")

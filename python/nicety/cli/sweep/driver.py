@@ -45,7 +45,7 @@ def sweep_study(
     path = Path(study)
     read = read_study(path)
     if folder is None and not path.suffix:
-        raise InputError(f"{path}: the folder for results would have its name; name another one with -o")
+        raise InputError(f"{path}: the folder for results would have the same name; name another folder with -o")
     points = points_of(read.grid, list(read.words), read.options, read.words)
     payloads = [read.arguments(point.values) for point in points]
     about = {"run": read.run, "options": dict(read.options)}

@@ -86,7 +86,7 @@ def read_study(path: Path) -> Study:
             raise InputError(f"{path}: a number in it has too many digits") from error
         return _checked(document)
     except RecursionError as error:
-        raise InputError(f"{path}: lists or tables are in one another too deep") from error
+        raise InputError(f"{path}: lists or tables are nested too deep") from error
     except _InvalidStudy as wrong:
         line = _line_of(text, wrong.keys)
         field = f"{'.'.join(wrong.keys)}: " if wrong.keys else ""
@@ -112,7 +112,7 @@ def _checked(document: Mapping[str, Any]) -> Study:
     grid = {}
     for keys, name, values in _fields(document, "grid"):
         if name in options:
-            raise _InvalidStudy(keys, "this is among the options, too")
+            raise _InvalidStudy(keys, "this option is in [options], too")
         if not isinstance(values, list) or not values:
             raise _InvalidStudy(keys, "write its values as a list, as in [8, 64]")
         grid[name], places[name] = [command.value(keys, name, value) for value in values], keys
@@ -176,7 +176,7 @@ def _check_differ(command: _Command, keys: Sequence[str], name: str, values: Seq
         same = command.meaning(name, value)
         if same in seen:
             first = "" if str(seen[same]) == str(value) else f", first as {seen[same]!r}"
-            raise _InvalidStudy(keys, f"a value is there twice: {value!r}{first}")
+            raise _InvalidStudy(keys, f"a value appears twice: {value!r}{first}")
         seen[same] = value
 
 
@@ -227,7 +227,7 @@ class _Command:
             names = parameter.opts if _is_option(parameter) else [parameter.name]
             self._parameters |= {name.lstrip("-"): parameter for name in names}
         if "json" not in self._parameters:
-            raise _InvalidStudy(["run"], "this command has no report for a table")
+            raise _InvalidStudy(["run"], "this command has no report, so a sweep has nothing to tabulate")
         if "--help" in rest:
             raise _InvalidStudy(["run"], "--help: this runs nothing")
         for word in rest:

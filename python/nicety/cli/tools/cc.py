@@ -38,7 +38,7 @@ def _cc(
     include_dirs: IncludeDirs = None,
     defines: Defines = None,
     isa: Annotated[
-        str, typer.Option(metavar="ISA", help="The processor's extensions, as a card's hpu.isa has them.")
+        str, typer.Option(metavar="ISA", help="The instruction set, in the form of a card's hpu.isa.")
     ] = DEFAULT_ISA,
     interface: Annotated[
         str,

@@ -31,9 +31,9 @@ from nicety.cli.options import (
 
 _TEXT = """Check handlers for errors of memory, races, locks and commands, on the simulated cores of a card.
 
-The status is 1 if there are findings, or if handlers fail without one. Packets are those of nicety bench handlers, in
-smaller numbers. With a program of hosts, PROGRAM.py, the processes on its flow processors are checked. It has the
-options --nic, --set, --seed, --schedules, --fuzz, --replay and its own arguments."""
+The status is 1 if there are findings, or if handlers fail without one. The packets are those of nicety bench handlers,
+but fewer. With a program of hosts, PROGRAM.py, the processes on its flow processors are checked. The command then has
+only the options --nic, --set, --seed, --schedules, --fuzz and --replay, and the program's own arguments."""
 
 
 def _check(
@@ -55,7 +55,7 @@ def _check(
     replay: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Send the messages of a capture of --fuzz to processes instead of their own."
+            metavar="FILE", help="Send the messages of a capture of --fuzz to processes, instead of the hosts' own."
         ),
     ] = None,
     header: HeaderName = None,

@@ -111,7 +111,7 @@ def _show(report: DebugProgramReport | DebugReport, *, as_json: bool) -> None:
     from nicety.show.columns import align
 
     if report["lost"] is not None:
-        note(f"the debugger is gone ({report['lost']}); the run went on to its end")
+        note(f"the debugger disconnected ({report['lost']}); the run continued to its end")
     if report["end"] == "killed":
         note("the debugger ended the run")
     if as_json:

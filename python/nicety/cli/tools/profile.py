@@ -203,7 +203,7 @@ def _note_one_profile(files: Mapping[str, Path | None], file: Path, against: str
 
     for path in files.values():
         if path is not None:
-            note(f"{path}: the profile of {file} only; profile {against} without --against for a file of its own")
+            note(f"{path}: it has only the profile of {file}; for a file of {against}, profile it without --against")
 
 
 def register(app: typer.Typer) -> None:

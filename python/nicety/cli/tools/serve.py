@@ -28,7 +28,7 @@ def _serve(
     ] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
 ) -> None:
-    """Edit handlers in the browser, beside the verdict, the profile, the timeline and the packets of a card.
+    """Edit handlers in the browser, next to the verdict, the profile, the timeline and the packets of a card.
 
     The command prints the address of the page and serves it until Ctrl-C, on this machine only. The address has a
     secret token: anyone with the address can compile and run programs.

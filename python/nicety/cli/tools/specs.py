@@ -181,7 +181,7 @@ def _score(
         list[str] | None,
         typer.Option("--test", metavar="TEST[,TEST]", help="Compare only these tests, for example LAT_DMA_RD."),
     ] = None,
-    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows beside the figures of the model.")] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows with the figures of the model.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Measure fewer sizes and nodes, for a card that studies measure.")
     ] = False,

@@ -108,7 +108,9 @@ def _run(
         list[str] | None,
         typer.Option("--dump", metavar="NAME=FILE", help="Write the entries of a map after the run as JSON."),
     ] = None,
-    repeat: Annotated[int, typer.Option(parser=count(1, 1_000_000_000), metavar="N", help="Runs of each packet.")] = 1,
+    repeat: Annotated[
+        int, typer.Option(parser=count(1, 1_000_000_000), metavar="N", help="Number of runs of each packet.")
+    ] = 1,
     cpus: Annotated[
         int, typer.Option(parser=count(1, 1024), metavar="N", help="CPUs with values of per-CPU maps.")
     ] = 1,
@@ -257,7 +259,9 @@ def _packets(text: str) -> tuple[bytes, str]:
     try:
         return bytes.fromhex(text), "--packet"
     except ValueError:
-        raise InputError(f"--packet {text[:64]}: no such file, and no hex; write two digits for each byte") from None
+        raise InputError(
+            f"--packet {text[:64]}: neither a file nor hexadecimal; write two digits for each byte"
+        ) from None
 
 
 def _dump(report: dict[str, Any], name: str, path: Path) -> None:

@@ -65,7 +65,7 @@ class PendingMessage:
     def __await__(self) -> Generator[Any, Any, bytes]:
         # A plain method, so that an error in the call below still finds the program's line.
         if self._awaited:
-            raise InputError(f"{self!r} was awaited before; begin another call")
+            raise InputError(f"{self!r} was awaited before; start another call")
         self._awaited = True
         return self._calls.wait(self._number).__await__()
 

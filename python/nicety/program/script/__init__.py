@@ -244,7 +244,7 @@ def _named_apart(called: list[str], *, alone: bool) -> list[str]:
     """
     for name in called:
         if called.count(name) > 1:
-            raise InputError(f"two of the cards are called {name}; give one another name in its file")
+            raise InputError(f"two of the cards are called {name}; change the name of one in its file")
     if alone and len(called) > 1:
         raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
     return called
@@ -347,7 +347,7 @@ def _programs(path: Path, module: ModuleType) -> Program | Mapping[int, Program]
             "or programs = {0: ping, 1: pong}"
         )
     if main is not None and programs is not None:
-        raise InputError(f"{path}: it defines main and programs; keep the one that is meant")
+        raise InputError(f"{path}: it defines main and programs; remove one of them")
     if programs is None:
         if not callable(main):
             raise InputError(f"{path}: main is no function; write 'async def main(host):'")
@@ -381,9 +381,9 @@ def _columns(rank: int, result: object) -> dict[str, Any]:
     columns = {}
     for name, value in named.items():
         if not isinstance(name, str):
-            raise InputError(f"rank {rank} returned a dict with {name!r} as a name; names are texts")
+            raise InputError(f"rank {rank} returned a dict with {name!r} as a key; keys are texts")
         if name in OURS:
-            raise InputError(f"rank {rank} returned {name!r}, which is a column of its own; give it another name")
+            raise InputError(f"rank {rank} returned {name!r}, which is already a column; use another name")
         columns[name] = _value(rank, name, value)
     return columns
 
@@ -401,7 +401,7 @@ def _value(rank: int, name: str, value: object) -> str | int | float | None:
     what = "" if name == "result" else f" as {name!r}"
     raise InputError(
         f"rank {rank} returned a value of type {type(value).__name__}{what}; "
-        "return a dict of names to numbers or texts, one number, or a tuple of them"
+        "return a number, a tuple of numbers or texts, or a dict of names to numbers or texts"
     )
 
 

@@ -159,7 +159,7 @@ def _flat(report: ProgramReport) -> tuple[list[str], list[dict[str, Any]]]:
         rows.append(dict(fields))
         for name in row.keys() - {"host_memory"}:
             if [field for field, _ in fields].count(name) > 1:
-                raise InputError(f"a program returned {name!r}, which is a column of its own; give it another name")
+                raise InputError(f"a program returned {name!r}, which is already a column; use another name")
     # The columns of memory are equal in all rows.
     last = ["time_ns", *(name for name in rows[0] if name not in report["rows"][0])]
     return [*dict.fromkeys(name for row in rows for name in row if name not in last), *last], rows

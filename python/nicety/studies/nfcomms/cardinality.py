@@ -222,7 +222,7 @@ def _of_eight_contexts() -> dict[str, Ours]:
         ),
         "pcsa-eight-asleep": Ours(
             eight["cycles_asleep"],
-            why="the others' way to their beginning and end fills what sleep is left",
+            why="the start and the end of the other contexts fill the remaining sleep",
             tried=tuple(
                 _ran(_EIGHT, _EIGHT, change, figure="cycles_asleep")
                 for change in ("", *_CANDIDATES, "memory.cls.read=79")

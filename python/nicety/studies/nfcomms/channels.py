@@ -130,7 +130,7 @@ def calibrated(options: Options) -> Measured:
         {
             "direct-latency": Ours(round(_of(options, "direct", _TO_CARD)["latency_ns"] / 1000, 4)),
             "direct-peak": Ours(
-                round(1000 * _gigabits(peak), 3), why=f"with {peak['processes']} channels, each begun and ended once"
+                round(1000 * _gigabits(peak), 3), why=f"with {peak['processes']} channels, each started and ended once"
             ),
             "bulk-small-to-card": Ours(round(_times_direct(options, _TO_CARD), 3)),
             "bulk-small-to-host": Ours(round(_times_direct(options, _TO_HOST), 3)),

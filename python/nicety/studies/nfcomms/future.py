@@ -82,6 +82,6 @@ def future_work(options: Options) -> dict[str, Ours]:
         "future-calls": Ours(
             None,
             f"{fixed(called, 2)} us in the call that starts a message, {fixed(awaited, 2)} to await it later",
-            f"library, system call and driver are the program's; the rest goes on while it computes; {_GUIDE}",
+            f"library, system call and driver are the program's; the rest continues while it computes; {_GUIDE}",
         ),
     }

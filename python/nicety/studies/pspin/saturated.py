@@ -83,5 +83,5 @@ def saturate(options: Options) -> Measured:
         )
         data[name] = {"cycles": runs.cycles, "latencies": runs.latencies, "settled": runs.settled}
     title = f"A message of {_PACKETS} packets at the link's rate: cycles of handlers and of packets, and rates"
-    note = "rate: from the first feedback to the last, of all packets behind the first"
+    note = "rate: from the first feedback to the last, of all packets after the first"
     return Measured(ours, tables=[Table(section="Saturated", title=title, rows=rows, note=note)], data={"runs": data})

@@ -289,7 +289,7 @@ def _empty(options: Options) -> tuple[dict[str, Ours], Table]:
     ours = {
         "latency-parts": Ours(
             round(added / 1000, 3),
-            why="those that this card's spec has of it; the chapter does not say for what the other 0.3 us are",
+            why="only the part that this card's spec has; the chapter does not explain the other 0.3 us",
             tried=(_one_way(options), _one_way(options, "link.header=0 B", "program.command=0", "program.receive=0")),
         ),
         "latency": Ours(
@@ -393,7 +393,7 @@ def messages(options: Options) -> Measured:
             ),
             Table(
                 section="Messages",
-                title="Processes that send at once, each to one of its own",
+                title="Processes that send at the same time, each to its own receiver",
                 rows=[
                     ["Processes", "Together (MB/s)", "Least of one", "Most of one", "Jain's index"],
                     *(

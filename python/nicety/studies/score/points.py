@@ -100,7 +100,9 @@ def _run(group: Sequence[Published], overrides: Sequence[str]) -> list[float]:
         found = run_benchmark("latency", nics=[first.card], modes=["auto"], sizes=sizes, overrides=list(overrides))
         rows = found["rows"]
         if len(rows) != len(sizes):
-            raise InputError(f"{first.card} does not send messages of all of {sizes} B; leave out those it refuses")
+            raise InputError(
+                f"{first.card} does not send messages of all sizes {sizes} B; leave out the sizes that it refuses"
+            )
         return [row["latency_ns"] for row in rows]
     if first.test in DPA:
         return [_accelerated(row, overrides) for row in group]

@@ -168,7 +168,10 @@ def rows_of_file(path: Path, card: str = "") -> list[Published]:
 def _row(given: dict[str, str | None], file: str, line: int, card: str) -> Published:
     place = f"{file}: line {line}"
     if None in given or None in given.values():
-        raise InputError(f"{place}: not as many values as columns; write one for each, or leave it empty")
+        raise InputError(
+            f"{place}: the number of values differs from the number of columns; write one value per column, or leave "
+            "it empty"
+        )
     row = {name: (value or "").strip() or OPTIONAL.get(name, "") for name, value in given.items()}
     row = {**OPTIONAL, **row}
     row["card"] = row["card"] or card

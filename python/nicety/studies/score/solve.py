@@ -197,7 +197,8 @@ def _solved(model: Model, row: Published, place: str) -> float:
         (low, at_low), (high, at_high) = tried[0], tried[-1]
         raise InputError(
             f"{place}: {row.fit} from {key.text(low)} to {key.text(high)} gives {_shown(at_low, row)} to "
-            f"{_shown(at_high, row)}, not {_shown(row.value, row)}; another value of the spec is wrong, or the row"
+            f"{_shown(at_high, row)}, not {_shown(row.value, row)}; another value of the spec or the row itself is "
+            "wrong"
         )
     number, _, _ = plateau(model, row, *ends)
     if _off(model, row) <= _off(model, row, {row.fit: number}):

@@ -260,7 +260,7 @@ def _changes_table(changed: dict[str, _Times]) -> Table:
         body.append([change, *gains])
     return Table(
         section="Broadcast",
-        title="Sooner than RDMA / Portals 4, integrated (%), where one thing is otherwise",
+        title="Sooner than RDMA / Portals 4, integrated (%), with one change",
         rows=[["Changed", "store, 8 B", "stream, 8 B", "store, 64 KiB", "stream, 64 KiB"], *body],
         note="L + 2o is what the authors' simulator charges RDMA, without bus and matching; 18 ns is the most that it "
         "takes off what its CPU model spends; 5 switches are the longest way in the tree; 2.5 us is what LogGOPSim "

@@ -287,7 +287,7 @@ def storage(options: Options) -> Measured:
     )
     host = fixed(time(four, DISCRETE, "host", "write", PACKET) / 1000, 1)
     now = (
-        "the claim then holds" if sooner("write", overlapping) and sooner("read", overlapping) else "not all are sooner"
+        "the claim then holds" if sooner("write", overlapping) and sooner("read", overlapping) else "not all are faster"
     )
     return Measured(
         {

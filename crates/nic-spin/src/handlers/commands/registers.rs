@@ -158,7 +158,8 @@ impl Card {
             }
             _ => Err(refused(
                 "a command",
-                "its kind is none: 0 for DMA with the host, 2 for a packet, 4 for a write out of registers, and 1 more for an event",
+                "its kind is unknown: 0 for DMA with the host, 2 for a packet, 4 for a write out of \
+                 registers, plus 1 for an event",
             )),
         }
     }
@@ -179,7 +180,7 @@ impl Card {
             0 if u64::from(length) > self.spec.packet_payload => {
                 return Err(refused(
                     call,
-                    "it is longer than the card's packets (packet.payload); send it in several",
+                    "it is longer than the card's packets (packet.payload); send several packets",
                 ));
             }
             0 => self.spec.packet_payload,

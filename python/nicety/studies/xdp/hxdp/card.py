@@ -44,7 +44,7 @@ _NAMED = (
     f"{DUMPS} names the folder of the published bytecode, parallelizer/xdp_prog_dump of "
     "github.com/axbryd/hXDP-Artifacts"
 )
-_REDIRECT = "six rows, the exit behind a call and the empty pipeline take 12 cycles; the paper's rate is 10.4"
+_REDIRECT = "six rows, the exit after a call and the empty pipeline take 12 cycles; the paper's rate is 10.4"
 _OWN = "our program has the same function; its instructions are not those of the paper's program"
 _DUMPED = "the model runs the rows of its own compiler, one a cycle"
 _ORDER = "a load waits for an earlier store that may have the same bytes, which the public compiler ignores"
