@@ -205,6 +205,7 @@ def test_a_wheel_is_built_from_it_and_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = (tmp_path / "dist").glob("*.whl")
-    assert wheel.stat().st_size < 8 << 20
+    # Most of it is the extension module, 24 MB of code and tables that compress to 10 MB.
+    assert wheel.stat().st_size < 12 << 20
     if sys.platform == "linux":
         assert "manylinux_2_17" in wheel.name

@@ -107,8 +107,7 @@ def test_met_claims_are_counted_by_kind() -> None:
         judge(claim(id="f", test="shown", paper=None), Ours(None, "1.5 GB/s")),
     ]
     counted = (
-        "1 of 2 predictions are met; 2 of 3 input numbers and their consequences are reproduced; 1 claim is only "
-        "shown"
+        "1 of 2 predictions are met; 2 of 3 input numbers and their consequences are reproduced; 1 claim is only shown"
     )
     assert summary(findings) == counted
     assert summary(findings[:1]) == "1 of 1 predictions are met"

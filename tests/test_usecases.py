@@ -349,9 +349,7 @@ def test_too_little_memory_to_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(datatype.Layout, "scatter", full)
     case = Datatype(size=1024, blocks=[64])
-    with pytest.raises(
-        package.RunError, match=r"mode rdma.*block 64: this machine has too little memory"
-    ):
+    with pytest.raises(package.RunError, match=r"mode rdma.*block 64: this machine has too little memory"):
         package.run_usecase(case, nics=["spin-discrete"])
 
 

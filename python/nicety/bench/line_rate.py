@@ -460,9 +460,7 @@ def _cached(row: LineRateRow, cache: DataCache) -> str:
     text += f", most at these lines: {', '.join(places)}." if places else "."
     if stale := cache["stale_accesses"]:
         of = ", ".join(f"{line['accesses']} at {line['line']}" for line in cache["stale_lines"][:3])
-        text += (
-            f" The caches are not coherent: {stale} accesses of the run would have met stale bytes on the card, "
-        )
+        text += f" The caches are not coherent: {stale} accesses of the run would have met stale bytes on the card, "
         text += f"{of}."
     return text
 

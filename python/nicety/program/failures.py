@@ -38,9 +38,7 @@ def allowed(value: Allowed) -> frozenset[str]:
     found = [name.strip() if isinstance(name, str) else name for name in names]
     kinds = frozenset(str(name) for name in found if name != "")
     for name in sorted(kinds - {*KINDS, "all"}):
-        raise InputError(
-            f"there is no failure {name!r} to allow; write {', '.join(KINDS)}, or 'all' for all of them"
-        )
+        raise InputError(f"there is no failure {name!r} to allow; write {', '.join(KINDS)}, or 'all' for all of them")
     return frozenset(KINDS) if "all" in kinds else kinds
 
 

@@ -34,9 +34,7 @@ def _exec(
     launcher: Annotated[
         str, typer.Option(metavar="auto|mpich|openmpi|none", help="What starts the processes.")
     ] = "auto",
-    breakdown: Annotated[
-        bool, typer.Option("--breakdown", help="Show what each process spends its time on.")
-    ] = False,
+    breakdown: Annotated[bool, typer.Option("--breakdown", help="Show what each process spends its time on.")] = False,
     plot: Plot = None,
     csv: Csv = None,
     arrow: Arrow = None,
