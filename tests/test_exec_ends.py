@@ -88,6 +88,14 @@ def test_a_process_that_dies_behind_the_network_is_named(tmp_path: Path, number:
         assert re.search(told, err.splitlines()[-1]), err
 
 
+@pytest.mark.parametrize(("failed", "who"), [("rank == 1", "process of rank 1"), ("True", "processes of ranks 0, 1")])
+def test_a_process_that_fails_behind_the_network_is_named(tmp_path: Path, failed: str, who: str) -> None:
+    status, out, err = run(tmp_path, f"import sys\nworld.Barrier()\nMPI.Finalize()\nsys.exit(5 if {failed} else 0)\n")
+    assert status == 5, err
+    assert "finish" in out
+    assert f"nicety: the {who} ended with status 5, after the network was closed" in err.splitlines()
+
+
 def test_a_fork_may_not_use_the_network(tmp_path: Path) -> None:
     program = """
 import os, sys

@@ -300,6 +300,16 @@ def test_processes_that_all_look_in_vain_are_a_deadlock(tmp_path: Path, nic: str
         assert "for a message from rank 1, tag 8, for which it probes" in err
 
 
+@pytest.mark.parametrize("options", [("loss=1",), ("fail=hosts.1@2us",), ("loss=1", "--patience", "1000")])
+@pytest.mark.parametrize("nic", ["spin-discrete", "qnix"])
+def test_processes_whose_packets_are_all_lost_end(tmp_path: Path, nic: str, options: tuple[str, ...]) -> None:
+    # The sends end without a completion. A host of qnix has one core, so its looks are simulated one by one.
+    status, _, err = run(tmp_path, "world.Barrier()\n", "--faults", *options, nic=nic)
+    assert status == 1, err
+    assert "deadlock" in err
+    assert "program 'rank 0', waits since" in err
+
+
 def test_who_reads_a_clock_waits_for_a_time(tmp_path: Path) -> None:
     program = """
 end = MPI.Wtime() + 0.001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Awaitable, Callable
 
 import numpy as np
@@ -209,6 +210,41 @@ def test_a_deadlock_says_what_sockets_wait_for() -> None:
 
     with pytest.raises(nicety.Deadlock, match=r"rank 0'.* for a connection to its port 80"):
         alone(main)
+
+
+@pytest.mark.parametrize("nic", [NIC, "ethernet-100g"])
+def test_a_peer_that_never_reads_is_told_in_a_deadlock(nic: str) -> None:
+    async def client(host: nicety.Host) -> None:
+        stream = host.socket.stream()
+        await stream.connect(1, 80)
+        await stream.send(bytes(30_000_000))
+
+    async def server(host: nicety.Host) -> None:
+        listener = host.socket.stream()
+        await listener.bind(80)
+        await listener.listen()
+        connection = await listener.accept()
+        await host.recv(host.alloc(8), source=0)
+        await connection.close()
+
+    with pytest.raises(nicety.Deadlock) as raised:
+        nicety.Cluster(2, nic).run({0: client, 1: server})
+    text = str(raised.value)
+    assert re.search(
+        r"'rank 0', waits since \S+ ms for room in the send buffer of its connection from .* to 10.0.0.2:80", text
+    )
+    assert re.search(r"'rank 1', waits since \S+ us for a message from rank 0", text)
+
+
+@pytest.mark.parametrize("nic", [NIC, "ethernet-100g"])
+def test_long_messages_that_both_send_first_are_a_deadlock(nic: str) -> None:
+    async def main(host: nicety.Host) -> None:
+        buffer = host.alloc(20_000_000)
+        await host.send(buffer, to=1 - host.rank)
+        await host.recv(buffer)
+
+    with pytest.raises(nicety.Deadlock, match="rank 1', waits since"):
+        nicety.Cluster(2, nic).run(main)
 
 
 def test_messages_that_no_receive_takes_are_told_in_a_deadlock() -> None:

@@ -42,6 +42,11 @@ impl Turns {
         self.status_of(rank).and_then(|status| status.signal())
     }
 
+    /// Returns the exit status of a process, if it is known and not 0.
+    pub(crate) fn failure_of(&self, rank: u32) -> Option<i32> {
+        self.status_of(rank).and_then(|status| status.code()).filter(|code| *code != 0)
+    }
+
     /// Returns whether a process ended by exit, not by a signal.
     pub(crate) fn has_exited(&self, rank: u32) -> bool {
         self.status_of(rank).is_some_and(|status| status.code().is_some())

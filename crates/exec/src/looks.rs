@@ -143,6 +143,11 @@ impl Turns {
         self.states.set_woken(rank, is_woken);
     }
 
+    /// Records that a look of a process has ended, without a reply, and whether the process still has news.
+    pub(crate) fn has_seen(&self, rank: u32, is_woken: bool) {
+        self.states.set_woken(rank, is_woken);
+    }
+
     /// Returns whether the other processes only look and find nothing; `None` if that is unknown. A look has one pending event,
     /// and a look of a card up to a few more.
     pub(crate) fn is_quiet(&self, rank: u32) -> Option<bool> {

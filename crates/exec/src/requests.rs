@@ -173,6 +173,9 @@ pub struct Rank {
     /// The signal that ended the process after it had closed the network, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// The exit status of the process after it had closed the network, if it is known and not 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<i32>,
     /// The counts of the process's calls of collective operations, if cards execute some operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<RankOffload>,

@@ -16,6 +16,9 @@ use nicety_goal::requests::Ns;
 use std::path::Path;
 use std::rc::Rc;
 
+/// The signal that ended a process, and its exit status if that is not 0.
+type ProcessEnd = (Option<i32>, Option<i32>);
+
 /// Maximum processes of a program.
 const MOST_RANKS: u32 = 1024;
 
@@ -62,7 +65,7 @@ pub fn run(
     // If the card could not access memory of a process, that explains why the process waits later.
     let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
     let outcome = reached.into_iter().collect::<Result<(), Error>>().and(outcome);
-    let (run, status, signals) = end(&turns, (request, places), outcome, said)?;
+    let (run, status, ends) = end(&turns, (request, places), outcome, said)?;
     if let Some(recorded) = recorded {
         recorded(run.recording);
     }
@@ -74,7 +77,8 @@ pub fn run(
     let ranks: Vec<_> = (0..)
         .zip(&programs)
         .map(|(rank, program)| Rank {
-            signal: signals[rank as usize],
+            signal: ends[rank as usize].0,
+            status: ends[rank as usize].1,
             offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
             ..Rank::of(rank, &program.counts())
         })
@@ -145,18 +149,19 @@ fn timing(request: &Request, places: Places) -> Result<(Duration, Timing), Error
     Ok((poll, timing))
 }
 
-/// Ends the processes of a run. Returns the run's outcome, the exit status, and the signals that ended processes.
+/// Ends the processes of a run. Returns the run's outcome, the exit status, and for each process the signal that ended it, or its
+/// exit status if that is not 0.
 fn end<R>(
     turns: &Turns,
     (request, places): (&Request, Places),
     outcome: Result<R, Error>,
     said: &dyn Fn(String),
-) -> Result<(R, i32, Vec<Option<i32>>), Error> {
+) -> Result<(R, i32, Vec<ProcessEnd>), Error> {
     let status = match &outcome {
         Ok(_) => turns.status(),
         Err(_) => Ok(0),
     };
-    let signals = (0..request.ranks).map(|rank| turns.signal_of(rank)).collect();
+    let ends = (0..request.ranks).map(|rank| (turns.signal_of(rank), turns.failure_of(rank))).collect();
     let is_asked = turns.processes.stop(&turns.pages);
     let words = turns.processes.finish();
     if !words.is_empty() && !is_asked {
@@ -168,7 +173,7 @@ fn end<R>(
     let run = outcome.map_err(|error| notes::explained(turns.explain(error), places))?;
     match turns.aborted() {
         Some(aborted) => Err(aborted),
-        None => Ok((run, status?, signals)),
+        None => Ok((run, status?, ends)),
     }
 }
 
@@ -194,6 +199,7 @@ impl Rank {
             waiting_ns: part(Part::Waits),
             external_wait_ns: part(Part::Outside),
             signal: None,
+            status: None,
             offload: None,
         }
     }

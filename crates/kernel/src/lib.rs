@@ -81,7 +81,7 @@ pub use rng::Rng;
 pub use semaphore::Serve;
 pub use server::{Acquire, Credits, Guard, Permit, Pool, Server};
 pub use signal::{GoFirst, Signal, Wait, WaitUntil};
-pub use sim::{Delay, Pass, Sim, YieldNow};
+pub use sim::{Delay, Pass, Repeat, Sim, YieldNow};
 pub use sorted_queue::SortedQueue;
 pub use wire::{Envelope, Next, Recv, Units, WireRx, WireTx};
 pub use world::{Config, Summary, World};

@@ -97,6 +97,9 @@ pub(crate) struct Shard {
     look_at: Cell<u64>,
     /// The end of the current window. Messages from other shards may arrive at this time or later.
     limit: Cell<Time>,
+    /// Number of events that only [repeat](crate::Sim::repeat) themselves. `None` if the world has other shards. Their
+    /// events are unknown here.
+    repeats: Option<Cell<usize>>,
     pub(crate) seed: u64,
 }
 
@@ -118,7 +121,8 @@ impl Drop for Running<'_> {
 }
 
 impl Shard {
-    pub(crate) fn new(seed: u64, interrupt: Option<Interrupt>, queue: QueueKind) -> Rc<Shard> {
+    /// `alone` is whether the world has no other shard.
+    pub(crate) fn new(seed: u64, interrupt: Option<Interrupt>, queue: QueueKind, alone: bool) -> Rc<Shard> {
         Rc::new(Shard {
             now: Cell::new(Time::ZERO),
             node: Cell::new(NodeId(u32::MAX)),
@@ -139,6 +143,7 @@ impl Shard {
             interrupt,
             look_at: Cell::new(INTERRUPT_INTERVAL),
             limit: Cell::new(Time::ZERO),
+            repeats: alone.then(Cell::default),
             seed,
         })
     }
@@ -159,6 +164,18 @@ impl Shard {
     /// Number of future events, and of tasks about to run.
     pub(crate) fn pending(&self) -> usize {
         self.wakes.borrow().len() + self.queue.borrow_mut().len()
+    }
+
+    /// Whether any event is pending that does not only repeat itself. If this is unknown, returns true.
+    pub(crate) fn has_other_events(&self) -> bool {
+        self.repeats.as_ref().is_none_or(|repeats| self.pending() > repeats.get())
+    }
+
+    /// Adds `more` to the number of events that only repeat themselves. `usize::MAX` subtracts 1.
+    pub(crate) fn add_repeats(&self, more: usize) {
+        if let Some(repeats) = &self.repeats {
+            repeats.set(repeats.get().wrapping_add(more));
+        }
     }
 
     /// Whether the arrival with this key comes before the current event.

@@ -50,6 +50,20 @@ impl Sim {
         self.shard.pending()
     }
 
+    /// Declares that one pending event of this node only repeats itself, such as a probe with a known answer. The
+    /// declaration holds until the returned value is dropped.
+    pub fn repeat(&self) -> Repeat {
+        self.shard.add_repeats(1);
+        Repeat { sim: self.clone() }
+    }
+
+    /// Whether any event is pending besides those that only [repeat](Sim::repeat) themselves. If none is, a service
+    /// may end its repetition, so that the run ends with a [deadlock](crate::RunError::Deadlock). In a world with several
+    /// shards this is unknown, and the result is true.
+    pub fn has_other_events(&self) -> bool {
+        self.shard.has_other_events()
+    }
+
     /// Waits for `duration`, counted from this call. A zero duration is ready at once, without an event.
     pub fn delay(&self, duration: Duration) -> Delay {
         self.until(self.now() + duration)
@@ -162,6 +176,18 @@ impl Sim {
 impl fmt::Debug for Sim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sim({} at {})", self.node, self.now())
+    }
+}
+
+/// The declaration that an event only repeats itself; see [`Sim::repeat`].
+#[derive(Debug)]
+pub struct Repeat {
+    sim: Sim,
+}
+
+impl Drop for Repeat {
+    fn drop(&mut self) {
+        self.sim.shard.add_repeats(usize::MAX);
     }
 }
 

@@ -94,7 +94,7 @@ impl<M: Send + 'static> World<M> {
     fn of(mut config: Config, queue: QueueKind, whose: ShardSet<M>) -> World<M> {
         config.shards = config.shards.max(1);
         let shards = config.shards;
-        let shard = |_| Shard::new(config.seed, config.interrupt.clone(), queue);
+        let shard = |_| Shard::new(config.seed, config.interrupt.clone(), queue, shards == 1);
         World {
             shards: (0..shards).map(shard).collect(),
             whose,

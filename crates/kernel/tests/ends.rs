@@ -468,3 +468,37 @@ fn everything_says_what_it_is() {
         assert_eq!(text, expected);
     }
 }
+
+#[test]
+fn an_event_that_repeats_itself_can_know_that_it_is_alone() {
+    for shards in [1, 2] {
+        let mut world: World<u32> = World::new(Config { shards, ..Config::default() });
+        let (a, b) = (world.add_node(), world.add_node());
+        let _ = world.wire(a, b, ns(10));
+        let (sim, other) = (world.sim(a), world.sim(b));
+        let seen = Rc::new(Cell::new(0));
+        for (sim, every) in [(sim.clone(), 3), (other.clone(), 5)] {
+            let seen = seen.clone();
+            sim.clone().spawn(async move {
+                loop {
+                    let repeat = sim.repeat();
+                    sim.delay(ns(every)).await;
+                    drop(repeat);
+                    if !sim.has_other_events() || sim.now() > Time::ZERO + ns(100) {
+                        break;
+                    }
+                    seen.set(sim.now().ps());
+                }
+            });
+        }
+        let never = Signal::new(&other);
+        other.clone().spawn_program("p", async move {
+            other.delay(ns(20)).await;
+            never.wait().await;
+        });
+        let RunError::Deadlock { waiting, .. } = world.run().unwrap_err() else { panic!("no deadlock") };
+        assert_eq!(waiting[0].since, Time::ZERO + ns(20));
+        // A shard does not know the events of another one.
+        assert_eq!(seen.get() / 1000, if shards == 1 { 18 } else { 100 });
+    }
+}

@@ -1,7 +1,8 @@
 //! Tests the errors of calls on sockets.
 
-use super::support::{Rig, User, at};
+use super::support::{Rig, User, at, pattern};
 use nicety_nic_ethernet::{Setting, SocketKind};
+use nicety_types::{Duration, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -193,4 +194,45 @@ fn a_deadlock_says_what_sockets_wait_for() {
     for part in ["bytes of its connection from 10.0.0.1:", "to 10.0.0.2:80", "a connection to its port 80"] {
         assert!(text.contains(part), "{text}");
     }
+}
+
+/// Starts a program that sends more than the peer accepts, at two nodes. Their peer reads after `wait`, if it reads.
+fn writers(rig: &Rig, wait: Option<Duration>) {
+    for node in [0, 2] {
+        rig.program(node, async |user| {
+            let socket = user.connected(1, 80).await;
+            user.send(socket, &pattern(2 << 20, 1)).await.unwrap();
+            user.close(socket).await.unwrap();
+        });
+    }
+    rig.program(1, async move |user| {
+        let listening = user.listening(80).await;
+        let sockets = [user.accept(listening).await.unwrap(), user.accept(listening).await.unwrap()];
+        match wait {
+            Some(wait) => user.sim.delay(wait).await,
+            None => _ = user.accept(listening).await,
+        }
+        for socket in sockets {
+            user.recv_all(socket, 2 << 20).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn writers_to_a_peer_that_never_reads_are_in_a_deadlock() {
+    let mut rig = Rig::new("niagara2-niu", 3, &[]);
+    writers(&rig, None);
+    let text = rig.fail().to_string();
+    let parts =
+        ["program of node 0", "program of node 2", "a connection to its port 80", "room in the send buffer"];
+    for part in parts {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn writers_wait_for_a_peer_that_reads_late() {
+    let mut rig = Rig::new("niagara2-niu", 3, &[]);
+    writers(&rig, Some(Duration::from_us(3_600_000_000)));
+    assert!(rig.run().end > Time::ZERO + Duration::from_us(3_600_000_000));
 }

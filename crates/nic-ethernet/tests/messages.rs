@@ -173,3 +173,15 @@ fn a_message_within_the_host_takes_its_copy() {
         assert!((1e9..499e9).contains(&bytes_per_s), "{bytes_per_s}");
     }
 }
+
+#[test]
+fn hosts_that_both_send_more_than_fits_are_in_a_deadlock() {
+    let mut rig = Rig::new("niagara2-niu", 2, &[]);
+    for node in 0..2 {
+        rig.program(node, async move |user| {
+            user.message(1 - node, 0, &pattern(2 << 20, 0)).await;
+            user.receive(0, 2 << 20).await.unwrap();
+        });
+    }
+    assert!(rig.fail().to_string().contains("deadlock"));
+}

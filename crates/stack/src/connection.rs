@@ -61,6 +61,11 @@ impl Connection {
         self.tcb.deadline().into_iter().chain(self.fin_at).min()
     }
 
+    /// Whether the connection's only timer is that of [probes without success](Tcb::only_probes).
+    pub fn only_probes(&self) -> bool {
+        self.fin_at.is_none() && self.tcb.only_probes()
+    }
+
     /// Whether no program holds the connection, and no listener will hand it to a program.
     pub fn is_orphan(&self) -> bool {
         !self.held && self.listener.is_none()

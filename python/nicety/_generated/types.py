@@ -3813,6 +3813,7 @@ class ExecRank(TypedDict):
         external_wait_ns: Virtual time in waits outside the simulation.
         offload: The counts of the process's calls of collective operations, if cards execute some operations.
         signal: The signal that ended the process after it had closed the network, if known.
+        status: The exit status of the process after it had closed the network, if it is known and not 0.
     """
 
     rank: int
@@ -3829,6 +3830,7 @@ class ExecRank(TypedDict):
     external_wait_ns: float
     offload: NotRequired[ExecRankOffload]
     signal: NotRequired[int]
+    status: NotRequired[int]
 
 
 Launcher = Literal["mpich", "openmpi", "none"]

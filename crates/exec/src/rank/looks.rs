@@ -7,6 +7,10 @@ use crate::protocol::{Follows, Receive, flag};
 use crate::spent::Part;
 use nicety::{Duration, Time};
 
+/// After this number of simulated looks, a process has seen its news. An operation may end without a completion. The process then
+/// has news that no look finds, and the other processes would never count as quiet. Before, the library may still wait for a core.
+const SEEN: u32 = 1000;
+
 impl Program {
     /// Takes CPU time on the host, for a look (`is_look`) or for other work.
     pub(super) async fn computes_for_looks(&self, duration: Duration, is_look: bool) {
@@ -76,12 +80,17 @@ impl Program {
     /// other work of the host affects them, they are simulated one by one.
     async fn looks_on(&self, (since, follows): (Time, Follows), finds: impl Fn() -> bool) {
         let cores = LIBRARY_CORES + self.places.on_host() as usize;
+        let mut looked = 0_u32;
         loop {
             while !self.host.has_free_cores(cores) && !finds() && self.turns.is_quiet(self.rank) != Some(true)
             {
                 self.computes_for_looks(self.poll, true).await;
                 self.turns.lap(self.rank, follows.part(finds()));
                 self.counts.borrow_mut().calls += 1;
+                looked += 1;
+                if looked.is_multiple_of(SEEN) {
+                    self.turns.has_seen(self.rank, self.ended.is_woken());
+                }
             }
             if finds() {
                 return;

@@ -16,7 +16,7 @@ use crate::waiters::Waiters;
 use crate::xdp::CpuQueue;
 use crate::{stages, wire};
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
-use nicety_kernel::{Either, Signal, Sim, race};
+use nicety_kernel::{Either, Repeat, Signal, Sim, race};
 use nicety_nic_core::CardError;
 use nicety_nic_core::parts::Early;
 use nicety_stack::{Arrival, ConnectionId, DatagramId, Error, Event, ListenerId, Source, Stack};
@@ -26,6 +26,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Number of probes of closed windows without any other event, after which the run counts as stuck. One is not enough: the
+/// peer's program may have read since the last probe, and the segment that said so may be lost.
+const VAIN_PROBES: u32 = 2;
 
 /// The frame number of bus transfers that belong to no frame.
 pub(crate) const NO_FRAME: u64 = u64::MAX;
@@ -119,6 +123,8 @@ pub(crate) struct Net {
     /// The next time at which the timers' thread runs.
     due: Cell<Option<Time>>,
     due_sooner: Signal,
+    /// The declaration that the timer only repeats probes of closed windows, while this is so.
+    probes: RefCell<Option<Repeat>>,
 }
 
 impl Net {
@@ -160,6 +166,7 @@ impl Net {
             interrupted: RefCell::default(),
             due: Cell::new(None),
             due_sooner: Signal::new(sim),
+            probes: RefCell::default(),
             spec,
         });
         net.start_driver();
@@ -335,7 +342,10 @@ impl Net {
     /// Sets the timer to the stack's next deadline.
     pub(crate) fn set_timer(&self) {
         let stack = self.stack.borrow_mut().next_timer();
-        let next = stack.into_iter().chain(self.holding.next()).min();
+        let held = self.holding.next();
+        let probes = held.is_none() && self.stack.borrow().only_probes();
+        self.probes.replace(probes.then(|| self.sim.repeat()));
+        let next = stack.into_iter().chain(held).min();
         let sooner = next.is_some_and(|next| self.due.get().is_none_or(|due| next < due));
         if sooner {
             self.due.set(next);
@@ -343,13 +353,22 @@ impl Net {
         }
     }
 
-    /// Wakes the thread of the kernel's timers at each deadline.
+    /// Wakes the thread of the kernel's timers at each deadline. If only probes of closed windows are left in the whole run,
+    /// omits them. The programs then wait for each other, and the run ends with a deadlock that names them.
     async fn watch_time(self: Rc<Net>, timer: Thread) {
+        let mut vain = 0;
         loop {
             self.due_sooner.wait_until(|| self.due.get().is_some()).await;
             let Some(due) = self.due.get() else { continue };
             if let Either::Left(()) = race(self.sim.until(due), self.due_sooner.wait()).await {
                 self.due.set(None);
+                let probes = self.probes.take().is_some();
+                // Events of other probes are in progress at times, so only the first timer of several finds none.
+                let is_vain = probes && !self.sim.has_other_events();
+                vain = if probes { vain + u32::from(is_vain) } else { 0 };
+                if is_vain && vain > VAIN_PROBES {
+                    continue;
+                }
                 timer.interrupt();
             }
         }

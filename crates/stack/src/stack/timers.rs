@@ -29,6 +29,19 @@ impl Stack {
         first.into_iter().chain(self.neighbours.next_timer()).min()
     }
 
+    /// Whether all timers of the stack are probes of closed windows at the longest interval, and each peer has answered
+    /// the last probe. This is valid directly after [`Stack::next_timer`].
+    pub fn only_probes(&self) -> bool {
+        let probes = |&Reverse((due, id)): &Reverse<(Time, ConnectionId)>| {
+            let connection = self.connections.get(id.0).filter(|connection| connection.armed == Some(due));
+            connection.is_none_or(|connection| connection.only_probes())
+        };
+        // The first timer usually decides.
+        self.timers.peek().is_some_and(probes)
+            && self.neighbours.next_timer().is_none()
+            && self.timers.iter().all(probes)
+    }
+
     /// Handles all expired timers: retransmissions, delayed acknowledgements, probes, ends of connections.
     /// [`Stack::next_ready`] then returns the sources of the resulting frames.
     pub fn on_timer(&mut self, now: Time) {

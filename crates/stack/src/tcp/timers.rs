@@ -11,6 +11,8 @@ pub(super) struct Timers {
     /// The next probe of a closed window, and the number of probes so far.
     pub persist: Option<Time>,
     pub persist_backoff: u32,
+    /// Whether the peer has sent nothing since the last probe of its closed window.
+    asked: bool,
     /// The probe for a lost tail.
     pub probe: Option<Time>,
     /// The end of the wait for segments that may be reordered rather than lost.
@@ -47,6 +49,7 @@ impl Tcb {
     /// Records that the peer has sent a valid segment.
     pub(super) fn heard(&mut self, now: Time) {
         self.timers.heard = self.timers.heard.map(|_| now);
+        self.timers.asked = false;
     }
 
     /// Starts TIME-WAIT, for twice the maximum segment lifetime.
@@ -54,13 +57,35 @@ impl Tcb {
         self.timers.time_wait = Some(now + self.setup.time_wait);
     }
 
+    /// The wait for the next probe of a closed window, without its limit.
+    fn probe_wait(&self) -> Duration {
+        self.rtt.timeout() * (1 << self.timers.persist_backoff.min(40))
+    }
+
+    fn longest_wait(&self) -> Duration {
+        self.setup.max_rto.max(self.setup.min_rto)
+    }
+
+    /// Whether this end only probes the peer's closed window, at the longest interval, and the peer has answered the last
+    /// probe. If the peer's program never reads, this goes on for ever (RFC 9293, 3.8.6.1).
+    pub fn only_probes(&self) -> bool {
+        let timers = &self.timers;
+        let others = [timers.retransmit, timers.probe, timers.reorder, timers.time_wait, self.acks.at];
+        let silence = timers.heard.map(|heard| heard + self.patience());
+        let is_next = timers.persist.is_some_and(|persist| silence.is_none_or(|silence| persist < silence));
+        is_next
+            && timers.persist_backoff > 0
+            && !timers.asked
+            && others.iter().all(Option::is_none)
+            && self.probe_wait() >= self.longest_wait()
+    }
+
     /// Updates the timers of the silent peer and the closed window. Called after each change of the connection.
     pub(super) fn after(&mut self, now: Time) {
         self.timers.heard = if self.is_waiting() { Some(self.timers.heard.unwrap_or(now)) } else { None };
         if self.is_window_closed() {
             if !self.due.persist && self.timers.persist.is_none() {
-                let wait = self.rtt.timeout() * (1 << self.timers.persist_backoff.min(40));
-                self.timers.persist = Some(now + wait.min(self.setup.max_rto.max(self.setup.min_rto)));
+                self.timers.persist = Some(now + self.probe_wait().min(self.longest_wait()));
             }
         } else {
             (self.timers.persist, self.due.persist) = (None, false);
@@ -99,6 +124,7 @@ impl Tcb {
         if is_due(&mut self.timers.persist) {
             self.due.persist = true;
             self.timers.persist_backoff += 1;
+            self.timers.asked = true;
         }
         if is_due(&mut self.timers.retransmit) {
             self.time_out(now);

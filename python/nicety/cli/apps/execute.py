@@ -100,26 +100,35 @@ def _exec(
     if "goal" in report and (accesses := report["goal"]["accesses"]):
         left_out = counted(accesses, "access", "accesses")
         note(f"{report['goal']['file']}: {left_out} to registered memory left out; schedules have only messages")
-    if (end := _end_by_signal(report)) is not None:
+    if (end := _bad_end(report)) is not None:
         note(end)
     print_behind("".join(words), to_stderr=as_json)
     if report["status"]:
         raise typer.Exit(report["status"])
 
 
-def _end_by_signal(report: ExecReport) -> str | None:
-    """Return a message on processes that a signal ended after they had closed the network. None without any."""
+def _bad_end(report: ExecReport) -> str | None:
+    """Return a message on processes that failed after they had closed the network. None without any."""
     ends = [(row["signal"], row["rank"]) for row in report["ranks"] if "signal" in row]
     # A launcher sends SIGTERM and SIGKILL to the other processes after one has ended.
-    own = [end for end in ends if end[0] not in {signal.SIGKILL, signal.SIGTERM}] or ends
-    if not own:
-        return None
-    number = own[0][0]
-    named = {each.value: f" ({each.name})" for each in signal.Signals}.get(number, "")
-    ranks = [str(rank) for each, rank in own if each == number]
+    own = [end for end in ends if end[0] not in {signal.SIGKILL, signal.SIGTERM}]
+    statuses = [(row["status"], row["rank"]) for row in report["ranks"] if "status" in row]
+    for of_kind, is_signal in ((own, True), (statuses, False), (ends, True)):
+        if of_kind:
+            return _end_text(of_kind, is_signal=is_signal)
+    return None
+
+
+def _end_text(ends: Sequence[tuple[int, int]], *, is_signal: bool) -> str:
+    """Return a message on the processes with the first of these ends: signals or exit statuses, each with its rank."""
+    number = ends[0][0]
+    ranks = [str(rank) for each, rank in ends if each == number]
     who = f"process of rank {ranks[0]}" if len(ranks) == 1 else f"processes of ranks {', '.join(ranks[:_MOST])}"
     more = f" and {len(ranks) - _MOST} more" if len(ranks) > _MOST else ""
-    return f"the {who}{more} ended, by signal {number}{named}, after the network was closed"
+    if is_signal:
+        named = {each.value: f" ({each.name})" for each in signal.Signals}.get(number, "")
+        return f"the {who}{more} ended, by signal {number}{named}, after the network was closed"
+    return f"the {who}{more} ended with status {number}, after the network was closed"
 
 
 def _write(files: Files, table: Table, reports: Mapping[str, ExecReport]) -> None:
@@ -190,7 +199,7 @@ def _on_cards(
     if failed is not None:
         raise failed
     for report in reports:
-        if (end := _end_by_signal(report)) is not None:
+        if (end := _bad_end(report)) is not None:
             note(f"{report['nic']}: {end}")
     if status := next((report["status"] for report in reports if report["status"]), 0):
         raise typer.Exit(status)

@@ -16,7 +16,10 @@ fn a_closed_window_is_probed_for_ever_while_the_peer_answers() {
     for _ in 0..9 {
         let due = a.deadline().unwrap();
         times.push(due.since(at(300)).ps() / 1_000_000_000);
+        // The wait is the longest one from the seventh probe on.
+        assert_eq!(a.only_probes(), times.len() > 6);
         a.on_timer(due);
+        assert!(!a.only_probes(), "without an answer");
         let probe = take(&mut a, due).unwrap();
         assert_eq!(probe.brief(A), (ACK, 201, 1));
         assert!(a.output(due).is_none());
@@ -25,6 +28,7 @@ fn a_closed_window_is_probed_for_ever_while_the_peer_answers() {
         assert_eq!((answer.tcp.ack, answer.tcp.window), (A.wrapping_add(201), 0));
         give(&mut a, due, &answer);
     }
+    assert!(a.only_probes() && !b.only_probes());
     // The probes follow 1 ms, 2 ms, 4 ms and so on after each other, up to 60 ms.
     assert_eq!(times, [1, 3, 7, 15, 31, 63, 123, 183, 243]);
     let now = at(300_000);
