@@ -108,7 +108,7 @@ def test_noise_delays_it_too() -> None:
     ("call", "words"),
     [
         (lambda host, a, b: host.copy(a, b[:8]), "a copy of 64 bytes into a buffer of 8"),
-        (lambda host, a, _: host.compute(reads=[(a, [(60, 5)])]), "over the end of a buffer of 64 bytes"),
+        (lambda host, a, _: host.compute(reads=[(a, [(60, 5)])]), "past the end of a buffer of 64 bytes"),
         (lambda host, a, _: host.compute(reads=[a], cycles=2**64 - 1), "virtual time ends after 2^64 ps"),
         (lambda host, a, _: host.compute(reads=[a], cycles=-1), "cycles is a whole number"),
         (lambda host, _a, _b: host.compute(reads=[5]), "a buffer and blocks of it"),

@@ -304,7 +304,7 @@ def test_text_json_and_files(nicety: Callable, tmp_path: Path) -> None:
         (["mine.c", "--state", "xyz"], ["--state xyz", "hexadecimal"]),
         (["mine.c", "--state", "00" * 9, "--state-bytes", "8"], ["--state-bytes 9"]),
         (["mine.c", "--state-bytes", "16Mi"], ["HPU memory"]),
-        (["mine.c", "--state-bytes", "1,2"], ["--state-bytes 1,2: one size"]),
+        (["mine.c", "--state-bytes", "1,2"], ["--state-bytes 1,2: write one size"]),
         (["mine.c", "--user-header", "00" * 100, "--packet-sizes", "64", "--message-packets", "1"], ["100", "64"]),
         (["mine.c", "--messages", "1000000"], ["--messages 15625"]),
         (["mine.c", "--message-packets", "0"], ["--message-packets"]),

@@ -337,7 +337,7 @@ def test_printf_and_helpers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
             "an access to the core's registers: there is no such register here",
         ),
         ("(void)MMIO_READ(HWSCHED_HANDLER_FUN_ADDR);", "a load of the task's register: the runtime waits for tasks"),
-        ("MMIO_WRITE(CMD_INFO, 6); (void)MMIO_READ(CMD_ISSUE);", "a command: its kind is none"),
+        ("MMIO_WRITE(CMD_INFO, 6); (void)MMIO_READ(CMD_ISSUE);", "a command: its kind is unknown"),
         ("amo_add((volatile int32_t *)0x1b205080, 1);", "atomic access to 0x1b205080 in the core's registers"),
         ('while (1) __asm__ volatile("");', "still running at its limit of"),
     ],

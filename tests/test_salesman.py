@@ -216,7 +216,7 @@ def test_a_graphics_processor_has_to_find_the_same_tour(
     assert asked == [(12, [0], 1), (12, [0, 1, 2, 3], 1)]
     assert "measured here, without moving data: some device" in tour_text(report)
     tour.reverse()
-    with pytest.raises(package.RunError, match="one of the two programs is wrong"):
+    with pytest.raises(package.RunError, match="one of the programs is wrong"):
         package.solve_tsp(path, restarts=4, climbers=2, compare="gpu")
 
 
@@ -315,7 +315,7 @@ def test_invalid_problems_are_refused(nicety: Callable[..., Any], tmp_path: Path
     for contents, text in [
         (
             problem(some(10)).replace("EUC_2D", "XRAY1"),
-            "bad.tsp:4: EDGE_WEIGHT_TYPE XRAY1: one of EUC_2D, EUC_3D, CEIL_2D, ATT, GEO, ",
+            "bad.tsp:4: EDGE_WEIGHT_TYPE XRAY1: write one of EUC_2D, EUC_3D, CEIL_2D, ATT, GEO, ",
         ),
         (problem(some(10)).replace("TYPE: TSP", "TYPE: HCP"), "bad.tsp:2: TYPE HCP: only symmetric problems, TYPE TSP"),
         (problem(some(4)), "bad.tsp:3: DIMENSION 4: the card's program takes 5 to 256 cities"),

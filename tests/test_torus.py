@@ -56,7 +56,7 @@ def test_saturation_stands_below_its_table() -> None:
     assert tornado.endswith(f"measured {report['saturation'][1]['measured_saturation_fraction']:.3f}")
     slow = torus_text(nicety.bench_torus(**GIVEN, load="0.1"))
     assert slow.count("; not at these loads") == 2
-    assert "warm-up" not in slow
+    assert "longer than the warm-up" not in slow
     assert "few packets" not in slow
 
 
@@ -67,7 +67,7 @@ def test_times_too_short_for_a_card_are_told() -> None:
     alone, few = torus_text(report).splitlines()[-2:]
     assert alone.startswith("# one packet takes 21940.0 ns over the longest route, longer than the warm-up")
     assert few == f"# few packets were measured: {first} at load 0.1, {second} at load 1; write a longer --duration"
-    assert "warm-up" not in torus_text(nicety.bench_torus(**given))
+    assert "longer than the warm-up" not in torus_text(nicety.bench_torus(**given))
 
 
 def test_buffers_that_short_packets_fill_are_told() -> None:

@@ -478,7 +478,7 @@ def test_pages_work_independently_and_within_limits(server: Server) -> None:
             "input.traffic.expressions[0]",
             "upload the capture",
         ),
-        ({"type": "packet", "id": "a", "work": "none", "number": 0}, "work", "not known"),
+        ({"type": "packet", "id": "a", "work": "none", "number": 0}, "work", "no longer has"),
         ({"type": "cancel", "id": "a", "now": 1}, "now", "no such key"),
         ([1], None, "object"),
         ("text", None, "object"),

@@ -289,7 +289,7 @@ fn impossible_requests_are_refused() {
     assert!(error(Request { noise: Some("1ms".into()), ..base() }).contains("PERIOD,DURATION"));
     let deep = Request { window: Some(65_536), ..patterned(Benchmark::MessageRate, "rdma", 8, "incast:9") };
     let deep = error(deep);
-    assert!(deep.contains("589824 of them") && deep.contains("limits.event_queue_depth"), "{deep}");
+    assert!(deep.contains("589824 events") && deep.contains("limits.event_queue_depth"), "{deep}");
     assert!(error(Request { pattern: "ring".into(), ..base() }).contains("no such pattern"));
     assert!(
         error(Request {

@@ -198,7 +198,7 @@ fn wrong_keys_of_an_iommu_are_refused() {
     assert!(wrong(&["bus.iommu.walkers=0"]).contains("bus.iommu.walkers"));
     let plain = json!({"nics": ["spin-discrete"], "sizes": [8], "overrides": IOMMU});
     let message = pcie(plain).unwrap_err().to_string();
-    assert!(message.contains("something about PCI Express, and the bus is a plain one"), "{message}");
+    assert!(message.contains("this key is for PCI Express, but the bus is a plain one"), "{message}");
 }
 
 #[test]

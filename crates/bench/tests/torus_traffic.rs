@@ -224,7 +224,7 @@ fn a_lost_packet_ends_the_run_with_an_error() {
     let error = measure(&Request { nics, overrides, ..on("torus:2x2x1", "uniform", "0.1") }).unwrap_err();
     let Error::Undelivered(text) = error else { panic!("{error}") };
     assert!(
-        text.contains("packets were not delivered and not retransmitted; the first that was lost: message 0"),
+        text.contains("packets were not delivered and not retransmitted; the first lost packet: message 0"),
         "{text}"
     );
     assert!(text.contains("damaged each time that the link sent it"), "{text}");

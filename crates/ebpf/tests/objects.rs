@@ -97,7 +97,7 @@ fn traps_name_the_line_of_the_source() {
 fn relocations_of_kernel_types_are_refused_with_type_field_and_line() {
     let object = Object::read(KERNEL).unwrap();
     let error = object.link(&object.programs[0]).unwrap_err().to_string();
-    assert!(error.contains("struct xdp_buff.rxq is the kernel's"), "{error}");
+    assert!(error.contains("struct xdp_buff.rxq belongs to the kernel"), "{error}");
     assert!(error.contains("kernel.c:15"), "{error}");
     assert!(error.starts_with("program inside, instruction "), "{error}");
 }

@@ -2,12 +2,12 @@
 
 use crate::futex;
 use crate::launcher::Launcher;
-use crate::looks::Looks;
 use crate::offload;
 use crate::protocol::{
     ANY, ARGS, BELL, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, REASON,
     SLOT_BYTES, SLOTS, Slot, VERSION, WORDS, end, mpi, turn,
 };
+use crate::spent::Looks;
 use nicety::Error;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;

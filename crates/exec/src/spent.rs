@@ -39,6 +39,33 @@ impl Spent {
     }
 }
 
+/// Numbers of looks that find nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looks {
+    pub(crate) all: u32,
+    /// In calls that wait.
+    pub(crate) of_waits: u32,
+}
+
+impl Looks {
+    /// Limits the number of looks. The process may have written any number.
+    pub(crate) fn at_most(self, most: u32) -> Looks {
+        let all = self.all.min(most);
+        Looks { all, of_waits: self.of_waits.min(all) }
+    }
+
+    /// Returns the looks after the looks `before`.
+    pub(crate) const fn beyond(self, before: Looks) -> Looks {
+        let all = self.all.saturating_sub(before.all);
+        Looks { all, of_waits: self.of_waits.saturating_sub(before.of_waits) }
+    }
+
+    pub(crate) fn add(&mut self, more: Looks) {
+        self.all += more.all;
+        self.of_waits += more.of_waits;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -210,7 +210,7 @@ fn a_stack_pointer_below_zero_is_below_the_stack() {
     let text = machine.trap().kind.to_string();
     let pointer = u64::from(STACK_TOP).wrapping_sub(0x2000_0000);
     assert!(
-        text.contains(&format!("goes to {pointer:#x}, {} bytes below", 0x2000_0000 - STACK_SIZE)),
+        text.contains(&format!("moves to {pointer:#x}, {} bytes below", 0x2000_0000 - STACK_SIZE)),
         "{text}"
     );
 }

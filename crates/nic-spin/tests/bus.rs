@@ -159,7 +159,7 @@ fn impossible_pci_buses_are_refused() {
         assert_eq!(error.matches("error:").count(), 1, "one slip is one error: {error}");
     }
     let slip = refused(&["bus.pci.burst=64 B"]);
-    assert!(slip.contains("about PCI, and the bus is a plain one"), "{slip}");
+    assert!(slip.contains("this key is for PCI, but the bus is a plain one"), "{slip}");
     assert!(slip.contains("--set bus.kind=pci"), "{slip}");
     assert!(matches!(bus("spin-discrete", &["bus.kind=pcie", "bus.pci.burst=64 B"]), Ok(BusSpec::Pcie(_))));
 }

@@ -143,7 +143,7 @@ fn commands_whose_events_have_no_room_are_refused() {
     let entry = me(1, MeOptions::empty());
     let error = b.ni.me_append(1, entry, List::Priority, &mut b.effects).unwrap_err();
     assert_eq!((error, error.code()), (Error::EqFull { needed: 4 }, "PTL_NO_SPACE"));
-    assert!(error.to_string().contains("no room for 4 events more"), "{error}");
+    assert!(error.to_string().contains("no room for 4 more events"), "{error}");
     let search = b.ni.me_search(1, entry, SearchOp::Delete, &mut b.effects);
     assert_eq!(search, Err(Error::EqFull { needed: 4 }));
     b.take();

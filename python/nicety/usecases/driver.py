@@ -74,9 +74,7 @@ def run_usecase(
     chosen = _modes(case, modes, handlers)
     points = case.points()
     if not points:
-        raise InputError(
-            "nothing to measure; name at least one value of each swept option, such as a size or a number of nodes"
-        )
+        raise InputError("nothing to measure; name at least one value of each swept option, such as a size")
     pairs = {case.nodes(point) for point in points} == {2}
     options: dict[str, Any] = {"set": overrides, "noise": noise, "recording": "summary"}
     options["allow_failures"] = allowed(allow_failures)

@@ -8,7 +8,6 @@ mod window;
 
 use crate::channels::Goroutines;
 use crate::completions::Completions;
-use crate::looks::Looks;
 use crate::memory;
 use crate::pages::{Quiet, Reply};
 use crate::places::{DATA_BYTES, HAS_DATA, Places, UNTAGGED};
@@ -16,7 +15,7 @@ use crate::portals::{self, Interface, op};
 use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send, done, flag};
 use crate::rma::Rma;
 use crate::schedule::Log;
-use crate::spent::{Part, Spent};
+use crate::spent::{Looks, Part, Spent};
 use crate::turns::{CompletionData, Next, Turns};
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;

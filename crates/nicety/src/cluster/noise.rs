@@ -177,7 +177,7 @@ mod tests {
             ("1ms,0us", "a duration of 0"),
             ("25us,1ms", "not shorter than the period"),
             ("1us,1us", "not shorter than the period"),
-            ("900ps,1ps", "1 ns at least"),
+            ("900ps,1ps", "below 1 ns; write 1ns or more"),
             ("1ms,25us,often", "'often' is no option"),
             ("1ms,25us,", "'' is no option"),
             ("1ms,25us,rank=one", "'one' is no rank"),

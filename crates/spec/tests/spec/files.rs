@@ -60,7 +60,7 @@ fn a_circle_is_refused() {
     let shipped =
         Library::new(&[("a", "extends = 'b'"), ("b", "extends = 'a'"), ("c", "extends = './x.toml'")]);
     let message = Spec::load("a", &[], shipped).unwrap_err().to_string();
-    assert!(message.contains("circle: specs/a.toml -> specs/b.toml -> specs/a.toml"), "{message}");
+    assert!(message.contains("cycle: specs/a.toml -> specs/b.toml -> specs/a.toml"), "{message}");
     let message = Spec::load("c", &[], shipped).unwrap_err().to_string();
     assert!(message.contains("a shipped spec extends shipped specs only"), "{message}");
 }

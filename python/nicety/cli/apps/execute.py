@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -60,7 +60,6 @@ def _exec(
     from nicety.cli.output import note, print_behind, print_json, recording_notes, say, told_behind
     from nicety.errors import InputError
     from nicety.shared.checks import one_of
-    from nicety.show.columns import counted
 
     files = Files(plot=plot, csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
     files.check()
@@ -94,17 +93,27 @@ def _exec(
         print_json(report)
     else:
         say(processes_text(report, breakdown=breakdown))
-    if "goal" in report and (unreceived := report["goal"]["unmatched_messages"]):
-        messages = counted(unreceived, "message")
-        note(f"{report['goal']['file']}: {messages} without a receive left out")
-    if "goal" in report and (accesses := report["goal"]["accesses"]):
-        left_out = counted(accesses, "access", "accesses")
-        note(f"{report['goal']['file']}: {left_out} to registered memory left out; schedules have only messages")
+    for text in _left_out(report):
+        note(text)
     if (end := _bad_end(report)) is not None:
         note(end)
     print_behind("".join(words), to_stderr=as_json)
     if report["status"]:
         raise typer.Exit(report["status"])
+
+
+def _left_out(report: ExecReport) -> Iterator[str]:
+    """Yield notes on operations that are not in the schedule of a run."""
+    from nicety.show.columns import counted
+
+    if "goal" not in report:
+        return
+    file = report["goal"]["file"]
+    if unreceived := report["goal"]["unmatched_messages"]:
+        yield f"{file}: {counted(unreceived, 'message')} without a receive left out"
+    if accesses := report["goal"]["accesses"]:
+        left_out = counted(accesses, "access", "accesses")
+        yield f"{file}: {left_out} to registered memory left out; schedules have only messages"
 
 
 def _bad_end(report: ExecReport) -> str | None:
