@@ -435,6 +435,35 @@ def test_a_run_is_cancelled(visit: Opener, address: str) -> None:
     assert run(page) == "yes"
 
 
+# A second program comes after the page shows the first one's name, and before its editor shows the first one's text.
+BOTH = """async (name) => {
+    const [library, title] = ["#library", "#program-title"].map((each) => document.querySelector(each));
+    const choose = (value) => {
+        library.value = value;
+        library.dispatchEvent(new Event("change", { bubbles: true }));
+    };
+    await new Promise((done) => {
+        new MutationObserver((_, observer) => {
+            observer.disconnect();
+            choose(" file");
+            done();
+        }).observe(title, { characterData: true, childList: true, subtree: true });
+        choose(name);
+    });
+}"""
+
+
+def test_the_second_of_two_programs_stays(visit: Opener, address: str) -> None:
+    page = visit(address)
+    quiet(page)
+    text = page.locator(".cm-content").inner_text()
+    library = page.get_by_label("Program of the library")
+    name = library.locator("optgroup").first.locator("option").first.inner_text()
+    page.evaluate(BOTH, name)
+    expect(page.locator("#program-title")).to_have_text("sampler.c")
+    expect(page.locator(".cm-content")).to_have_text(text, use_inner_text=True)
+
+
 def test_cards_and_programs_are_chosen(visit: Opener, address: str, tmp_path: Path) -> None:
     page = visit(address)
     quiet(page)

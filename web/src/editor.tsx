@@ -3,7 +3,7 @@ import { cpp } from "@codemirror/lang-cpp";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { EditorState, StateEffect, StateField, type Range as TextRange } from "@codemirror/state";
+import { Annotation, EditorState, StateEffect, StateField, type Range as TextRange } from "@codemirror/state";
 import {
   Decoration,
   type DecorationSet,
@@ -100,6 +100,10 @@ const heatGutter = gutter({
   lineMarkerChange: (update) => update.startState.field(heats) !== update.state.field(heats),
 });
 
+// A text that the page gives to the editor. The editor does not report it: with two texts in a frame, each report would
+// bring the other one back, without end.
+const ofPage = Annotation.define<boolean>();
+
 function extensions(label: string, readOnly: boolean, changed: (text: string) => void) {
   return [
     lineNumbers(),
@@ -124,7 +128,8 @@ function extensions(label: string, readOnly: boolean, changed: (text: string) =>
     EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
     EditorState.readOnly.of(readOnly),
     EditorView.updateListener.of((update) => {
-      if (update.docChanged) changed(update.state.doc.toString());
+      const isOfPage = update.transactions.some((change) => change.annotation(ofPage));
+      if (update.docChanged && !isOfPage) changed(update.state.doc.toString());
     }),
   ];
 }
@@ -155,7 +160,10 @@ export function Editor(props: {
   useEffect(() => {
     const at = view.current;
     if (at && at.state.doc.toString() !== props.text)
-      at.dispatch({ changes: { from: 0, to: at.state.doc.length, insert: props.text } });
+      at.dispatch({
+        changes: { from: 0, to: at.state.doc.length, insert: props.text },
+        annotations: ofPage.of(true),
+      });
   }, [props.text]);
 
   useEffect(() => {
