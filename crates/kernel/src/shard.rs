@@ -171,10 +171,17 @@ impl Shard {
         self.repeats.as_ref().is_none_or(|repeats| self.pending() > repeats.get())
     }
 
-    /// Adds `more` to the number of events that only repeat themselves. `usize::MAX` subtracts 1.
-    pub(crate) fn add_repeats(&self, more: usize) {
+    /// Counts an event that only repeats itself.
+    pub(crate) fn begin_repeat(&self) {
         if let Some(repeats) = &self.repeats {
-            repeats.set(repeats.get().wrapping_add(more));
+            repeats.set(repeats.get() + 1);
+        }
+    }
+
+    /// Counts such an event no longer.
+    pub(crate) fn end_repeat(&self) {
+        if let Some(repeats) = &self.repeats {
+            repeats.set(repeats.get() - 1);
         }
     }
 

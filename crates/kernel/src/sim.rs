@@ -53,7 +53,7 @@ impl Sim {
     /// Declares that one pending event of this node only repeats itself, such as a probe with a known answer. The
     /// declaration holds until the returned value is dropped.
     pub fn repeat(&self) -> Repeat {
-        self.shard.add_repeats(1);
+        self.shard.begin_repeat();
         Repeat { sim: self.clone() }
     }
 
@@ -187,7 +187,7 @@ pub struct Repeat {
 
 impl Drop for Repeat {
     fn drop(&mut self) {
-        self.sim.shard.add_repeats(usize::MAX);
+        self.sim.shard.end_repeat();
     }
 }
 
